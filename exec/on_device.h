@@ -1,4 +1,5 @@
-// What code needs of a device that runs behind the host, whichever it is.
+// Streams, and copies between host and device that do not block, for any device that runs
+// asynchronously to the host (CUDA GPUs, and their test double).
 #pragma once
 
 #include <c10/core/Event.h>
@@ -10,7 +11,8 @@
 
 namespace polyphony::exec {
 
-// Of this thread; the one that computes.
+// Returns this thread's current stream on the device, and the device's default stream, on which a
+// rank computes.
 inline c10::Stream current_stream(torch::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
@@ -18,8 +20,8 @@ inline c10::Stream default_stream(torch::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getDefaultStream(device);
 }
 
-// Numbers of the host on the device, where the host does not wait for them: through pinned memory, behind what the
-// current stream has to do. On a CPU they are there.
+// Copies a host tensor to the device without blocking the host: through pinned memory, in the order
+// of the current stream. On a CPU it returns the tensor itself.
 inline torch::Tensor on_device(const torch::Tensor& host, torch::Device device) {
   return device.is_cpu() ? host : host.pin_memory().to(device, /*non_blocking=*/true);
 }
@@ -27,7 +29,8 @@ inline torch::Tensor indices_on(const std::vector<std::int64_t>& values, torch::
   return on_device(torch::tensor(values, torch::kInt64), device);
 }
 
-// A device's numbers for the host, which has them when the event is reached: through pinned memory, too.
+// A copy on its way from the device to the host, through pinned memory. `here` may be read once the
+// event `came` is reached.
 struct OnTheWay {
   torch::Tensor here;
   c10::Event came;

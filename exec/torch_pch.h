@@ -1,7 +1,9 @@
-// What nearly every file of exec/ includes, precompiled once (exec/CMakeLists.txt). Files still
-// include what they use. torch/torch.h is left out on purpose: its torch::nn and torch::optim cost
-// every file 5 s more to compile (9 s against 4 s). torch/types.h has tensors, factories and all
-// operators. Use torch/nn/functional.h and the like only where needed.
+// The precompiled header of exec/ (exec/CMakeLists.txt): the LibTorch headers that nearly every
+// file includes. Files still include what they use.
+//
+// torch/torch.h is omitted on purpose: its torch::nn and torch::optim cost every file 5 s more to
+// compile (9 s against 4 s). torch/types.h has tensors, factories and all operators. Include
+// torch/nn/functional.h and the like only where needed.
 #pragma once
 
 #include <torch/autograd.h>

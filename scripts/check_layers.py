@@ -69,7 +69,8 @@ ROOMS = {  # folder -> levels of rooms, lowest first
     ],
     "sim": [
         {"text": "keys of JSON answers, CSV tables"},
-        {"runner": "SimGrid: platform, player, one engine in each helper process; worker processes"},
+        {"runner": "simulates a compiled Program through the helper program; runs tasks on threads"},
+        {"simgrid": "the helper program polyphony-simulate: platform and player on SimGrid"},
         {"prediction": "predicts one layout on one batch: Timeline, memory, figures, intervals, jitter"},
         {"sweep": "searches layouts: screens, estimates, climbs, simulates, ranks; goals"},
         {"plan_answers": "answers of `plan`: stages, alternative splits, planner results",

@@ -1,9 +1,10 @@
-// The three kinds of trouble, and the form each takes.
-//   InputError   what a person wrote is wrong: file, JSON pointer, what, how to fix. Caught once, in
-//                main: one line, exit 2
-//   Infeasible   an expected "no" (does not fit, illegal layout in a sweep): a value with its reason;
-//                exit 3 when it is the answer
-//   CHECK        our own mistake: always on, aborts the command with the values (InternalError), exit 1
+// The three kinds of failure, and the form each takes.
+//   InputError   the user's input is wrong: file, JSON pointer, what is wrong, how to fix it.
+//                Caught once, in main; printed as one line, exit code 2
+//   Infeasible   an expected "no" (out of memory, illegal layout in a sweep): a return value with
+//                its reason; exit code 3 if it is the command's answer
+//   CHECK        a bug in this program: always enabled, aborts the command and prints the values
+//                (InternalError), exit code 1
 #pragma once
 
 #include <sstream>
@@ -19,7 +20,7 @@ struct InputError : std::runtime_error {
   std::string file;     // path as the user gave it; empty when there is no file
   std::string pointer;  // RFC 6901 JSON pointer ("/layout/vision/tp"); empty when not JSON
   std::string what_is_wrong;
-  std::string hint;  // how to fix it; never empty in practice
+  std::string hint;  // how to fix it; should never be empty
   InputError(std::string file_, std::string pointer_, std::string what_, std::string hint_)
       : std::runtime_error(line(file_, pointer_, what_, hint_)),
         file(std::move(file_)),
@@ -27,7 +28,7 @@ struct InputError : std::runtime_error {
         what_is_wrong(std::move(what_)),
         hint(std::move(hint_)) {}
 
-  // The one line a user sees.
+  // Returns the one line that the user sees.
   static std::string line(const std::string& file, const std::string& pointer,
                           const std::string& what, const std::string& hint) {
     std::string text = file;
@@ -40,7 +41,7 @@ struct InputError : std::runtime_error {
 };
 
 struct Infeasible {
-  std::string reason;  // one line, names the module, stage or rank it is about
+  std::string reason;  // one line, names the module, stage or rank concerned
   bool operator==(const Infeasible&) const = default;
 };
 

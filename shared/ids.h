@@ -1,5 +1,5 @@
-// Strong indices: a rank is not a module. Each is a position in the Program's (or Model's) table of
-// that name.
+// Strongly typed indices, so that a rank cannot be used as a module. Each is a position in the
+// Program's (or Model's) table of that name.
 #pragma once
 
 #include <compare>

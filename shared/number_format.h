@@ -1,4 +1,4 @@
-// Formats of numbers in memory and in matrix products.
+// Number formats of tensors in memory and in GEMMs.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,6 @@ namespace polyphony {
 enum class NumberFormat : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8, nvfp4 };
 constexpr NumberFormat last_of(NumberFormat) { return NumberFormat::nvfp4; }
 const char* name(NumberFormat format);
-Bytes size_of(NumberFormat format);  // of one element
+Bytes size_of(NumberFormat format);  // bytes per element
 
 }  // namespace polyphony

@@ -1,9 +1,10 @@
-// How long somebody has waited, as far as their own process ran meanwhile. Between two looks at most
-// `kLongestLook` counts: a longer gap is a pause of the process itself (SIGSTOP, a suspended
-// machine), during which those it waits for were paused too, or came and went unseen. So a pause of
-// everybody uses up nobody's patience, whichever clock runs on through it.
-//   To be asked several times a second with the time of one steady clock; asked more seldom, it
-//   lasts longer than its limit.
+// A timeout that does not count time during which the process itself was suspended. Between two
+// calls of over() at most `kLongestLook` counts: a longer gap means that this process was stopped
+// (SIGSTOP, a suspended machine), and the processes it waits for may have been stopped too. Time
+// during which the whole job is suspended therefore does not count towards the timeout, whichever
+// clock is used.
+//   over() must be called several times a second, with the time of one steady clock. If it is
+//   called less often, the timeout takes longer than its limit.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ class Patience {
   static constexpr Seconds kLongestLook{0.5};
 
   Patience(Seconds limit, Seconds now) : limit_(limit), looked_(now) {}
-  // Looks; true when the limit has been waited.
+  // Records the time of this call; returns true if the limit has been reached.
   bool over(Seconds now) {
     waited_ += std::clamp(now - looked_, Seconds(0), kLongestLook);
     looked_ = now;

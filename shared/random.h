@@ -1,6 +1,6 @@
-// Counter-based random numbers: a value depends on (seed, index) only, so every rank draws just
-// what it needs and every layout draws alike. The generator is splitmix64. Source: Steele, Lea and
-// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+// Counter-based random numbers: a value depends only on (seed, index), so every rank draws just the
+// values it needs, and all layouts draw the same ones. The generator is splitmix64.
+// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 #pragma once
 
 #include <cmath>
@@ -18,11 +18,11 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index) {
   return mix64(mix64(seed) ^ mix64(index + 0x632be59bd9b4e019ull));
 }
-// In the open interval (0, 1): 53 bits, centred, so that log() of it is finite.
+// Returns a number in the open interval (0, 1): 53 bits, centered, so that its log() is finite.
 inline double random_uniform(std::uint64_t seed, std::uint64_t index) {
   return (static_cast<double>(random_bits(seed, index) >> 11) + 0.5) * 0x1.0p-53;
 }
-// Standard normal (Box-Muller, cosine branch).
+// Returns a standard normal number (Box-Muller, cosine branch).
 inline double random_normal(std::uint64_t seed, std::uint64_t index) {
   const double radius = std::sqrt(-2.0 * std::log(random_uniform(seed, 2 * index)));
   return radius * std::cos(2.0 * std::numbers::pi * random_uniform(seed, 2 * index + 1));

@@ -1,5 +1,5 @@
-// An ordered list of ranks, as groups have them: nearly always a first one, a stride and a count,
-// which take three words however many ranks there are; else each by itself.
+// An ordered list of ranks, as in a communication group. Most lists are a first rank, a stride and
+// a count, which take three words whatever their length; all others store each rank.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class RankList {
   }
   Rank front() const { return (*this)[0]; }
   Rank back() const { return (*this)[count_ - 1]; }
-  // Its position.
+  // Returns the position of the rank in the list.
   std::optional<std::size_t> find(Rank rank) const;
   bool contains(Rank rank) const { return find(rank).has_value(); }
   operator std::vector<Rank>() const { return {begin(), end()}; }
@@ -68,7 +68,7 @@ class RankList {
 
  private:
   std::uint32_t first_ = 0, stride_ = 0, count_ = 0;
-  std::vector<Rank> each_;  // empty: spaced
+  std::vector<Rank> each_;  // all ranks of the list; empty if it is evenly spaced
 };
 
 }  // namespace polyphony

@@ -1,10 +1,10 @@
-// Physical quantities as types: a byte count cannot be added to a flop count, and bytes over a rate
-// is a time.
+// Physical quantities as types: a byte count cannot be added to a FLOP count, and bytes divided by
+// a rate are a time.
 //   Seconds (chrono, double) · Bytes (int64)
 //   Flops · BytesPerSecond · FlopsPerSecond · Watts · Joules (double)
-// Construction is explicit; `.value` (or `.count()`) is read only where a number meets SimGrid,
-// LibTorch or text. Rates are bytes, never bits: 400Gbps in text parses to 50e9 bytes a second
-// (shared/text/quantity_text.h).
+// Construction is explicit. `.value` (or `.count()`) is only used where a number is passed to
+// SimGrid, LibTorch or text. Rates are in bytes, never in bits: the text 400Gbps is parsed to 50e9
+// bytes per second (shared/text/quantity_text.h).
 #pragma once
 
 #include <chrono>

@@ -19,8 +19,9 @@ using Bucket = SequencePlan::Bucket;
 
 namespace {
 
-// A bucket takes sequences down to 3/4 of its longest, or 16 rows shorter: less than half of its
-// score matrix is padding, and batches of short texts stay one kernel call.
+// A bucket takes sequences of at least 3/4 of its longest length, or at most 16 rows shorter: then
+// less than half of its score matrix is padding, and a batch of short texts remains one kernel
+// call.
 bool fits_bucket(std::int64_t longest, std::int64_t length) {
   return longest - length <= std::max<std::int64_t>(16, longest / 4);
 }
@@ -72,7 +73,7 @@ class PermuteRows : public torch::autograd::Function<PermuteRows> {
   }
 };
 
-// Sequence numbers by bucket; sequences without rows are in none.
+// Returns the sequence numbers of each bucket; sequences without rows are in no bucket.
 std::vector<std::vector<std::size_t>> assign_buckets(const std::vector<std::int64_t>& lengths,
                                                      bool pad) {
   std::vector<std::size_t> sorted;
@@ -90,8 +91,8 @@ std::vector<std::vector<std::size_t>> assign_buckets(const std::vector<std::int6
     buckets.back().push_back(i);
   }
   if (buckets.size() != 1) return buckets;
-  // A single bucket keeps the packed order, so that no rows need to move; its longest is then found
-  // again by the caller.
+  // A single bucket keeps the packed order, so that no rows need to move; the caller then has to
+  // find its longest sequence again.
   std::sort(buckets[0].begin(), buckets[0].end());
   return buckets;
 }
@@ -236,7 +237,7 @@ Tensor permute_rows(const Tensor& x, const Tensor& order, const Tensor& inverse)
 Tensor attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads,
                  const Tensor& sinks) {
   const std::int64_t width = heads.kv_heads * heads.group * heads.width;
-  if (plan.buckets.empty()) return qkv.narrow(1, 0, width);  // no rows: keeps the graph connected
+  if (plan.buckets.empty()) return qkv.narrow(1, 0, width);  // no rows; keeps the graph connected
   return row_attention(qkv, plan, heads, sinks);
 }
 

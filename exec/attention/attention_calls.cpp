@@ -11,10 +11,10 @@ namespace {
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-// An interval of the axis, and the row of the tensor where it begins.
+// An interval of the mask's axis, and the tensor row where it begins.
 struct Placed {
   Interval axis;
-  std::int64_t first = 0;  // row
+  std::int64_t first = 0;  // tensor row
 };
 std::vector<Placed> placed(const std::vector<Interval>& intervals) {
   std::vector<Placed> all;
@@ -30,7 +30,7 @@ Interval rows_of(const Placed& place, Interval axis) {
   return {axis.begin + shift, axis.end + shift};
 }
 
-// Rectangles of the queries and keys, each in `parts`.
+// Intersects the rectangles with the queries and keys, and splits each by `parts`.
 template <class Parts>
 std::vector<AttentionCall> planned(const std::vector<Rectangle>& rectangles,
                                    const std::vector<Interval>& queries,
@@ -54,7 +54,7 @@ std::vector<AttentionCall> planned(const std::vector<Rectangle>& rectangles,
 std::vector<Rectangle> bands(const Rectangle& r) {
   const Rectangle full = full_rectangle(r.queries, r.keys);
   if (filling(r) == Filling::none) return {};
-  // Up to here queries see all keys, behind it fewer and fewer.
+  // Queries before `apart` attend to all keys; later ones attend to fewer and fewer.
   const std::int64_t apart = r.keys.begin - r.least + 1;
   if (r.least <= full.least || r.most < full.most || r.queries.size() <= r.keys.size() + 1)
     return {r};

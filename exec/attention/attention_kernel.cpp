@@ -15,13 +15,14 @@ using torch::Tensor;
 namespace {
 
 constexpr std::int64_t kFlashWidest = 256, kAligned = 8;
-// sdp::CustomMaskType of ATen/native/transformers/sdp_utils_cpp.h.
+// Values of sdp::CustomMaskType in ATen/native/transformers/sdp_utils_cpp.h.
 constexpr std::int64_t kNoMask = 0, kCausalToLast = 2;
 
 std::atomic<int> preferred{-1};
 std::atomic<bool> keeps_order{false};
 
-// LibTorch's switch is the process's, and on while any thread is in here.
+// Turns LibTorch's deterministic algorithms on. The setting is process-wide, and stays on while any
+// thread has such an object.
 class InOrder {
  public:
   InOrder() : on_(keeps_order) { change(1); }
@@ -80,13 +81,14 @@ std::optional<std::int64_t> given(std::int64_t bound) {
   return bound < 0 ? std::nullopt : std::optional(bound);
 }
 
-// All of one width.
+// Returns queries, keys and values padded to one width.
 PackedHeads for_flash(const PackedHeads& heads) {
   const std::int64_t width = aligned(heads.queries.size(2));
   return {as_wide(heads.queries, width), as_wide(heads.keys, width), as_wide(heads.values, width)};
 }
 bool is_causal(const PackedCall& call) { return call.left < 0 && call.right == 0; }
-// With one query a sequence it would take groups of heads for queries, on a path made for inference.
+// With one query per sequence the kernel would treat groups of heads as queries, on a path made for
+// inference.
 std::int64_t longest_queries(const PackedCall& call) {
   return std::max<std::int64_t>(2, call.queries.longest);
 }
@@ -105,7 +107,7 @@ PackedHeads flash_backward(const Tensor& dy, const PackedHeads& given_heads,
                            const PackedOut& attended, const PackedCall& call) {
   const PackedHeads heads = for_flash(given_heads);
   const std::int64_t width = heads.queries.size(2);
-  // What dropout would read.
+  // Arguments that only dropout would read.
   const Tensor state = at::empty({2}, heads.queries.options().dtype(torch::kUInt64));
   const auto [dq, dk, dv] = at::_flash_attention_backward(
       as_wide(dy, width), heads.queries, heads.keys, heads.values, as_wide(attended.out, width),
@@ -128,14 +130,14 @@ PackedHeads for_efficient(const PackedHeads& heads) {
   return {for_each_head(heads.queries, all), for_each_head(heads.keys, all),
           for_each_head(heads.values, all)};
 }
-// Of the kernel's [1, rows, H, W], as `like` is.
+// Turns the kernel's [1, rows, H, W] into the shape of `like`.
 Tensor of_each_head(const Tensor& x, const Tensor& like) {
   const Tensor all = as_narrow(x[0], like.size(2));
   if (like.size(1) == all.size(1)) return all;
   return all.unflatten(1, {like.size(1), -1}).sum(2);
 }
 std::int64_t mask_of(const PackedCall& call) { return call.right == 0 ? kCausalToLast : kNoMask; }
-// The kernel counts the diagonal's key in.
+// The kernel's window includes the key on the diagonal.
 std::optional<std::int64_t> window_of(const PackedCall& call) {
   return call.left < 0 ? std::nullopt : std::optional(call.left + 1);
 }
@@ -161,7 +163,7 @@ PackedHeads efficient_backward(const Tensor& dy, const PackedHeads& given_heads,
                           .view({all, rectangles, call.padded_length()})
                           .transpose(0, 1)
                           .contiguous();
-  const Tensor state = at::empty({}, torch::kInt64);  // what dropout would read, on the host
+  const Tensor state = at::empty({}, torch::kInt64);  // only dropout would read it; on the host
   const auto [dq, dk, dv, bias] = at::_efficient_attention_backward(
       for_each_head(dy, all), heads.queries, heads.keys, heads.values, /*bias=*/{},
       for_each_head(attended.out, all).contiguous(), call.queries.starts, call.keys.starts,
@@ -172,7 +174,7 @@ PackedHeads efficient_backward(const Tensor& dy, const PackedHeads& given_heads,
           of_each_head(dv, given_heads.values)};
 }
 
-// One rectangle's: [K, g, rows, W] in the format of sums.
+// The tensors of one rectangle: [K, g, rows, W] in the format of sums.
 Tensor by_head(const Tensor& x, Interval rows, std::int64_t kv_heads) {
   return widened(x.narrow(0, rows.begin, rows.size()))
       .unflatten(1, {kv_heads, -1})

@@ -20,10 +20,10 @@ std::vector<std::int64_t> values_of(const Tensor& tensor) {
   return {first, first + host.numel()};
 }
 
-// What each row of the gathered axis is.
+// The sample and position of each row of the gathered axis.
 struct GatheredRows {
   std::vector<std::int64_t> samples, positions;
-  std::size_t first_own = 0, own = 0;  // this rank's
+  std::size_t first_own = 0, own = 0;  // this rank's rows: the first, and their number
 };
 
 void check_rows(const GatheredRows& rows, const WorkInput& data) {
@@ -38,7 +38,7 @@ void check_rows(const GatheredRows& rows, const WorkInput& data) {
                   rows.own << " rows do not make the lengths of the samples on this rank");
 }
 
-// Ascending numbers as intervals.
+// Returns ascending numbers as intervals.
 std::vector<Interval> intervals_of(const std::vector<std::int64_t>& numbers) {
   std::vector<Interval> list;
   for (const std::int64_t number : numbers) {
@@ -51,7 +51,7 @@ std::vector<Interval> intervals_of(const std::vector<std::int64_t>& numbers) {
 }  // namespace
 
 GatheredOrder order_gathered(const WorkInput& data) {
-  // The longest sample has fewer rows than all together.
+  // Positions within a sample are below the number of all rows.
   const Tensor places =
       data.context_samples * data.context_samples.numel() + data.context_positions;
   if (at::all(places.diff() > 0).item<bool>()) return {};
@@ -86,7 +86,8 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
   if (sorted.order.defined()) order = values_of(sorted.order);
   std::vector<std::int64_t> lengths(data.lengths.size()), ends(counts.size());
   std::partial_sum(counts.begin(), counts.end(), ends.begin());
-  std::vector<std::vector<std::int64_t>> places(counts.size());  // by rank, of sample and position
+  // For each rank, the places of its rows in order of sample and position.
+  std::vector<std::vector<std::int64_t>> places(counts.size());
   for (std::size_t place = 0; place < order.size(); ++place) {
     ++lengths.at(static_cast<std::size_t>(rows.samples[static_cast<std::size_t>(order[place])]));
     const auto rank = std::upper_bound(ends.begin(), ends.end(), order[place]) - ends.begin();
@@ -122,7 +123,7 @@ GatheredHeads gather_keys(const Tensor& qkv, const ContextPlan& plan, const Head
                               .view({groups * rows, 2 * some * heads.width});
   Tensor all = plan.comes_by() ? own_keys : all_rows(plan.gather, own_keys);
   if (!plan.comes_by() && plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
-  // On a CPU alone, not as a part of what rotation made of queries and keys together.
+  // On a CPU, copies the queries, so that they do not keep the rotated keys in memory as well.
   return {qkv.is_cpu() ? own.queries.clone(at::MemoryFormat::Contiguous) : own.queries, all};
 }
 
@@ -130,7 +131,8 @@ Tensor context_attention(const GatheredHeads& gathered,
                          const std::shared_ptr<const ContextPlan>& shared, const HeadShape& heads,
                          const Tensor& sinks) {
   const ContextPlan& plan = *shared;
-  // Without rows here the group still waits for this rank in the backward: keeps the graph whole.
+  // A rank without rows must still take part in the group's backward pass: this keeps the graph
+  // connected.
   if (plan.rows.rows == 0 && !plan.comes_by())
     return from_heads(gathered.queries + gathered.keys.narrow(0, 0, 0).sum(), plan.rows, heads);
   return row_context_attention(gathered.queries, gathered.keys, shared, heads, sinks);

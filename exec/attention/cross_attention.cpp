@@ -17,7 +17,7 @@ namespace {
 struct CrossCall : torch::CustomClassHolder {
   std::shared_ptr<const AttentionCalls> calls;
   std::int64_t width;                  // D
-  Tensor query, key_value, out, sums;  // of the backward; sums [A, 1, L]
+  Tensor query, key_value, out, sums;  // saved for the backward pass; sums [A, 1, L]
   CrossCall(std::shared_ptr<const AttentionCalls> calls_, std::int64_t width_)
       : calls(std::move(calls_)), width(width_) {}
 

@@ -1,8 +1,10 @@
-// Attention from the rows of items to the rows that condition them, each item's to its own, without a mask.
-//   query [L, A·D]; key_value [C, A·2·D], per head k, then v (A heads on this rank, D wide);
-//   out [L, A·D]. Item i has lengths[i] of the L rows and condition_lengths[i] of the C.
-//   An item that nothing conditions reads zeros.
-//   On devices one call has all items (exec/attention/packed_calls.h), on CPUs each is a call.
+// Cross-attention: the rows of each item attend to the rows that condition that item, without a
+// mask.
+//   query [L, A·D]; key_value [C, A·2·D], for each head k, then v (A heads on this rank, D wide);
+//   out [L, A·D]
+//   Item i has lengths[i] of the L rows and condition_lengths[i] of the C rows.
+// An item without conditioning rows gets zeros. On devices one call covers all items
+// (exec/attention/packed_calls.h); on CPUs each item is a call.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +15,11 @@
 
 namespace polyphony::exec {
 
-// Made once a forward, for all its blocks.
+// Plans the calls; done once per forward pass, for all its blocks.
 std::shared_ptr<const AttentionCalls> plan_cross(const std::vector<std::int64_t>& lengths,
                                                  const std::vector<std::int64_t>& condition_lengths,
                                                  torch::Device device);
+// Returns the attention output [L, A·D]. `head_width` is D.
 torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& key_value,
                               std::shared_ptr<const AttentionCalls> calls, std::int64_t head_width);
 

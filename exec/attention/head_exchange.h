@@ -1,8 +1,10 @@
-// Context parallelism by heads: each rank attends for some of the heads to whole sequences.
-//   all   own rows with all heads [T, C] -> those of all ranks, by sample and position, with this
-//         rank's heads [G, C/n]: before attention
-//   own   the transpose: after it
-// The C columns lie by key/value head, whose number n ranks divide.
+// Context parallelism by heads (Ulysses): each rank computes attention for a part of the heads over
+// whole sequences.
+//   all   before attention: own rows with all heads [T, C] -> the rows of all ranks, in order of
+//         sample and position, with this rank's heads [G, C/n]
+//   own   after attention: the transpose
+// The C columns are ordered by key/value head; the number of these heads must be divisible by the n
+// ranks.
 // Source: Jacobs et al., arXiv 2309.14509 (Ulysses).
 #pragma once
 
@@ -14,8 +16,8 @@ namespace polyphony::exec {
 
 class HeadExchange : public RowExchange {
  public:
-  // `counts`: rows of each rank. `order` [G]: gathered row of each row by sample and position, `inverse`
-  // undoes it; both undefined: the same.
+  // `counts`: rows of each rank. `order` [G]: the gathered row of each row in order of sample and
+  // position; `inverse` is its inverse. Both undefined: the two orders are the same.
   HeadExchange(InnerGroup& group, std::vector<std::int64_t> counts, torch::Tensor order,
                torch::Tensor inverse);
   torch::Tensor all(const torch::Tensor& own) const override;
@@ -31,11 +33,12 @@ class HeadExchange : public RowExchange {
   torch::Tensor order_, inverse_;
 };
 
-// Of the whole samples of the group; `angles` [T, D/2] of this rank's rows. `window`: rows that a row sees, 0: all.
+// Plans attention over the whole samples of the group. `angles` [T, D/2] are those of this rank's
+// rows. `window`: rows that a row attends to (0: all).
 SequencePlan plan_exchange(const WorkInput& data, InnerGroup& context, const torch::Tensor& angles,
                            torch::Dtype dtype, std::int64_t window, std::int64_t row_split);
-// qkv [T, K·(g+2)·D] -> rotated, of the group's rows and this rank's heads [G, K/n·(g+2)·D], as attention()
-// reads it. What that gives comes back by own_rows().
+// Rotates qkv [T, K·(g+2)·D] and exchanges it: returns all rows of the group for this rank's heads,
+// [G, K/n·(g+2)·D], as attention() reads them. own_rows() brings the output of attention() back.
 torch::Tensor exchange_heads(const torch::Tensor& qkv, const SequencePlan& plan,
                              const HeadShape& heads);
 

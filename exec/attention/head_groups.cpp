@@ -8,7 +8,7 @@ using torch::Tensor;
 
 namespace {
 
-// Keys and values of this rank by group, and their gradients.
+// The keys and values of this rank by group of heads, and their gradients.
 class Groups {
  public:
   Groups(const ContextPlan& plan, const HeadShape& heads)
@@ -17,15 +17,16 @@ class Groups {
         count_(heads.kv_heads / plan.heads) {}
   std::int64_t count() const { return count_; }
   const HeadShape& shape() const { return shape_; }
-  // Of heads.
+  // Returns the heads of one group.
   Tensor part(const Tensor& x, std::int64_t group) const {
     return x.narrow(0, group * shape_.kv_heads, shape_.kv_heads);
   }
-  // Of own rows.
+  // Returns this rank's own rows of one group.
   Tensor rows(const Tensor& x, std::int64_t group) const {
     return x.narrow(0, group * plan_.rows.rows, plan_.rows.rows);
   }
-  // Of all ranks, as they come; by sample and position, and back.
+  // Returns the group's keys of all ranks in gathered order; ordered() sorts them by sample and
+  // position, and unordered() undoes that.
   Tensor gathered(const Tensor& keys, std::int64_t group,
                   const InnerGroup::BesideIt& beside = {}) const {
     return plan_.gather->all_beside(rows(keys, group), beside);
@@ -42,7 +43,7 @@ class Groups {
 
  private:
   const ContextPlan& plan_;
-  HeadShape shape_;  // of a group
+  HeadShape shape_;  // of one group of heads
   std::int64_t count_;
 };
 

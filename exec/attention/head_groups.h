@@ -1,8 +1,11 @@
-// Attention over a context group whose keys are gathered some heads at a time: while this rank attends
-// for a group of heads, the keys and values of the next are gathered (exec/autograd/beside.h); in the backward, which
-// gathers them again, the gradients of the group before are then also summed and scattered. So two groups'
-// keys are held at once, and own rows alone are kept.
-//   queries [K, g, T, D]; own keys and values [K/h·T, 2·h·D], group after group
+// Context-parallel attention whose keys are gathered one group of heads at a time: while this rank
+// computes the attention of one group, the keys and values of the next group are gathered
+// (exec/autograd/beside.h).
+//
+// The backward pass gathers them again, and meanwhile also sums and scatters the gradients of the
+// group before. So the keys of two groups are in memory at once, and only the rank's own rows are
+// saved between the passes.
+//   queries [K, g, T, D]; own keys and values [K/h·T, 2·h·D], group after group (h heads per group)
 // Source: Cornstarch (ICML 2026, §4.3); gathers ahead of the heads that need them.
 #pragma once
 

@@ -14,8 +14,9 @@ struct Angles {
   Tensor cosine, sine;
 };
 
-// x∘cosine + swapped(x)∘sine, halves of the last axis swapped. Its transpose has the sine negated.
-// bf16 is rounded once, at the end. Where the tables are narrower than x, its first part turns.
+// Returns x∘cosine + swapped(x)∘sine, where swapped() swaps the halves of the last axis. The
+// transpose has the sine negated. bf16 is rounded once, at the end. If the tables are narrower than
+// x, only its first part is rotated.
 Tensor rotate(const Tensor& x, const Angles& by, bool transposed) {
   const std::int64_t turned = by.cosine.size(-1), width = x.size(-1);
   if (turned < width)
@@ -29,7 +30,8 @@ Tensor rotate(const Tensor& x, const Bucket& bucket, bool transposed) {
   return rotate(x, Angles{bucket.cosine, bucket.sine}, transposed);
 }
 
-// Devices: rows stay where they are, heads are views of them. [T, K, …, D], turned where positions turn it.
+// For devices: rows stay in place, and heads are views of them, [T, K, …, D]; rotated if there are
+// rotary positions.
 Tensor rotate_rows(const Tensor& x, const Bucket& bucket, bool transposed) {
   if (!bucket.cosine.defined()) return x;
   const auto by_row = [&](const Tensor& table) {
@@ -52,7 +54,7 @@ HeadTensors split_rows(const Tensor& qkv, const Bucket& bucket, const HeadShape&
     return {by_head(turned.queries), by_head(turned.keys), values};
   }
   const Tensor queries = rotate_rows(all.narrow(2, 0, heads.group), bucket, false);
-  // Kernels see heads in one dimension, which groups of them inside qkv do not make.
+  // Kernels need heads in one dimension; the groups of heads inside qkv do not have one stride.
   return {by_head(heads.group == 1 ? queries : queries.contiguous()),
           by_head(rotate_rows(all.narrow(2, heads.group, 1), bucket, false)), values};
 }

@@ -15,7 +15,7 @@ namespace {
 
 Tensor part(const Tensor& x, Interval rows) { return x.narrow(2, rows.begin, rows.size()); }
 
-// The kernel takes values of the keys' width only.
+// The kernel supports only values of the keys' width.
 Tensor as_wide(const Tensor& values, const Tensor& queries) {
   const std::int64_t missing = queries.size(3) - values.size(3);
   return missing == 0 ? values : at::constant_pad_nd(values, {0, missing});
@@ -24,13 +24,13 @@ Tensor as_narrow(const Tensor& values, std::int64_t width) {
   return values.size(3) == width ? values : values.narrow(3, 0, width);
 }
 
-// One call has all queries and keys, in their order.
+// Returns true if one call has all queries and keys, in their order.
 bool is_whole(const std::vector<AttentionCall>& calls, const HeadTensors& heads) {
   return calls.size() == 1 && calls[0].queries.size() == heads.queries.size(2) &&
          calls[0].keys.size() == heads.keys.size(2);
 }
 
-// Bitmaps of calls one after the other: the edges of a window are alike but for the last.
+// Caches the last bitmap: consecutive calls at a window's edge have equal bitmaps, except the last.
 class Bitmaps {
  public:
   explicit Bitmaps(const torch::TensorOptions& format) : format_(format) {}
@@ -53,7 +53,7 @@ class Bitmaps {
 
 void join(const Attended& all, const Attended& more) {
   const Tensor both = at::logaddexp(all.sums, more.sums);
-  const Tensor finite = both.masked_fill(both.isneginf(), 0);  // of a query that saw none
+  const Tensor finite = both.masked_fill(both.isneginf(), 0);  // for a query without any key
   const auto weight = [&](const Tensor& sums) { return at::exp(sums - finite).unsqueeze(-1); };
   all.out.mul_(weight(all.sums)).addcmul_(more.out.to(all.out.scalar_type()), weight(more.sums));
   all.sums.copy_(both);
@@ -90,7 +90,7 @@ Attended attend(const HeadTensors& heads, const std::vector<AttentionCall>& call
   Attended all{at::zeros(shape, wide), {}};
   shape.pop_back();
   all.sums = at::full(shape, -std::numeric_limits<double>::infinity(), wide);
-  std::int64_t fresh = 0;  // queries from here on have been in no call
+  std::int64_t fresh = 0;  // queries from here on have not been in any call yet
   for (const AttentionCall& call : calls) {
     const Attended more = run(call);
     const Tensor out = part(all.out, call.queries), sums = part(all.sums, call.queries);

@@ -1,14 +1,21 @@
-// Attention of heads, and its backward, without a graph: what stands between making heads of
-// rows and rows of heads (exec/attention/row_attention.h), over the calls that their mask takes.
+// Attention over heads and its backward pass, without an autograd graph: the step between making
+// heads from rows and rows from heads (exec/attention/row_attention.h), as the calls that the mask
+// needs.
 //   q [N, g, T, W], k [N, 1, G, W], v [N, 1, G, Dv], Dv ≤ W -> out [N, g, T, Dv], sums [N, g, T]
-//   (log-sum-exp of each query's scores, fp32 at least); scores are divided by √W
-//   a query in several calls: sums = ln Σ e^sumsᵢ, out = Σ outᵢ e^(sumsᵢ − sums), in sums' format. Of a
-//   query in none out is 0 and sums −∞, so that other keys' results may be joined likewise.
-//   On CPUs a call is LibTorch's kernel of flash attention; on devices: exec/attention/attention_kernel.h.
-//   backward: of every call with the final out and sums, whatever other keys these are made of
-//   sinks s [N, g, 1]: they change what is made without them:  sums' = ln(eˢᵘᵐˢ + eˢ),
-//   out' = out·e^(sums − sums'). The backward of the scores is then the plain one of out' and sums',
-//   and ds = −Σ e^(s − sums') (dy·out').
+//   (log-sum-exp of each query's scores, fp32 or wider); scores are divided by √W
+//
+// The results of a query that is in several calls are combined, in sums' format:
+//   sums = ln Σ e^sumsᵢ,  out = Σ outᵢ e^(sumsᵢ − sums)
+// For a query in no call, out is 0 and sums is −∞, so that results for other keys can be joined the
+// same way.
+//
+// A call runs LibTorch's flash attention kernel on CPUs, and a kernel of
+// exec/attention/attention_kernel.h on devices. The backward pass of every call takes the final out
+// and sums, which may include the contributions of other keys.
+//
+// Sinks s [N, g, 1] are applied afterwards:
+//   sums' = ln(eˢᵘᵐˢ + eˢ),  out' = out·e^(sums − sums'),  ds = −Σ e^(s − sums') (dy·out')
+// The backward pass of the scores is then the usual one with out' and sums'.
 // Source: own derivation from flash attention's backward, Dao et al., arXiv 2205.14135, algorithm 4.
 #pragma once
 
@@ -25,9 +32,10 @@ struct Attended {
 Attended attend(const HeadTensors& heads, const AttentionCalls& calls);
 Attended attend(const HeadTensors& heads, const std::vector<AttentionCall>& calls);
 Attended attend(const HeadTensors& heads, const std::vector<PackedCall>& calls);
-// Into `all`, of the same queries, in place: what they saw of other keys. `all.out` is of sums' format.
+// Combines `more`, the results of the same queries for other keys, into `all`, in place. `all.out`
+// must have sums' format.
 void join(const Attended& all, const Attended& more);
-// Gradients of q, k and v; k's and v's summed over the group.
+// Returns the gradients of q, k and v; those of k and v are summed over the g query heads.
 HeadTensors attend_backward(const torch::Tensor& dy, const HeadTensors& heads,
                             const Attended& attended, const AttentionCalls& calls);
 HeadTensors attend_backward(const torch::Tensor& dy, const HeadTensors& heads,
@@ -37,6 +45,6 @@ HeadTensors attend_backward(const torch::Tensor& dy, const HeadTensors& heads,
 
 void add_sinks(Attended& attended, const torch::Tensor& sinks);
 torch::Tensor sink_gradient(const torch::Tensor& dy, const Attended& attended,
-                            const torch::Tensor& sinks);  // [N, g, T], to be summed over T
+                            const torch::Tensor& sinks);  // [N, g, T]; the caller sums over T
 
 }  // namespace polyphony::exec

@@ -1,7 +1,9 @@
-// Heads of latent attention, of three kinds of rows (A heads on this rank, D plain and R rotated
-// numbers of a query or key, Dv of a value):
-//   queries [T, A·(D + R)], by head [plain | rotated]; keys and values [T, A·(D + Dv)], by head
-//   [k | v]; one key [T, R] whose rotated numbers end every head's key
+// Makes the heads of multi-head latent attention (MLA) from three inputs. A = heads on this rank; a
+// query or key has D elements without and R elements with rotary positions; a value has Dv
+// elements.
+//   queries [T, A·(D + R)], per head [plain | rotated]
+//   keys and values [T, A·(D + Dv)], per head [k | v]
+//   one shared key [T, R], which is rotated and appended to every head's key
 // Scores are divided by √(D + R). Source: DeepSeek-V2, arXiv 2405.04434, §2.1.3.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Attention of heads on devices (exec/attention/heads_attention.h): calls for many rectangles each, over rows of the
-// heads; a query of several calls joins what they say.
+// Attention of heads on devices (exec/attention/heads_attention.h): each call covers many
+// rectangles; the results of a query that is in several calls are combined.
 #include <algorithm>
 #include <limits>
 
@@ -28,13 +28,13 @@ PackedHeads to_rows(const HeadTensors& heads) {
 PackedHeads part(const PackedHeads& rows, const PackedCall& call) {
   return {call.queries.of(rows.queries), call.keys.of(rows.keys), call.keys.of(rows.values)};
 }
-// Of [heads, T].
+// Selects columns of [heads, T].
 Tensor part(const Tensor& sums, const PackedRows& rows) {
   return rows.some.defined() ? sums.index_select(1, rows.some)
                              : sums.narrow(1, rows.interval.begin, rows.interval.size());
 }
 
-// One call has all queries and keys.
+// Returns true if one call has all queries and keys.
 bool is_whole(const std::vector<PackedCall>& calls, const HeadTensors& heads) {
   return calls.size() == 1 && calls[0].queries.are(heads.queries.size(2)) &&
          calls[0].keys.are(heads.keys.size(2));

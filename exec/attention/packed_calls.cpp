@@ -12,7 +12,7 @@ using torch::Tensor;
 
 namespace {
 
-// Numbers of all calls, copied to the device as one.
+// Collects the index lists of all calls, which are copied to the device as one tensor.
 class Lists {
  public:
   Interval add(const std::vector<std::int64_t>& values) {
@@ -32,7 +32,8 @@ class Lists {
   Tensor made_;
 };
 
-// One bound of how far a query sees: of all rectangles alike, or wide enough for those that need none.
+// One bound on the keys that a query attends to: the same for all rectangles, or wide enough for
+// rectangles that need no bound.
 struct Bound {
   std::optional<std::int64_t> exact;
   std::int64_t least = 0;
@@ -66,7 +67,7 @@ Bounds bounds_of(const AttentionCall& part) {
 }
 
 struct Group {
-  std::vector<AttentionCall> parts;  // rows of the tensors
+  std::vector<AttentionCall> parts;  // in rows of the tensors
   Bounds bounds;
 
   bool takes(const AttentionCall& part, const Bounds& more) const {
@@ -97,7 +98,7 @@ struct RowLists {
   Interval some, starts;
 };
 
-// Rows of the intervals, which then count from the first of them.
+// Lists the rows of the parts' intervals, and renumbers the intervals from the first listed row on.
 RowLists list_rows(std::vector<AttentionCall>& parts, Interval AttentionCall::* which,
                    PackedRows& rows, Lists& numbers, Lists& starts) {
   std::vector<std::int64_t> begins{0}, all;
@@ -140,7 +141,7 @@ std::vector<PackedCall> pack_calls(const std::vector<Rectangle>& rectangles,
   Lists numbers, starts;
   std::vector<std::array<RowLists, 2>> lists;
   std::vector<Interval> padded;
-  std::vector<bool> seen(rows_of(queries));  // queries of the calls so far
+  std::vector<bool> seen(rows_of(queries));  // queries that are in the calls so far
   for (Group& one : group(plan_bands(rectangles, queries, keys))) {
     PackedCall call;
     for (const AttentionCall& part : one.parts) {

@@ -23,11 +23,11 @@ struct HeadNormCall : torch::CustomClassHolder {
                LocalParameter* key_)
       : pass(pass_), heads(heads_), query(query_), key(key_) {}
 
-  // [T, K, g+2, D] of rows laid out as qkv, and its part that is normalised.
+  // Views rows with the layout of qkv as [T, K, g+2, D]; and the part of it that is normalized.
   Tensor split(const Tensor& rows) const {
     return rows.view({rows.size(0), heads.kv_heads, heads.group + 2, heads.width});
   }
-  Tensor normalised(const Tensor& rows) const { return split(rows).narrow(2, 0, heads.group + 1); }
+  Tensor normalized(const Tensor& rows) const { return split(rows).narrow(2, 0, heads.group + 1); }
   bool is_fused() const {
     const auto format = x.scalar_type();
     return kernels::wanted(x) && query->value.scalar_type() == format &&
@@ -57,12 +57,12 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
       call->scale = normed.scale;
       return normed.y.view(qkv.sizes());
     }
-    const Tensor x = call->normalised(call->x);
+    const Tensor x = call->normalized(call->x);
     call->scale =
         at::linalg_vector_norm(x, 2, {-1}, /*keepdim=*/true, gradient_type(x.scalar_type()));
     call->scale.square_().div_(call->heads.width).add_(call->pass.norm_epsilon).rsqrt_();
     Tensor y = call->x.clone();
-    call->normalised(y).copy_(at::mul(x, call->scale).mul_(call->weights()));
+    call->normalized(y).copy_(at::mul(x, call->scale).mul_(call->weights()));
     return y;
   }
   // dx = s (dy∘w) − x s³/D Σ(dy∘w∘x), head by head
@@ -78,20 +78,20 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
       return {made.dx.defined() ? made.dx.view(dy.sizes()) : dx, Tensor(), Tensor()};
     }
     if (context->needs_input_grad(0)) {
-      const Tensor x = call->normalised(call->x);
-      const Tensor part = at::mul(widened(call->normalised(dy)), call->weights());
+      const Tensor x = call->normalized(call->x);
+      const Tensor part = at::mul(widened(call->normalized(dy)), call->weights());
       const Tensor along = at::mul(part, x).sum(-1, /*keepdim=*/true);
       part.mul_(call->scale)
           .addcmul_(x, along.mul_(call->scale.pow(3)),
                     -1.0 / static_cast<double>(call->heads.width));
       dx = dy.clone();
-      call->normalised(dx).copy_(part);
+      call->normalized(dx).copy_(part);
     }
     if (call->query->grad.defined()) {
-      const Tensor each = at::mul(widened(call->normalised(dy)), call->normalised(call->x))
+      const Tensor each = at::mul(widened(call->normalized(dy)), call->normalized(call->x))
                               .mul_(call->scale)
                               .sum(at::IntArrayRef({0, 1}));  // [g+1, D]
-      const Tensor sums = at::stack(                          // all that waits for the weight part
+      const Tensor sums = at::stack(                          // all that the weight part needs
           {each.narrow(0, 0, call->heads.group).sum(0), each[call->heads.group]});
       queue_sums(*call, sums);
     }

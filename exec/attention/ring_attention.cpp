@@ -11,7 +11,8 @@ using torch::Tensor;
 
 namespace {
 
-// The block that a rank holds, this one's first; rows of the one that comes after it.
+// The block that this rank currently has (first its own), and the rows of the block that it
+// receives next.
 struct HeldBlock {
   const AttentionCalls& calls;
   std::int64_t rows, next;

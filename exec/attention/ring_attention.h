@@ -1,10 +1,14 @@
-// Ring attention: the keys and values of a context group's ranks come by one after another. Each rank
-// attends to the block that it holds, passes it on meanwhile (exec/autograd/beside.h), and joins what the blocks gave by
-// their log-sum-exps; in the backward the sum of a block's gradients follows it one rank behind, from the first that is
-// not its own: beside the attention to the next block, the last time alone. It ends where the block came from, whose own
-// part is added there. So each goes over one link fewer than there are ranks.
+// Ring attention: the keys and values of the context ranks (one block per rank) are passed around
+// the group. Each rank attends to the block that it currently has, sends that block to the next
+// rank meanwhile (exec/autograd/beside.h), and combines the results of all blocks with their
+// log-sum-exps.
+//
+// In the backward pass blocks travel the same way, and the sum of a block's gradients follows its
+// block one step behind, overlapped with the attention to the next block; only its last transfer is
+// not overlapped. It ends at the rank that owns the block, which adds its own contribution. So
+// blocks and gradients each cross one link fewer than there are ranks.
 //   queries [K, g, T, D] stay; keys and values of a rank as rows, [its tokens, 2·K·D]
-//   Gradients go round in the format of sums (fp32 at least).
+//   Gradients travel in the format of sums (fp32 or wider).
 // Source: Liu et al., arXiv 2310.01889.
 #pragma once
 
@@ -18,13 +22,13 @@ namespace polyphony::exec {
 struct KeyRing {
   InnerGroup& group;
   std::vector<std::int64_t> counts;   // rows of each rank
-  std::vector<AttentionCalls> calls;  // by rank whose keys they are: queries are this rank's
+  std::vector<AttentionCalls> calls;  // of this rank's queries, indexed by the keys' rank
 };
 
-// [rows, 2·K·D] as heads beside `queries`.
+// Returns `queries` together with the keys and values in `rows` [rows, 2·K·D], as heads.
 HeadTensors with_keys(const torch::Tensor& queries, const torch::Tensor& rows,
                       const HeadShape& heads);
-// Gradients of keys and values as rows.
+// Returns the gradients of keys and values as rows.
 torch::Tensor key_rows(const HeadTensors& gradients);
 
 Attended attend_round(const KeyRing& ring, const torch::Tensor& queries, const torch::Tensor& keys,

@@ -1,7 +1,8 @@
-// Angles by which rotary positions turn queries and keys: [rows, D/2], fp64, for frequency i < D/2.
-//   text     position · θ^(−2i/width), width of the part that turns; with rope_sections the
-//            position is the time, row or column of the token, by the section that i falls in
-//   patches  row · θ^(−4i/D) for i < D/4, then column likewise; a class token is not turned
+// Computes the angles by which rotary positions rotate queries and keys: [rows, D/2], fp64, for
+// frequency i < D/2.
+//   text     position · θ^(−2i/width), where width is that of the rotated part; with rope_sections
+//            the position is the token's time, row or column, depending on the section of i
+//   patches  row · θ^(−4i/D) for i < D/4, then the same for the column; class tokens get angle 0
 // Sources: Su et al., arXiv 2104.09864; sections, rows and columns: Qwen2-VL, arXiv 2409.12191.
 #pragma once
 
@@ -13,10 +14,11 @@
 
 namespace polyphony::exec {
 
-// `positions` as WorkInput::positions.
+// Returns the angles of text tokens. `positions`: see WorkInput::positions. `base` is θ.
 torch::Tensor text_angles(const Module& module, const torch::Tensor& positions, std::int64_t width,
                           double base);
-// Rows as blocks of the module see them: with its class tokens.
+// Returns the angles of image patches, one row per row of the module's blocks, class tokens
+// included.
 torch::Tensor patch_angles(const Module& module, const std::vector<std::int64_t>& image_lengths,
                            torch::Device device);
 

@@ -18,8 +18,8 @@ using Bucket = SequencePlan::Bucket;
 
 namespace {
 
-// [count·K, g, L] <-> [rows, K, g]. Padding queries are zero, so that a log-sum-exp of zero does
-// them no harm.
+// Converts between [count·K, g, L] and [rows, K, g]. Padding queries are zero, so a log-sum-exp of
+// zero for them has no effect.
 Tensor sums_to_rows(const Tensor& sums, const Bucket& bucket, const HeadShape& heads) {
   const Tensor rows = sums.reshape({bucket.count, heads.kv_heads, heads.group, bucket.longest})
                           .permute({0, 3, 1, 2})
@@ -34,26 +34,26 @@ Tensor sums_of_rows(const Tensor& rows, const Bucket& bucket, const HeadShape& h
       .transpose(1, 2);
 }
 
-// [K·g] of as many sequences as there are: [count·K, g, 1].
+// Repeats sinks [K·g] for each sequence: [count·K, g, 1].
 Tensor sinks_of(const Tensor& sinks, std::int64_t count, const HeadShape& heads) {
   return sinks.view({heads.kv_heads, heads.group, 1}).repeat({count, 1, 1});
 }
-// [count·K, g, L] -> [K·g]
+// Sums [count·K, g, L] over sequences and rows: [K·g].
 Tensor sum_by_head(const Tensor& of_queries, std::int64_t count, const HeadShape& heads) {
   return of_queries.reshape({count, heads.kv_heads * heads.group, -1}).sum(at::IntArrayRef({0, 2}));
 }
 
-// Rows that become heads, and the order of rows by bucket.
+// The rows from which heads are made, and their order by bucket.
 struct RowsCall : torch::CustomClassHolder {
   SequencePlan plan;
-  HeadShape heads;                         // of what leaves
-  std::shared_ptr<const HeadMaker> maker;  // null: of qkv
+  HeadShape heads;                         // of the output
+  std::shared_ptr<const HeadMaker> maker;  // null: heads are made from qkv
   std::vector<Tensor> rows;                // qkv [T, K·(g+2)·D], or what the maker reads
   Tensor sinks;                            // [K·g]; undefined: none
   Tensor out, sums;                        // [T, K·g·D], [T, K·g]: packed order; sums: bucket order
   RowsCall(SequencePlan plan_, const HeadShape& heads_, std::shared_ptr<const HeadMaker> maker_)
       : plan(std::move(plan_)), heads(heads_), maker(std::move(maker_)) {}
-  // Rows bucket after bucket, and back.
+  // Reorders rows bucket after bucket, and back.
   Tensor ordered(const Tensor& x) const {
     return plan.order.defined() ? x.index_select(0, plan.order) : x;
   }
@@ -61,7 +61,7 @@ struct RowsCall : torch::CustomClassHolder {
     const Tensor x = parts.size() == 1 ? parts[0] : at::cat(parts);
     return plan.order.defined() ? x.index_select(0, plan.inverse) : x;
   }
-  // Calls use(bucket, its part of rows that are in bucket order).
+  // Calls use(bucket, the bucket's part of rows in bucket order) for every bucket.
   template <class Use>
   void each_bucket(Use use) const {
     std::int64_t first = 0;
@@ -82,7 +82,7 @@ std::vector<Tensor> parts_of(const std::vector<Tensor>& rows, Part part) {
   return parts;
 }
 
-// Through what made the heads, by its own graph.
+// Propagates gradients through the HeadMaker, with its own autograd graph.
 std::vector<Tensor> made_gradients(const std::vector<Tensor>& rows, const HeadTensors& heads,
                                    const HeadTensors& gradients) {
   torch::autograd::backward({heads.queries, heads.keys, heads.values},
@@ -208,7 +208,7 @@ class RowContextAttention : public torch::autograd::Function<RowContextAttention
   }
 };
 
-// An autograd function takes no undefined tensor.
+// An autograd function does not accept an undefined tensor.
 std::optional<Tensor> wanted(const Tensor& x) {
   return x.defined() ? std::optional(x) : std::nullopt;
 }

@@ -1,5 +1,6 @@
-// Attention inside windows: each image is cut into squares of window × window patches from its
-// upper left (smaller at the right and lower edges), and each square is a sequence of its own.
+// Plans window attention for images: each image is cut into squares of window × window patches from
+// its upper left corner (smaller at the right and lower edges), and each square is a sequence of
+// its own.
 // Source: Qwen2.5-VL, arXiv 2502.13923, section 2.1.
 #pragma once
 

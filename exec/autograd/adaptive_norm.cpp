@@ -35,8 +35,8 @@ struct ItemsCall : torch::CustomClassHolder {
   explicit ItemsCall(std::vector<std::int64_t> rows_) : rows(std::move(rows_)) {}
 };
 
-// As for other norms (exec/autograd/norm.cpp): on CPUs ATen's LayerNorm takes fp32 for bf16 rows and gives
-// its statistics in it; on GPUs the formats must be equal.
+// As for other norms (exec/autograd/norm.cpp): on CPUs ATen's LayerNorm takes fp32 weights for bf16
+// rows, and returns fp32 statistics; on GPUs the formats must be equal.
 Tensor norm_parameter(const Tensor& by_item) {
   return by_item.is_cpu() ? widened(by_item) : by_item;
 }
@@ -94,7 +94,7 @@ class AdaptiveNorm : public torch::autograd::Function<AdaptiveNorm> {
 
 struct GateCall : ItemsCall {
   using ItemsCall::ItemsCall;
-  Tensor y, gate;  // y undefined when the gate takes no gradient
+  Tensor y, gate;  // y is undefined if the gate needs no gradient
 };
 
 class GatedSum : public torch::autograd::Function<GatedSum> {

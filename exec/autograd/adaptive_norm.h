@@ -1,11 +1,13 @@
-// Layers whose scale, shift or gate differs from item to item.
-//   x, y [rows, H]: rows of n items, one item after another, `rows` of each
+// Adaptive layer normalization and gated residual sums, whose scale, shift and gate differ from
+// item to item.
+//   x, y [rows, H]: the rows of n items, one item after another; item i has rows[i] of them
 //   scale, shift, gate [n, H]
-//   adaptive_norm  (x − mean) ÷ deviation ∘ (1 + scale) + shift, each row by itself
+//   adaptive_norm  (x − mean) ÷ deviation ∘ (1 + scale) + shift, with the statistics of each row
 //   gated_sum      x + gate∘y
-// The gradient of an item's scale, shift or gate is a sum over its rows: only part of it where
-// other ranks hold others. No weights here: what makes scale, shift and gate has them. Source:
-// adaptive layer norm of Peebles and Xie, arXiv 2212.09748, section 3.2.
+// The gradient of an item's scale, shift or gate is a sum over its rows; it is only a part of that
+// sum if other ranks have some of the item's rows. There are no weights here: they belong to the
+// layer that computes scale, shift and gate.
+// Source: adaptive layer norm of Peebles and Xie, arXiv 2212.09748, section 3.2.
 #pragma once
 
 #include <cstdint>

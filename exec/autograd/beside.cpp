@@ -11,8 +11,9 @@ namespace polyphony::exec {
 
 namespace {
 
-// Of the thread that has it, kept, and given its core until it waits: where ranks compute on all cores, one that was
-// just made, or just woken, would wait for the end of somebody's time slice, some milliseconds each time.
+// A second thread that its owner keeps and to which it hands over its core until the second thread
+// waits. If ranks compute on all cores, a thread that was just created, or just woken, would
+// otherwise wait for the end of another thread's time slice, some milliseconds each time.
 class SecondThread {
  public:
   SecondThread() : thread_([this] { run(); }) {}
@@ -24,7 +25,7 @@ class SecondThread {
   SecondThread(const SecondThread&) = delete;
   SecondThread& operator=(const SecondThread&) = delete;
 
-  // It has begun when this returns; the future does not wait for it in its destructor.
+  // The task has begun when this returns. The future's destructor does not wait for it.
   template <class Task>
   std::future<void> begin(Task task) {
     next_ = std::packaged_task<void()>(std::move(task));
@@ -50,7 +51,8 @@ class SecondThread {
   std::thread thread_;
 };
 
-// One within the other, the work innermost: each call is queued before what is beside it.
+// Nests the calls, with the work innermost: each call is queued before the work that it overlaps
+// with.
 void nested(const std::vector<Move>& moves, std::size_t first, const std::function<void()>& work) {
   if (first == moves.size()) return work();
   moves[first]([&] { nested(moves, first + 1, work); });
@@ -62,7 +64,7 @@ void beside(torch::Device device, const std::vector<Move>& moves,
             const std::function<void()>& work) {
   if (!device.is_cpu() || moves.empty()) return nested(moves, 0, work);
   thread_local SecondThread second;
-  // As this thread would make them: LibTorch's modes go with it.
+  // The second thread uses this thread's LibTorch modes (grad mode and the like).
   std::future<void> made = second.begin([&moves, state = at::ThreadLocalState()] {
     const at::ThreadLocalStateGuard as_there(state);
     for (const Move& move : moves) move({});

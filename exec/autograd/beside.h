@@ -1,5 +1,6 @@
-// What waits for other ranks, while this one computes: on a device a group's calls go on streams of its own beside what is
-// queued on the current one (Communicator), on CPUs a second thread makes them.
+// Overlaps communication with computation. On a device, a group's calls run on a stream of the
+// group, in parallel with what is queued on the current stream (the *_beside calls of
+// Communicator); on CPUs a second thread makes the calls.
 #pragma once
 
 #include <functional>
@@ -9,11 +10,11 @@
 
 namespace polyphony::exec {
 
-// A call of a group; with something beside it on a device.
+// One communication call. On a device it overlaps with `beside`; on CPUs it gets an empty function.
 using Move = std::function<void(const std::function<void()>& beside)>;
 
-// Makes the calls in their order, and does `work` meanwhile, which must not use what they make. All is done, or queued on
-// a device's current stream, when this returns.
+// Makes the calls in their order, and runs `work` meanwhile, which must not use their results. When
+// it returns, all of it is done or, on a device, queued on the current stream.
 void beside(torch::Device device, const std::vector<Move>& moves,
             const std::function<void()>& work);
 

@@ -21,7 +21,7 @@ constexpr double kUnlimited = -std::numeric_limits<double>::infinity();
 bool are_planes(const Tensor& kept) { return kept.dim() == 3; }
 
 Tensor cut_off(const Tensor& up) { return at::hardtanh(up, -kLimit, kLimit); }
-// 1.702 h: h·σ(1.702 h) is its silu divided by 1.702.
+// Returns 1.702 h: h·σ(1.702 h) is the silu of that, divided by 1.702.
 Tensor steep(const Tensor& gate) { return gate.clamp_max(kLimit).mul_(kSteepness); }
 
 struct Gradients {
@@ -59,7 +59,7 @@ class Glu : public torch::autograd::Function<Glu> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto activation = static_cast<Activation>(context->saved_data["activation"].toInt());
     const Tensor kept = context->saved_data["kept"].toTensor();
-    context->saved_data.erase("kept");  // nodes live to the end of a backward
+    context->saved_data.erase("kept");  // frees it early: nodes live until the backward pass ends
     return {glu_backward(gradients[0], kept, activation), Tensor()};
   }
 };
@@ -96,8 +96,8 @@ Tensor glu_backward(const Tensor& dy, const Tensor& kept, Activation activation)
   if (!are_planes(kept)) return kernels::glu_backward(dy, kept, activation);
   const Tensor& planes = kept;
   const Gradients d = backward_of(dy, planes[0], planes[1], activation);
-  // Not at::stack: it copies element by element, five times as long (1.0 against 0.2 ms for 256
-  // rows of 2 x 1024).
+  // Not at::stack, which copies element by element and takes five times as long (1.0 against 0.2 ms
+  // for 256 rows of 2 x 1024).
   Tensor pairs = at::empty({dy.size(0), dy.size(1), 2}, dy.options());
   pairs.select(2, 0).copy_(d.gate);
   pairs.select(2, 1).copy_(d.up);

@@ -1,10 +1,14 @@
-// The communicators that a chunk's layers use between their kernels, with one record of what was
-// asked of them, in the order of their beginning: expand() (shared/chunk/expand.h) says the same list beforehand.
+// The communicators that a chunk's layers use between their kernels.
 //   tensor   ranks that share each matrix (and, under sequence parallelism, the rows between them)
 //   context  ranks that share a sequence
 //   expert   ranks that share a layer's experts
-// A group of one does nothing and records nothing. Rows: the first dimension of a contiguous tensor
-// [rows, …]; `rows` are counts by member, in group order.
+//
+// The groups keep one record of their collectives, in the order in which they began; it equals the
+// list that expand() (shared/chunk/expand.h) predicts. A group of one rank does nothing and records
+// nothing.
+//
+// Rows are the first dimension of a contiguous tensor [rows, …]; a vector `rows` has one count per
+// member, in group order.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +20,13 @@
 
 namespace polyphony::exec {
 
-// Null: a group of one.
+// The communicators of the three groups; null for a group of one rank.
 struct Communicators {
   Communicator* tensor = nullptr;
   Communicator* context = nullptr;
   Communicator* expert = nullptr;
-  Transport* transport =
-      nullptr;  // hears of lost peers while the host waits for a device; null: nobody does
+  // Detects lost peers while the host waits for a device; null: no detection.
+  Transport* transport = nullptr;
 };
 
 class InnerGroup {
@@ -33,32 +37,36 @@ class InnerGroup {
   int size() const { return communicator_ == nullptr ? 1 : communicator_->size(); }
   int index() const { return communicator_ == nullptr ? 0 : communicator_->index(); }
 
-  // `beside`: what is done meanwhile, here on CPUs (the collective has a second thread), queued on a device
-  // (Communicator); done, or queued, when these return, like their own part. It must not touch their tensors.
+  // Work to overlap with a collective: on CPUs it runs on this thread while a second thread runs
+  // the collective; on a device it is queued as in Communicator. When a call below returns, both
+  // the collective and this work are done, or queued. It must not touch the collective's tensors.
   using BesideIt = std::function<void()>;
   void all_reduce(torch::Tensor& tensor, Reduction reduction = Reduction::sum,
                   const BesideIt& beside = {});
-  // mine [rows[index], …] -> [Σ rows, …]
+  // Gathers `mine` [rows[index], …] of all members; returns [Σ rows, …].
   torch::Tensor all_gather(const torch::Tensor& mine, const std::vector<std::int64_t>& rows,
                            const BesideIt& beside = {});
-  // all [Σ rows, …] -> the sum over members of their rows for this one
+  // Sums `all` [Σ rows, …] over the members; returns this member's rows of the sum.
   torch::Tensor reduce_scatter(const torch::Tensor& all, const std::vector<std::int64_t>& rows,
                                const BesideIt& beside = {});
-  // Of equal parts, where they are to be: all [members, …] of mine […], or mine of all.
+  // The same for equal parts and with given outputs: `mine` […], `all` [members, …].
   void all_gather_into(const torch::Tensor& mine, torch::Tensor& all, const BesideIt& beside);
   void reduce_scatter_into(const torch::Tensor& all, torch::Tensor& mine, const BesideIt& beside);
-  // send [Σ send_rows, …]: part i goes to member i. Recorded as `recorded_rows` of send's width:
-  // what it moves must not depend on who sends how much to whom (shared/chunk/expand.h).
+  // Sends part i of `send` [Σ send_rows, …] to member i; returns the received rows. It is recorded
+  // as `recorded_rows` rows of send's width, because the recorded bytes must not depend on how many
+  // rows each pair of members exchanges (shared/chunk/expand.h).
   torch::Tensor all_to_all(const torch::Tensor& send, const std::vector<std::int64_t>& send_rows,
                            const std::vector<std::int64_t>& receive_rows,
                            std::int64_t recorded_rows);
 
-  // `mine` to the next member, `rows` rows from the one before. Not recorded: when all members' rows have come
-  // by, note_round() records as many bytes as their gathering moves, of `like`'s width and format.
+  // Sends `mine` to the next member, and returns `rows` rows received from the member before. It is
+  // not recorded; after the rows of all members have passed, note_round() records a collective with
+  // as many bytes as gathering `rows` rows of `like`'s width and format.
   torch::Tensor pass_on(const torch::Tensor& mine, std::int64_t rows, const BesideIt& beside = {});
   void note_round(const torch::Tensor& like, std::int64_t rows);
 
-  // Numbers that the host must know to go on: it waits for a device, and for those that the device waits for.
+  // Return values that the host needs in order to continue: these wait for the device, and thereby
+  // for the peers that the device waits for.
   torch::Tensor on_host(const torch::Tensor& there) const;
   torch::Tensor arrived(const OnTheWay& copy) const;
 

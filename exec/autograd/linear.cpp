@@ -26,32 +26,33 @@ void WeightQueue::add(std::function<void()> part) {
 void WeightQueue::run() {
   const torch::NoGradGuard no_grad;
   for (std::function<void()>& part : parts_)
-    std::exchange(part, nullptr)();  // frees its tensors as it goes
+    std::exchange(part, nullptr)();  // frees the part's tensors after it has run
   parts_.clear();
 }
 
 namespace {
 
-// What a layer's backward needs. Held by the graph's node, emptied by its only backward.
+// The state that a layer's backward pass needs. The graph's node owns it, and its only backward
+// pass empties it.
 struct LinearCall : torch::CustomClassHolder {
   enum class Kind { replicated, column, row } kind;
   Pass pass;
   LocalParameter* weight;
   LocalParameter* bias;
-  Tensor x;  // [rows, in]; undefined when frozen, and when `again` makes it
+  Tensor x;  // [rows, in]; undefined if frozen, or if `again` recomputes it
   Tensor h;  // LoRA: [rows, r]
   c10::intrusive_ptr<Rebuilt> again;
   LinearCall(Kind kind_, const Pass& pass_, LocalParameter* weight_, LocalParameter* bias_)
       : kind(kind_), pass(pass_), weight(weight_), bias(bias_) {}
   bool gathers_input() const { return kind == Kind::column && pass.rows != nullptr; }
-  // `rows`: all, or, where they are shared, not asked.
+  // `rows`: number of all rows; ignored if rows are shared.
   std::optional<PiecedProduct> pieced(const Tensor& rows) const {
     InnerGroup& group = pass.groups->tensor;
     const auto* run = dynamic_cast<const SequenceRows*>(pass.rows.get());
     if (pass.pieces == 1 || group.size() == 1 || (pass.rows && run == nullptr)) return {};
     return PiecedProduct(group, run ? run->rows() : rows.size(0), run != nullptr, pass.pieces);
   }
-  // For the weight part: of the matrix or of the low-rank pair beside it.
+  // Returns true if there is a weight part: for the matrix, or for its low-rank pair.
   bool wants_input() const { return weight->grad.defined() || weight->lora_a; }
 };
 
@@ -109,7 +110,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
       all_dy = rows->all(dy);
     Tensor x = std::move(call->x);
     if (call->again && call->wants_input()) x = call->again->output();
-    // On a device its own rows come together beside the product that does not need them.
+    // On a device its own rows are gathered in parallel with the GEMM that does not need them.
     const auto input_part = [&] {
       if (wants_dx && !pieced) dx = at::mm(all_dy, call->weight->value);
     };
@@ -127,11 +128,13 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     } else if (call->weight->lora_a) {
       low_rank_backward(call->pass, *call->weight, x, std::move(call->h), all_dy, dx);
     }
-    // Own rows are a run of the gathered ones, which stay: as a view, nothing stays beside them.
+    // Own rows are a run of the gathered rows, which stay in memory: a view needs no further
+    // memory.
     const auto* run = dynamic_cast<const SequenceRows*>(rows);
     const bool part = run != nullptr && gathers && all_dy.defined();
     const Tensor bias_dy = call->bias == nullptr ? Tensor() : part ? run->part(all_dy) : dy;
-    // On a device beside the sum of dx over the ranks; elsewhere after it, when the whole dx is gone.
+    // On a device this overlaps with the sum of dx over the ranks; elsewhere it comes after that
+    // sum, when the whole dx has been freed.
     const InnerGroup::BesideIt weight_part = [&] {
       queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy, bias_dy);
     };
@@ -148,7 +151,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   }
 
  private:
-  // y of a row-parallel layer.
+  // Returns y of a row-parallel layer.
   static Tensor summed(LinearCall& call, const PiecedProduct& pieced, const Tensor& x) {
     const LocalParameter& weight = *call.weight;
     std::vector<Term> terms{{x, weight.value.t()}};
@@ -160,7 +163,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     if (call.bias != nullptr) y.add_(call.bias->value);
     return y;
   }
-  // y of a column-parallel layer whose rows are shared.
+  // Returns y of a column-parallel layer whose rows are shared.
   static Tensor gathered(LinearCall& call, const PiecedProduct& pieced, const Tensor& x) {
     const LocalParameter& weight = *call.weight;
     Tensor y = at::empty({pieced.rows(), weight.value.size(0)}, x.options());
@@ -177,7 +180,8 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     });
     return y;
   }
-  // Of a row-parallel layer whose rows are shared: all rows of dy for the weight part, if it is wanted, and dx.
+  // For a row-parallel layer whose rows are shared, returns all rows of dy for the weight part (if
+  // wanted), and dx.
   static std::pair<Tensor, Tensor> gathered_backward(const LinearCall& call,
                                                      const PiecedProduct& pieced, const Tensor& dy,
                                                      bool wants_dx) {

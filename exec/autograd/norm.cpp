@@ -1,5 +1,6 @@
-// LayerNorm and RMSNorm (exec/autograd/linear.h). Their statistics are fp32 at least, whatever x is in.
-// What their weights take is summed at once and queued: a vector, where {x, dy} would stay.
+// LayerNorm and RMSNorm (exec/autograd/linear.h). Their statistics are fp32 or wider, whatever the
+// format of x. Their weight gradients are summed at once, and only these vectors are queued,
+// because queuing the sum would keep x and dy in memory.
 #include <array>
 
 #include "exec/autograd/linear.h"
@@ -25,8 +26,8 @@ struct NormCall : torch::CustomClassHolder {
       : pass(pass_), weight(weight_), bias(bias_) {}
 };
 
-// ATen's LayerNorm gives its statistics in the weights' format on CPUs, and takes weights of
-// another format than x there; on GPUs they are fp32, and the formats must be equal.
+// On CPUs ATen's LayerNorm returns its statistics in the weights' format, and accepts weights of
+// another format than x; on GPUs the statistics are fp32, and the formats must be equal.
 Tensor norm_parameter(const LocalParameter& parameter) {
   return parameter.value.is_cpu() ? widened(parameter.value) : parameter.value;
 }
@@ -87,7 +88,7 @@ void queue_sum(const NormCall& call, const Tensor& dw) {
   call.pass.queue->add([weight = call.weight, dw] { weight->grad.add_(dw); });
 }
 
-// A product of bf16 and fp32 is fp32: only what leaves is rounded.
+// The product of bf16 and fp32 is fp32, so only the output is rounded.
 class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,

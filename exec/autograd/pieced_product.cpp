@@ -24,7 +24,8 @@ void multiply(Tensor out, const Tensor& x, const Tensor& matrix, bool add) {
     at::bmm_out(out, x, each);
 }
 
-// Members whose shares have all rows of the piece; then the one, if any, that has some.
+// Returns the block of the members whose shares have all rows of the chunk; then that of the
+// member, if any, that has some of them.
 std::vector<RowBlock> PiecedProduct::blocks(int piece) const {
   const std::int64_t each = pieces_.each(piece), begin = pieces_.begin(piece);
   std::vector<RowBlock> found;
@@ -43,12 +44,13 @@ Tensor PiecedProduct::of_all(const Tensor& all, const RowBlock& block) const {
                         all.storage_offset() + first * row);
 }
 
-// Of [members, rows of a piece, W].
+// Returns the block's part of a buffer [members, rows of a chunk, W].
 Tensor PiecedProduct::of_piece(const Tensor& buffer, const RowBlock& block) const {
   return buffer.narrow(0, block.member, block.members).narrow(1, 0, block.rows);
 }
 
-// Where rows are not shared a piece lies where it stays, else in a buffer; what no member has is zero.
+// Computes one chunk: in its final place if rows are not shared, else in a buffer, where rows that
+// no member has are zero.
 Tensor PiecedProduct::product(const std::vector<Term>& terms, int piece,
                               const Tensor& result) const {
   const std::int64_t each = pieces_.each(piece), members = pieces_.shares.members;

@@ -17,7 +17,7 @@ Rebuilt::Rebuilt(Part part, const std::vector<Tensor>& inputs) : part_(std::move
 
 void Rebuilt::rebuild() {
   if (output_.defined()) return;
-  POLYPHONY_CHECK(part_ != nullptr, "a recomputed part is wanted after its backward");
+  POLYPHONY_CHECK(part_ != nullptr, "a recomputed part was used after its backward pass");
   const torch::AutoGradMode grad_mode(true);
   leaves_ = std::move(inputs_);
   output_ = std::exchange(part_, nullptr)(leaves_);

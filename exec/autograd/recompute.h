@@ -1,6 +1,6 @@
-// Parts of a forward whose graph is not kept: the backward runs them again, one at a time, with the
-// collectives inside them. Their inputs are kept; so what they queue for the weight part is made
-// then, too.
+// Activation recomputation (checkpointing): parts of a forward pass whose graph is not kept. Only
+// their inputs are saved; the backward pass runs the parts again, one at a time, including their
+// collectives, and then also queues their weight gradients.
 // Source: Chen et al., arXiv 1604.06174 (whole layers); Korthikanti et al., arXiv 2205.05198, §5
 // (selective: attention only, which is cheap to run and large to keep).
 #pragma once
@@ -12,17 +12,17 @@
 
 namespace polyphony::exec {
 
-// One part of one forward. Does its work again at the first call of either function; gradients()
-// forgets it, and is the last call.
+// One recomputed part of one forward pass. The first call of output() or gradients() runs the part
+// again; gradients() must be the last call, and frees the part.
 class Rebuilt : public torch::CustomClassHolder {
  public:
-  // From its inputs, which are leaves when it is run again.
+  // Computes the output from the inputs, which are leaves of the graph when the part is run again.
   using Part = std::function<torch::Tensor(const std::vector<torch::Tensor>&)>;
   Rebuilt(Part part, const std::vector<torch::Tensor>& inputs);
 
-  // The output once more, without its graph.
+  // Returns the recomputed output, without its graph.
   torch::Tensor output();
-  // Of the inputs; undefined where an input has none.
+  // Returns the gradients of the inputs; undefined for an input that has none.
   std::vector<torch::Tensor> gradients(const torch::Tensor& output_grad);
 
  private:
@@ -36,9 +36,9 @@ class Rebuilt : public torch::CustomClassHolder {
 
 struct Recomputed {
   torch::Tensor output;
-  c10::intrusive_ptr<Rebuilt> again;  // null where no graph is wanted
+  c10::intrusive_ptr<Rebuilt> again;  // null if no graph is needed
 };
-// part(inputs). `anchor`: exec/autograd/linear.h.
+// Returns part(inputs), recorded as one node of the graph. `anchor`: see exec/autograd/linear.h.
 Recomputed recomputed(const torch::Tensor& anchor, const std::vector<torch::Tensor>& inputs,
                       Rebuilt::Part part);
 

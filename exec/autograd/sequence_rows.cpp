@@ -15,7 +15,7 @@ using torch::autograd::variable_list;
 Tensor padded_to(const Tensor& x, std::int64_t rows) {
   const std::int64_t own = x.size(0);
   if (own == rows) return x;
-  // Not at::constant_pad_nd, which writes zeros everywhere first.
+  // Not at::constant_pad_nd, which first writes zeros to all elements.
   const Tensor padded = at::empty({rows, x.size(1)}, x.options());
   padded.narrow(0, 0, own).copy_(x);
   padded.narrow(0, own, rows - own).zero_();
@@ -32,7 +32,7 @@ struct RowsCall : torch::CustomClassHolder {
   explicit RowsCall(std::shared_ptr<const RowExchange> rows_) : rows(std::move(rows_)) {}
 };
 
-// One of the two forward, the other backward.
+// One of all() and own() in the forward pass, and the other in the backward pass.
 class MoveRows : public torch::autograd::Function<MoveRows> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, bool gathers,
@@ -104,7 +104,10 @@ Tensor SequenceRows::own_beside(const Tensor& all, const InnerGroup::BesideIt& b
 Tensor SequenceRows::part(const Tensor& whole) const { return whole.narrow(0, begin(), count()); }
 
 ListedPart SequenceRows::listed(const Tensor& rows) const {
-  POLYPHONY_CHECK(rows.is_cpu() && rows.is_contiguous(), "rows of a device would be waited for");
+  POLYPHONY_CHECK(
+      rows.is_cpu() && rows.is_contiguous(),
+      "row indices must be contiguous and on the host (a device would have to be waited "
+      "for)");
   const std::int64_t* const row = rows.const_data_ptr<std::int64_t>();
   ListedPart part{{}, std::vector<std::int64_t>(static_cast<std::size_t>(shares_.members))};
   for (std::int64_t i = 0; i < rows.numel(); ++i) {

@@ -1,12 +1,13 @@
-// Sequence parallelism inside a chunk. Between blocks each tensor-parallel rank has its own rows of
-// a work item (shared/work/row_shares.h): norms, residual sums and biases after a row-parallel
-// product see only these. The products themselves, and attention between them, see all rows.
-//   all   own rows -> those of all ranks, in order: before a column-parallel product
-//   own   a partial sum over all rows -> the sum over ranks, of the own rows: after a row-parallel
-//         one
-// Each is the other's transpose, so the backward of one is the other. Own rows are what a layer
-// keeps for its weight gradient: it gathers them again. Parts of equal size move between ranks,
-// padded with zero rows; the padding ends there.
+// Sequence parallelism inside a chunk. Each tensor-parallel rank has its own rows of a microbatch
+// (shared/work/row_shares.h): norms, residual sums, and biases after a row-parallel GEMM run on
+// these only. The GEMMs, and the attention between them, run on all rows.
+//   all   before a column-parallel GEMM: own rows -> the rows of all ranks, in order
+//   own   after a row-parallel GEMM: a partial sum over all rows -> the sum over ranks, for own
+//         rows only
+//
+// Each is the transpose of the other, so the backward pass of one is the other. A layer saves only
+// its own rows for its weight gradient, and gathers them again. Ranks exchange parts of equal size,
+// padded with zero rows, which are dropped after the exchange.
 // Source: Korthikanti et al., arXiv 2205.05198, §4.2.2 (g and its conjugate).
 #pragma once
 
@@ -25,7 +26,8 @@ class RowExchange {
   virtual ~RowExchange() = default;
   virtual torch::Tensor all(const torch::Tensor& own) const = 0;
   virtual torch::Tensor own(const torch::Tensor& all) const = 0;
-  // With what a device does meanwhile, if anything, where nothing else is to be done with what comes (InnerGroup).
+  // The same, overlapped with `beside` (may be empty). This base version runs `beside` afterwards;
+  // classes that need no further step after their collective override it (InnerGroup).
   virtual torch::Tensor own_beside(const torch::Tensor& all,
                                    const InnerGroup::BesideIt& beside) const {
     torch::Tensor sum = own(all);
@@ -45,7 +47,7 @@ struct ListedPart {
   std::vector<std::int64_t> counts;
 };
 
-// Runs of the axis, as equal as RowShares says.
+// Each rank has one run of consecutive rows of the axis, as equal as possible (RowShares).
 class SequenceRows : public RowExchange {
  public:
   SequenceRows(InnerGroup& group, std::int64_t rows) : group_(group), shares_{rows, group.size()} {}
@@ -59,10 +61,10 @@ class SequenceRows : public RowExchange {
   std::int64_t rows() const { return shares_.rows; }
   std::int64_t begin() const { return shares_.begin(group_.index()); }
   std::int64_t count() const { return shares_.count(group_.index()); }
-  // This rank's part of something with one entry for each row of the axis.
+  // Returns this rank's part of `whole`, which has one entry for each row of the axis.
   torch::Tensor part(const torch::Tensor& whole) const;
-  // Of `rows` of the axis, in increasing order and of the host: this rank's, counted from its first;
-  // and how many each rank has.
+  // Given indices of some `rows` of the axis, ascending and on the host, returns those of this
+  // rank, relative to its first row, and how many each rank has.
   ListedPart listed(const torch::Tensor& rows) const;
 
  private:
@@ -71,7 +73,7 @@ class SequenceRows : public RowExchange {
   RowShares shares_;
 };
 
-// Any number of rows on each rank, unpadded.
+// Each rank has any number of rows; they are exchanged without padding.
 class ListedRows : public RowExchange {
  public:
   ListedRows(InnerGroup& group, std::vector<std::int64_t> counts)
@@ -88,8 +90,8 @@ class ListedRows : public RowExchange {
   std::vector<std::int64_t> counts_;
 };
 
-// Rows of `source`, brought into another order and then `merged` at a time side by side:
-// [R, W] -> [R/merged, merged·W]. `inverse` undoes `order`; undefined: they are in order.
+// The rows of `source`, reordered, and then concatenated in groups of `merged` rows: [R, W] ->
+// [R/merged, merged·W]. `inverse` is the inverse of `order`; both undefined: rows keep their order.
 class MergedRows : public RowExchange {
  public:
   MergedRows(SequenceRows source, torch::Tensor order, torch::Tensor inverse, std::int64_t merged)
@@ -103,8 +105,8 @@ class MergedRows : public RowExchange {
   std::int64_t merged_;
 };
 
-// Every rank has every row, and reads them for features of its own: nothing moves forward, and the
-// gradients of all ranks are summed.
+// Every rank has all rows, and computes features of its own from them: the forward pass exchanges
+// nothing, and the backward pass sums the gradients of all ranks.
 class WholeRows : public RowExchange {
  public:
   explicit WholeRows(InnerGroup& group) : group_(group) {}
@@ -115,16 +117,17 @@ class WholeRows : public RowExchange {
   InnerGroup& group_;
 };
 
-// x followed by zero rows; the first of them.
+// Returns x followed by zero rows, `rows` in all; and the first `rows` rows of x.
 torch::Tensor padded_to(const torch::Tensor& x, std::int64_t rows);
 torch::Tensor first_rows(const torch::Tensor& x, std::int64_t rows);
 
-// own() and all() as nodes of the graph; the backward of one is the other.
+// own() and all() as nodes of the autograd graph; the backward pass of each is the other.
 torch::Tensor own_rows(const std::shared_ptr<const RowExchange>& rows, const torch::Tensor& all);
 torch::Tensor all_rows(const std::shared_ptr<const RowExchange>& rows, const torch::Tensor& own);
-// x[rows], distinct ones.
+// Returns x[rows]; the entries of `rows` must be distinct.
 torch::Tensor select_rows(const torch::Tensor& x, const torch::Tensor& rows);
-// Its transpose: [rows, W], zero but for x at `places`.
+// Returns a tensor [rows, W] that has the rows of x at `places`, and is zero elsewhere (the
+// transpose of select_rows()).
 torch::Tensor place_rows(const torch::Tensor& x, const torch::Tensor& places, std::int64_t rows);
 
 }  // namespace polyphony::exec

@@ -1,16 +1,16 @@
-// Adding to gradients that are wider than what they come from: fp32 for bf16 weights and
-// activations. Products of two bf16 numbers are exact in fp32, and every sum here is taken in fp32.
-//   On a GPU the matrix product reads bf16 and adds to fp32 (at::addmm_out with an out_dtype). CPUs
-//   have no such kernel: dy and x are converted first, 6 bytes read and written for each of their
-//   elements, and the product runs at fp32 speed.
-// Where the formats are equal, these are the plain operators.
+// Accumulates gradients in a wider format than that of weights and activations: fp32 for bf16.
+// Products of two bf16 numbers are exact in fp32, and every sum here is computed in fp32.
+//
+// On a GPU the GEMM reads bf16 and adds to fp32 (at::addmm_out with an out_dtype). CPUs have no
+// such kernel: dy and x are converted first (6 bytes read and written per element), and the GEMM
+// runs at fp32 speed. Where the formats are equal, these are the usual operators.
 #pragma once
 
 #include "exec/torch_pch.h"
 
 namespace polyphony::exec {
 
-// The format of the gradient of a parameter held in `values`.
+// Returns the format of the gradient of a parameter whose values have format `values`.
 inline torch::Dtype gradient_type(torch::Dtype values) {
   return values == torch::kBFloat16 ? torch::kFloat32 : values;
 }

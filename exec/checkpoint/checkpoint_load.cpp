@@ -19,7 +19,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return text;
 }
 
-constexpr const char* kSameScenario = "resume with the scenario that it was saved from";
+constexpr const char* kSameScenario = "resume with the scenario of the run that saved it";
 
 void check_model(const std::string& file, const Manifest& manifest, const Program& structure) {
   std::map<std::string, ModelParameter> saved;
@@ -32,31 +32,32 @@ void check_model(const std::string& file, const Manifest& manifest, const Progra
     if (found->second.shape != ours.shape)
       throw InputError(file, "/parameters",
                        "is of another model: " + ours.name + " is " +
-                           shape_text(found->second.shape) + " there, " + shape_text(ours.shape) +
-                           " here",
+                           shape_text(found->second.shape) + " in the checkpoint, " +
+                           shape_text(ours.shape) + " in this model",
                        kSameScenario);
     if (ours.trainable && !found->second.trainable)
       throw InputError(file, "/parameters",
-                       ours.name + " was frozen when it was saved, and has no optimizer state",
+                       ours.name + " was frozen when it was saved and has no optimizer state",
                        kSameScenario);
     saved.erase(found);
   }
   if (!saved.empty())
     throw InputError(file, "/parameters",
-                     "is of another model: this one has no " + saved.begin()->first, kSameScenario);
+                     "is of another model: this model has no " + saved.begin()->first,
+                     kSameScenario);
   const std::string format = format_name(structure);
   if (manifest.format != format)
-    throw InputError(file, "/format", "is " + manifest.format + ", this run trains in " + format,
-                     kSameScenario);
+    throw InputError(file, "/format",
+                     "is " + manifest.format + ", but this run trains in " + format, kSameScenario);
 }
 
-// Finds and reads stored elements; opens the files as they are needed, each verified once.
+// Finds and reads stored elements. Opens files on demand and verifies each once.
 class RegionReader {
  public:
   RegionReader(std::string path, const Manifest& manifest)
       : path_(std::move(path)), manifest_(manifest) {}
 
-  // Fills `target` with the region's elements of "<parameter><suffix>".
+  // Fills `target` with the elements of a region of "<parameter><suffix>".
   void read(const Parameter& parameter, const char* suffix, const Region& region,
             const torch::Tensor& target) {
     const std::vector<ElementRun> wanted = region.runs(parameter);
@@ -84,7 +85,7 @@ class RegionReader {
     std::vector<ElementRun> runs;
   };
 
-  // Every stored region of the parameter; together they must be the whole of it.
+  // Returns every stored region of the parameter. Together they must cover it.
   const std::vector<Stored>& stored_of(const Parameter& parameter) {
     const auto found = stored_.find(parameter.name);
     if (found != stored_.end()) return found->second;
@@ -95,7 +96,7 @@ class RegionReader {
       if (slice == file.slices.end()) continue;
       const std::optional<Region> region = parse_region(parameter, slice->second);
       if (!region)
-        refuse(file.name + ": \"" + slice->second + "\" is no slice of " + parameter.name);
+        refuse(file.name + ": \"" + slice->second + "\" is not a slice of " + parameter.name);
       const bool again = std::any_of(list.begin(), list.end(),
                                      [&](const Stored& s) { return s.region == *region; });
       if (again) continue;
@@ -131,9 +132,8 @@ class RegionReader {
     const bool fits =
         region.whole_part(parameter) ? shape == parameter.local_shape(region.place) : shape == flat;
     if (!fits || data.scalar_type() != dtype)
-      throw InputError(path_, "",
-                       name + " has another shape or number format than the manifest says",
-                       "restore the checkpoint's files");
+      throw InputError(path_, "", name + " has another shape or number format than in the manifest",
+                       "restore the files of the checkpoint");
     return data;
   }
 
@@ -142,7 +142,7 @@ class RegionReader {
     if (found != open_.end()) return found->second;
     const std::string name = path_ + "/" + file.name;
     if (digest(name) != file.digest)
-      throw InputError(name, "", "is damaged: its checksum is not the manifest's",
+      throw InputError(name, "", "is damaged: its checksum differs from the manifest's",
                        "remove " + path_ + " to resume from the checkpoint before it");
     return open_.emplace(file.name, Safetensors(name)).first->second;
   }
@@ -153,7 +153,7 @@ class RegionReader {
   std::map<std::string, Safetensors> open_;
 };
 
-// Values are whole on this rank unless it keeps no more than its shard of them.
+// Values are whole on this rank unless it keeps only its shard of them.
 void load_group(HeldParameters& store, RegionReader& reader) {
   const ShardIndex& place = store.options().place;
   const bool full = store.options().shard == Shard::full;
@@ -203,7 +203,7 @@ void agree(const std::string& folder, std::int64_t step, Transport& transport) {
           folder, "",
           "rank " + std::to_string(r) + " sees " + seen(steps[r].first) + ", rank 0 " + seen(step),
           kNotShared);
-  transport.barrier();  // nobody reads before rank 0 has agreed
+  transport.barrier();  // no rank reads before rank 0 has agreed
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::string digits_without_checksum(nlohmann::json manifest) {
   return checksum.digits();
 }
 
-// Before anything in it is believed.
+// Checked before anything else in the manifest is used.
 void check_whole(const JsonValue& root, const std::string& text) {
   std::int64_t version = 0;
   root.read(kVersion, version);
@@ -33,13 +33,13 @@ void check_whole(const JsonValue& root, const std::string& text) {
   if (version == 2) return;
   const nlohmann::json value = nlohmann::json::parse(text, nullptr, true, true);
   if (digits_without_checksum(value) != root.at(kChecksum).text())
-    root.refuse_at(kChecksum, "is not the manifest's: it is damaged", kRestore);
+    root.refuse_at(kChecksum, "does not match: the manifest is damaged", kRestore);
 }
 
 std::uint64_t parse_checksum(const JsonValue& value) {
   const std::string text = value.text();
   if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
-    value.refuse("\"" + text + "\" is no checksum", kRestore);
+    value.refuse("\"" + text + "\" is not a checksum", kRestore);
   return std::stoull(text, nullptr, 16);
 }
 
@@ -47,7 +47,7 @@ const ObjectForm& manifest_form() {
   constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
   static const ObjectForm parameter{
       "parameter",
-      "of the model",
+      "a parameter of the model",
       {{"name", text_form("language.head.output.weight"), "name", true},
        {"shape", list_form(integer_form(0, kAny), 0, 8), "rows, columns", true},
        {"trainable", boolean_form(), "has optimizer state", true}},
@@ -57,24 +57,24 @@ const ObjectForm& manifest_form() {
       "file",
       "of one rank",
       {{"name", text_form("rank-0.safetensors"), "name", true},
-       {"size", integer_form(0, kAny), "bytes", true},
-       {"checksum", text_form("cbf29ce484222325"), "of the whole file", true},
-       {"slices", object_form(slices), "what it holds", true}},
+       {"size", integer_form(0, kAny), "size in bytes", true},
+       {"checksum", text_form("cbf29ce484222325"), "checksum of the whole file", true},
+       {"slices", object_form(slices), "parts of parameters that it contains", true}},
       {}};
   static const ObjectForm manifest{
       "manifest",
       "of a checkpoint",
       {{kVersion, integer_form(2, 3), "version", true},
-       {kChecksum, text_form("cbf29ce484222325"), "of the manifest without it"},
+       {kChecksum, text_form("cbf29ce484222325"), "checksum of the manifest without this key"},
        {"step", integer_form(0, kAny), "steps trained", true},
        {"optimizer_steps", integer_form(0, kAny), "updates made", true},
-       {"world_size", integer_form(1), "ranks that wrote it", true},
+       {"world_size", integer_form(1), "number of ranks that wrote it", true},
        {"format", text_form("F32"), "number format", true},
        {"blocks", list_form(list_form(integer_form(0, kMostLayers), 0, kMostLayers), 0, 64),
-        "per stage, by module, of the run that wrote it"},
-       {"run", text_form("{…}"), "what the scenario was"},
-       {"parameters", list_form(object_form(parameter)), "of the model", true},
-       {"files", list_form(object_form(file)), "of the ranks", true}},
+        "blocks per stage, by module, of the run that wrote it"},
+       {"run", text_form("{…}"), "record of the scenario"},
+       {"parameters", list_form(object_form(parameter)), "parameters of the model", true},
+       {"files", list_form(object_form(file)), "files of the ranks", true}},
       {}};
   return manifest;
 }
@@ -142,7 +142,7 @@ Manifest parse_manifest(const std::string& text, const std::string& file) {
                        {Bytes(value.at("size").integer()), parse_checksum(value.at("checksum"))},
                        {}};
     if (entry.name.find('/') != std::string::npos)
-      value.refuse_at("name", "leaves the folder", "a file name alone");
+      value.refuse_at("name", "must be a file name without a folder", "restore the manifest");
     for (const std::string& name : slices.keys()) entry.slices[name] = slices.at(name).text();
     manifest.files.push_back(std::move(entry));
   }

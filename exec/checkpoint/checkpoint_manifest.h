@@ -1,15 +1,16 @@
 // The manifest of a checkpoint (exec/checkpoint/checkpoint.h).
-//   {"polyphony_checkpoint": 3, "checksum": "41d2…", "step": 40, "optimizer_steps": 40, "world_size": 4, "format":
-//   "F32", "blocks": [[], [3, 5]], "run": "{…}",
+//   {"polyphony_checkpoint": 3, "checksum": "41d2…", "step": 40, "optimizer_steps": 40,
+//   "world_size": 4, "format": "F32", "blocks": [[], [3, 5]], "run": "{…}",
 //    "parameters": [{"name": "language.head.output.weight", "shape": [64, 32], "trainable": true},
 //    …], "files": [{"name": "rank-0.safetensors", "size": 5120, "checksum": "9e37…", "slices":
 //    {"language.head.output.weight": "rows 1/2", …}}, …]}
-// `checksum` is the FNV-1a of the manifest without it (compact, keys sorted); `run` what the
-// scenario was (shared/scenario_io/run_record_json.h). Version 2, without both, is read.
-// A slice is a region of the parameter (exec/checkpoint/checkpoint_region.h), in the words of the file's own
-// metadata.
-// `optimizer_steps` is AdamW's count: smaller than `step` by the updates that were skipped for
-// numbers that are not finite.
+//
+// `checksum` is the FNV-1a hash of the manifest without it (compact, keys sorted). `run` is a
+// record of the scenario (shared/scenario_io/run_record_json.h). Version 2, which has neither, can
+// be read. A slice is a region of the parameter (exec/checkpoint/checkpoint_region.h), written as
+// in the file's own metadata.
+// `optimizer_steps` is AdamW's step count. It is smaller than `step` by the number of updates that
+// were skipped because of non-finite values.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace polyphony::exec {
 
-// All parameters of the model, in module and stack order.
+// A parameter of the model. model_parameters() returns all of them in module and stack order.
 struct ModelParameter {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -41,14 +42,14 @@ struct Manifest {
   std::int64_t step = 0;
   std::int64_t optimizer_steps = 0;
   int world_size = 1;
-  std::string format;                    // of the values, as safetensors names it
+  std::string format;                    // of the values, by its safetensors name
   std::vector<std::vector<int>> blocks;  // ModuleLayout::blocks by module, of the run that wrote it
-  std::string run;                       // run_record() of its scenario; empty: not remembered
+  std::string run;                       // run_record() of its scenario; empty: not recorded
   std::vector<ModelParameter> parameters;
   std::vector<ManifestFile> files;
 };
 std::string to_json(const Manifest& manifest);
-// Errors: InputError with file and JSON pointer.
+// Throws InputError with file and JSON pointer.
 Manifest parse_manifest(const std::string& text, const std::string& file);
 
 }  // namespace polyphony::exec

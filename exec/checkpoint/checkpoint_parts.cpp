@@ -20,10 +20,10 @@ Manifest read_manifest(const std::string& folder, std::int64_t step) {
   const std::string hint = "remove " + path + " to resume from the checkpoint before it";
   Manifest manifest = parse_manifest(read_whole(file, kRecords, hint), file);
   if (manifest.step != step)
-    throw InputError(
-        file, "/step",
-        "is " + std::to_string(manifest.step) + " in the folder of step " + std::to_string(step),
-        hint);
+    throw InputError(file, "/step",
+                     "is " + std::to_string(manifest.step) + ", but the folder is of step " +
+                         std::to_string(step),
+                     hint);
   for (const ManifestFile& entry : manifest.files) {
     const std::string name = path + "/" + entry.name;
     std::error_code error;
@@ -31,18 +31,19 @@ Manifest read_manifest(const std::string& folder, std::int64_t step) {
     if (error) throw InputError(name, "", "is missing: " + error.message(), hint);
     if (std::cmp_not_equal(size, entry.digest.size.value))
       throw InputError(name, "",
-                       "has " + std::to_string(size) + " bytes, the manifest says " +
+                       "has " + std::to_string(size) + " bytes, but must have " +
                            std::to_string(entry.digest.size.value),
                        hint);
   }
   return manifest;
 }
 
-// The first of the ranks with the same shard of the same parameters writes it.
+// Of the ranks with the same shard of the same parameters, the first one writes it.
 RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParameters*> stores) {
   RankState state;
   const auto add = [&](const ParamGroup& group) {
-    POLYPHONY_CHECK(state.groups.size() < stores.size(), stores.size() << " stores are too few");
+    POLYPHONY_CHECK(state.groups.size() < stores.size(),
+                    stores.size() << " stores for more parameter groups");
     const bool first =
         !group.replicas.valid() || structure.groups[group.replicas.value].members.front() == rank;
     state.groups.push_back({stores[state.groups.size()], first});

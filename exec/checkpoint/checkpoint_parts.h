@@ -1,5 +1,5 @@
-// What saving (exec/checkpoint/checkpoint_save.cpp) and loading (exec/checkpoint/checkpoint_load.cpp) a checkpoint have
-// in common.
+// Functions shared by saving (exec/checkpoint/checkpoint_save.cpp) and loading
+// (exec/checkpoint/checkpoint_load.cpp) a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,12 @@ namespace polyphony::exec {
 inline constexpr const char* kNotShared =
     "choose an --out folder on a file system that all ranks share";
 
-// With the presence and the sizes of its files checked. Errors: InputError.
+// Reads the manifest and checks that its files exist and have the right sizes. Throws InputError.
 Manifest read_manifest(const std::string& folder, std::int64_t step);
+// Returns the safetensors name of the number format of a run's parameters.
 std::string format_name(const Program& structure);
 
-// Rank 0 learns every rank's two numbers; the others get only their own.
+// Returns every rank's two numbers on rank 0, and only their own on the other ranks.
 using TwoNumbers = std::pair<std::int64_t, std::int64_t>;
 std::vector<TwoNumbers> gather(Transport& transport, TwoNumbers mine);
 

@@ -21,7 +21,7 @@ const char* word_of(Cut cut) {
   return "";
 }
 
-// Two numbers with `between` between them.
+// Parses two numbers separated by `between`.
 bool read_pair(std::string_view text, char between, std::int64_t& first, std::int64_t& second) {
   const char* const end = text.data() + text.size();
   const auto [middle, bad] = std::from_chars(text.data(), end, first);
@@ -30,7 +30,7 @@ bool read_pair(std::string_view text, char between, std::int64_t& first, std::in
   return worse == std::errc() && last == end;
 }
 
-// "2/4" -> part 1 of 4.
+// Parses "2/4" to index 1 of 4.
 bool read_part(std::string_view text, int& index, int& parts) {
   std::int64_t k = 0, n = 0;
   if (!read_pair(text, '/', k, n) || k < 1 || k > n || n > 1 << 20) return false;
@@ -39,7 +39,7 @@ bool read_part(std::string_view text, int& index, int& parts) {
   return true;
 }
 
-// Heads are cut by whole groups, or a group among several ranks.
+// Heads are cut into whole groups, or a group is shared by several ranks.
 bool cuts_heads(const Parameter& parameter, int parts) {
   const int heads = parameter.key_value_heads;
   if (parts <= heads) return heads % parts == 0;
@@ -54,15 +54,15 @@ bool Region::whole_part(const Parameter& parameter) const {
 
 std::string Region::text(const Parameter& parameter) const {
   std::string text;
-  const auto say = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   const auto part = [](int index, int parts) {
     return " " + std::to_string(index + 1) + "/" + std::to_string(parts);
   };
   if (parameter.cut != Cut::replicated && place.tensor > 1)
-    say(word_of(parameter.cut) + part(place.tensor_index, place.tensor));
-  if (parameter.expert && place.expert > 1) say("experts" + part(place.expert_index, place.expert));
+    add(word_of(parameter.cut) + part(place.tensor_index, place.tensor));
+  if (parameter.expert && place.expert > 1) add("experts" + part(place.expert_index, place.expert));
   if (!whole_part(parameter))
-    say("elements " + std::to_string(elements.begin) + ":" + std::to_string(elements.end));
+    add("elements " + std::to_string(elements.begin) + ":" + std::to_string(elements.end));
   return text.empty() ? "whole" : text;
 }
 

@@ -17,10 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Bytes kFailed(-1);  // in place of a file's size
+constexpr Bytes kFailed(-1);  // used as a file's size
 
-// Of what this rank keeps of a parameter, the part that no rank before it has: its tensor-parallel
-// share begins with what it owns (shared/chunk/parameters.h).
+// Returns the part of this rank's share of a parameter that no rank before it holds. A
+// tensor-parallel share begins with the elements that the rank owns (shared/chunk/parameters.h).
 Interval written_part(const HeldPiece& piece, const ShardIndex& place) {
   std::int64_t owned = 0;
   for (const ElementRun& run : piece.parameter->spec.owned_runs(place)) {
@@ -31,7 +31,8 @@ Interval written_part(const HeldPiece& piece, const ShardIndex& place) {
           std::max(piece.elements.begin, std::min(piece.elements.end, owned))};
 }
 
-// This rank's file; nothing is written, and the size is 0, when other ranks write all it holds.
+// Writes this rank's file. If other ranks write everything that it holds, it writes none and the
+// size is 0.
 FileDigest write_slices(const std::string& partial, Rank rank, const RankState& state) {
   std::vector<NamedTensor> tensors;
   std::map<std::string, std::string> written;
@@ -59,12 +60,12 @@ FileDigest write_slices(const std::string& partial, Rank rank, const RankState& 
   if (!fs::exists(partial))
     throw InputError(
         partial, "",
-        "was made by rank 0, but rank " + std::to_string(rank.value) + " does not see it",
+        "was created by rank 0, but rank " + std::to_string(rank.value) + " does not see it",
         kNotShared);
   return write_safetensors(partial + "/" + rank_file(rank.value), tensors, written);
 }
 
-// Removes the folder unless told that it is complete.
+// Removes the folder on destruction unless it has been marked as complete.
 class Partial {
  public:
   Partial(const std::string& folder, const std::string& path) : path_(path) {
@@ -73,7 +74,7 @@ class Partial {
     for (const std::string& stale : partial_checkpoints(folder)) remove_checkpoint(stale);
     if (!fs::create_directory(path_, error) && error)
       throw InputError(path_, "", "cannot be created: " + error.message(),
-                       "choose a folder that can be written to");
+                       "choose a writable folder");
   }
   ~Partial() {
     if (!published_) remove_checkpoint(path_);
@@ -81,13 +82,13 @@ class Partial {
   Partial(const Partial&) = delete;
   Partial& operator=(const Partial&) = delete;
 
-  // From here on it is the checkpoint. One of the same step that was there before changes places
-  // with it, and is removed.
+  // From here on the folder is the checkpoint. An existing checkpoint of the same step is swapped
+  // with it and removed.
   void publish(const std::string& folder, const std::string& path) {
     sync_folder(path_);
     std::error_code error;
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
-      remove_checkpoint(path);  // there is none, or the file system cannot swap
+      remove_checkpoint(path);  // there is no old one, or the file system cannot swap
       fs::rename(path_, path, error);
       if (error)
         throw InputError(path, "", "cannot be created: " + error.message(),
@@ -117,13 +118,14 @@ void write_manifest(const std::string& partial, std::int64_t step, const RankSta
     if (size == 0) continue;
     if (size == kFailed.value)
       throw InputError(partial, "", "rank " + std::to_string(r) + " could not write its part",
-                       "its own message says why");
+                       "the message of that rank has the reason");
     const std::string path = partial + "/" + rank_file(r);
     std::error_code error;
     if (std::cmp_not_equal(fs::file_size(path, error), size) || error)
-      throw InputError(path, "",
-                       "rank " + std::to_string(r) + " has written it, but rank 0 does not see it",
-                       kNotShared);
+      throw InputError(
+          path, "",
+          "rank " + std::to_string(r) + " has written its part, but rank 0 does not see it",
+          kNotShared);
     ManifestFile file{rank_file(r),
                       {Bytes(size), static_cast<std::uint64_t>(checksum)},
                       Safetensors(path).metadata()};
@@ -163,7 +165,7 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
     std::vector<std::int64_t> steps = steps_in(folder);
     std::erase_if(steps, [&](std::int64_t other) { return other > step; });
     for (std::size_t i = 0; i + static_cast<std::size_t>(std::max(1, keep)) < steps.size(); ++i)
-      remove_checkpoint(step_folder(folder, steps[i]));  // one too many does no harm
+      remove_checkpoint(step_folder(folder, steps[i]));  // keeping one more does no harm
   }
   transport.barrier();
 }

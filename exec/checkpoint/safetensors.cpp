@@ -25,7 +25,7 @@ constexpr std::array<DtypeName, 7> kDtypes{{{torch::kFloat32, "F32"},
 torch::Dtype dtype_named(const std::string& text) {
   for (const DtypeName& entry : kDtypes)
     if (text == entry.name) return entry.dtype;
-  POLYPHONY_CHECK(false, "the header's form lets \"" << text << "\" pass");
+  POLYPHONY_CHECK(false, "the form of the header accepts the unknown format \"" << text << "\"");
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ FileDigest write_safetensors(const std::string& path, const std::vector<NamedTen
   std::int64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     POLYPHONY_CHECK(name != kSafetensorsMetadata && !header.contains(name),
-                    name << " stands twice");
+                    name << " occurs twice");
     const auto size = static_cast<std::int64_t>(tensor.nbytes());
     header[name] = {{"dtype", dtype_name(tensor.scalar_type())},
                     {"shape", tensor.sizes().vec()},
@@ -69,7 +69,7 @@ Safetensors::Safetensors(const std::string& path)
 torch::Tensor Safetensors::read(const std::string& name) const {
   const auto found = header_.entries.find(name);
   if (found == header_.entries.end())
-    throw InputError(path_, "", "holds no tensor \"" + name + "\"", kSafetensorsDamaged);
+    throw InputError(path_, "", "has no tensor \"" + name + "\"", kSafetensorsDamaged);
   const SafetensorsHeader::Entry& entry = found->second;
   torch::Tensor tensor = torch::empty(entry.shape, dtype_named(entry.format));
   std::ifstream file(path_, std::ios::binary);

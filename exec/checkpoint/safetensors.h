@@ -3,9 +3,9 @@
 //   row-major
 //   {"__metadata__": {text: text}, "<name>": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0,
 //   24]}, …}   offsets into the data
-// Reading is strict: the tensors must cover the data without holes, and shapes must agree with
-// their sizes; anything else, a file cut off at any byte included, is an InputError. Source: the
-// format description of github.com/huggingface/safetensors.
+// Reading is strict: the tensors must cover the data without gaps, and shapes must agree with
+// sizes. Anything else, including a file truncated at any byte, throws InputError.
+// Source: the format description of github.com/huggingface/safetensors.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct NamedTensor {
   torch::Tensor tensor;
 };
 
-// The tensors' data come in the given order. The file is on the disk when it returns.
+// Writes the tensors' data in the given order. The file is synced to disk before it returns.
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const std::map<std::string, std::string>& metadata);
 
-// An open file: its header is checked, its data are read tensor by tensor.
+// An open file. The constructor checks its header; data are read tensor by tensor.
 class Safetensors {
  public:
   explicit Safetensors(const std::string& path);
@@ -42,7 +42,7 @@ class Safetensors {
   SafetensorsHeader header_;
 };
 
-// "F32": the format's name of a number format.
+// Returns the format's name of a number format, e.g. "F32".
 std::string dtype_name(torch::Dtype dtype);
 
 }  // namespace polyphony::exec

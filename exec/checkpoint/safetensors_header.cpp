@@ -24,10 +24,10 @@ const ObjectForm& header_form() {
   static const ObjectForm metadata{"metadata", "free text", {}, {text_form("…")}};
   static const ObjectForm tensor{
       "tensor",
-      "where a tensor lies",
+      "a tensor and the position of its data",
       {{"dtype", choice_form(format_names()), "number format", true},
        {"shape", list_form(integer_form(0, kAny), 0, 64), "rows, columns, …", true},
-       {"data_offsets", list_form(integer_form(0, kAny), 2, 2), "begin and end, bytes", true}},
+       {"data_offsets", list_form(integer_form(0, kAny), 2, 2), "begin and end in bytes", true}},
       {}};
   static const ObjectForm header{"safetensors",
                                  "header",
@@ -36,7 +36,8 @@ const ObjectForm& header_form() {
   return header;
 }
 
-// Bytes of a tensor; nothing when they, or the strides of an empty one, do not fit into 63 bits.
+// Returns the bytes of a tensor; nothing if they, or the strides of an empty one, do not fit into
+// 63 bits.
 std::optional<std::int64_t> size_of(const SafetensorsHeader::Entry& entry) {
   std::int64_t size = 0;
   for (const SafetensorsFormat& format : kSafetensorsFormats)
@@ -62,7 +63,7 @@ SafetensorsHeader::Entry read_entry(const JsonValue& value) {
   return entry;
 }
 
-// The tensors, in the order of their data, must follow one another from 0 to `data_size`.
+// Checks that the tensors, in the order of their data, are contiguous from 0 to `data_size`.
 void check_cover(const std::string& path,
                  const std::map<std::string, SafetensorsHeader::Entry>& entries,
                  std::int64_t data_size) {
@@ -74,14 +75,14 @@ void check_cover(const std::string& path,
     if (begin != reached)
       throw InputError(
           path, "",
-          "tensors leave a hole or overlap at byte " + std::to_string(reached) + " of the data",
+          "tensors leave a gap or overlap at byte " + std::to_string(reached) + " of the data",
           kSafetensorsDamaged);
     reached = end;
   }
   if (reached != data_size)
     throw InputError(path, "",
-                     "holds " + std::to_string(data_size) + " bytes of data, its header names " +
-                         std::to_string(reached),
+                     "has " + std::to_string(data_size) +
+                         " bytes of data, but its header describes " + std::to_string(reached),
                      kSafetensorsDamaged);
 }
 
@@ -98,7 +99,7 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   if (size >= 8) file.read(reinterpret_cast<char*>(&length), sizeof length);
   if (!file || size < 8 || length > static_cast<std::uint64_t>(size - 8) || length > kLongestHeader)
     throw InputError(path, "",
-                     "is no whole safetensors file: its header does not fit into " +
+                     "is not a complete safetensors file: its header does not fit into " +
                          std::to_string(size) + " bytes",
                      kSafetensorsDamaged);
   std::string text(static_cast<std::size_t>(length), '\0');

@@ -1,5 +1,6 @@
-// What a safetensors file says of itself. Without LibTorch: number formats are the format's own names.
-// (shared with the fuzzers; exec/checkpoint/safetensors.h has the format and reads the data)
+// The header of a safetensors file. Does not need LibTorch: number formats have the names of the
+// file format. Also used by the fuzzers. exec/checkpoint/safetensors.h describes the format and
+// reads the data.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 
 namespace polyphony::exec {
 
-// Number formats that are read and written, and the bytes of an element.
+// The number formats that can be read and written, with the bytes per element.
 struct SafetensorsFormat {
   const char* name;
   std::int64_t bytes;
@@ -20,19 +21,20 @@ inline constexpr std::array<SafetensorsFormat, 7> kSafetensorsFormats{
 
 inline constexpr const char* kSafetensorsMetadata = "__metadata__";
 inline constexpr const char* kSafetensorsDamaged =
-    "the file is damaged or was cut off: restore it, or use another checkpoint";
+    "the file is damaged or truncated: restore it, or use another checkpoint";
 
 struct SafetensorsHeader {
   struct Entry {
-    std::string format;  // of kSafetensorsFormats
+    std::string format;  // a name of kSafetensorsFormats
     std::vector<std::int64_t> shape;
     std::int64_t begin = 0, end = 0;  // bytes, from the start of the data
   };
   std::map<std::string, Entry> entries;
   std::map<std::string, std::string> metadata;
-  std::int64_t data_begin = 0;  // byte of the file
+  std::int64_t data_begin = 0;  // offset in the file, in bytes
 };
-// Checked against the file's size: the tensors cover the data without holes. Errors: InputError.
+// Reads the header and checks it against the file's size: the tensors must cover the data without
+// gaps. Throws InputError.
 SafetensorsHeader read_safetensors_header(const std::string& path);
 
 }  // namespace polyphony::exec

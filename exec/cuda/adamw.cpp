@@ -18,7 +18,7 @@ void add_words(const AdamWPiece& piece, std::vector<std::int64_t>& words) {
   const Tensor& master = has_master ? piece.master : piece.value;
   for (const Tensor* tensor : {&piece.value, &piece.gradient, &piece.first, &piece.second, &master})
     POLYPHONY_CHECK(tensor->is_contiguous() && tensor->numel() == piece.value.numel(),
-                    tensor->sizes() << " beside " << piece.value.sizes());
+                    tensor->sizes() << " must equal " << piece.value.sizes());
   const bool aligned = all_aligned(piece.gradient, piece.first, piece.second, master) &&
                        reinterpret_cast<std::uintptr_t>(piece.value.const_data_ptr()) % 8 == 0;
   const AdamWTensor<T> tensor{write<Wide<T>>(piece.gradient),
@@ -63,7 +63,7 @@ void AdamWGroup::step(const std::vector<AdamWPiece>& pieces, const AdamWNumbers&
       tensors_ = list_on(tensor_words_, device);
       chunks_ = list_on(chunk_words_, device);
     }
-    if (!device.is_cpu())  // whichever stream this is
+    if (!device.is_cpu())  // the current stream may be any
       for (const Tensor* list : {&tensors_, &chunks_}) list->record_stream(current_stream(device));
     const Tensor terms = at::empty({4}, torch::dtype(torch::kFloat64).device(device));
     const auto number = [](const Tensor& x) {

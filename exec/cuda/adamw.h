@@ -1,5 +1,6 @@
-// AdamW over all tensors of a group in one launch, with masters, copies in the values' format, the clip and what is skipped:
-// the gradient is read once, nothing else is made of it (exec/parameters/optimizer.h has the formulas).
+// Fused AdamW: updates all tensors of a parameter group in one kernel launch, including fp32 master
+// copies, rounded bf16 values, gradient clipping and skipped steps. Each gradient is read once,
+// without temporary tensors. exec/parameters/optimizer.h has the formulas.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +10,30 @@
 
 namespace polyphony::exec::kernels {
 
-// Flat and contiguous; gradient, moments and master in the value's format, fp32 for bf16.
+// The tensors of one parameter: flat and contiguous. Gradient, moments and master copy have the
+// value's format, or fp32 if that is bf16.
 struct AdamWPiece {
   torch::Tensor value, gradient, first, second;
-  torch::Tensor master;  // of bf16 values; else undefined
+  torch::Tensor master;  // the fp32 master copy of bf16 values; else undefined
   bool decays = false;
 };
 
 struct AdamWNumbers {
   double beta1, beta2, epsilon, weight_decay, rate;
-  // Without dimensions, on the tensors' device:
-  torch::Tensor clip;   // double: multiplies the gradient; undefined: 1
-  torch::Tensor count;  // float: of this step, from 1
-  torch::Tensor skip;   // float: not 0, nothing changes; undefined: 0
+  // Zero-dimensional tensors on the parameters' device:
+  torch::Tensor clip;   // double: factor for the gradient; undefined: 1
+  torch::Tensor count;  // float: number of this step, from 1
+  torch::Tensor skip;   // float: if not 0, nothing is changed; undefined: 0
 };
 
-// Keeps on the device where the tensors are, until they are elsewhere.
+// Takes AdamW steps. Keeps the list of tensor addresses on the device until an address changes.
 class AdamWGroup {
  public:
   void step(const std::vector<AdamWPiece>& pieces, const AdamWNumbers& numbers);
 
  private:
   std::vector<std::int64_t> tensor_words_, chunk_words_;
-  torch::Tensor tensors_, chunks_;  // the same, on their device
+  torch::Tensor tensors_, chunks_;  // the same lists, on the device
 };
 
 }  // namespace polyphony::exec::kernels

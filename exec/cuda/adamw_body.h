@@ -1,11 +1,13 @@
-// One AdamW step (exec/parameters/optimizer.h has the formulas) over many tensors at once.
+// Kernel bodies of one AdamW step over many tensors at once. exec/parameters/optimizer.h has the
+// formulas.
 #pragma once
 
 #include "exec/cuda/portable.h"
 
 namespace polyphony::exec::kernels {
 
-// What a step's updates have in common, made on the device of numbers that may only be there.
+// Computes the terms that all updates of a step share. This runs on the device, because some of the
+// inputs may exist only there.
 struct AdamWTerms {
   const double* clip;  // null: 1
   const float* count;
@@ -21,10 +23,11 @@ struct AdamWTerms {
   }
 };
 
-constexpr std::int64_t kAdamWPacks =
-    1024;  // of a tensor, that one entry of the list of chunks stands for
+// Number of packs that one entry of the list of chunks covers.
+constexpr std::int64_t kAdamWPacks = 1024;
 
-// A tensor; as 64-bit words, because the list of them lies on the device.
+// One parameter's tensors, made of 64-bit words only, because the list of them is copied to the
+// device.
 template <class T>
 struct AdamWTensor {
   Wide<T>* gradient;
@@ -41,7 +44,7 @@ struct AdamWChunk {
   std::int64_t tensor, first_pack;
 };
 
-// Packs of fp32 (fp64) elements, kAdamWPacks for each chunk.
+// Updates pack i, with kAdamWPacks packs per chunk; a pack has fp32 (or fp64) elements.
 template <class T>
 struct AdamW {
   using W = Wide<T>;
@@ -74,7 +77,8 @@ struct AdamW {
     store(tensor.second + at, v, left, aligned);
     store(tensor.master + at, w, left, aligned);
     if (tensor.value == nullptr) return;
-    // Half a pack, or fewer at the end; four bf16 are one store of 8 bytes where all is aligned.
+    // The rounded values: half a pack, or fewer at the end. If all is aligned, four bf16 are one
+    // store of 8 bytes.
     struct alignas(8) Half {
       T x[kPack<W>];
     } half;

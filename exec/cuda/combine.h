@@ -1,15 +1,17 @@
-// Answers of experts to the tokens that asked, with weights, in one pass each way (exec/layers/dispatch.h).
+// Combines the experts' outputs into the tokens' rows as weighted sums, in one kernel for each
+// direction (exec/layers/dispatch.h). S slots = tokens · k experts per token.
 #pragma once
 
 #include "exec/torch_pch.h"
 
 namespace polyphony::exec::kernels {
 
-// here [S, H]; place [S]: of a slot's row in `here`; weights [S], fp32 at least, undefined: 1 -> [S/k, H].
+// Returns the tokens' rows [S/k, H]. here [S, H]: the experts' outputs; place [S]: the row in
+// `here` of each slot; weights [S], fp32 or wider; undefined: 1. `per_token` is k.
 torch::Tensor combine(const torch::Tensor& here, const torch::Tensor& place,
                       const torch::Tensor& weights, std::int64_t per_token);
 
-// order [S]: of a row in `here`, its slot.
+// Returns the gradients. order [S]: the slot of each row in `here`.
 struct CombineGradients {
   torch::Tensor here, weights;  // [S, H], [S] by slot
 };

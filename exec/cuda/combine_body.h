@@ -1,12 +1,13 @@
-// Rows of experts' answers to rows of tokens, with weights, and back (exec/layers/dispatch.h). S = T·k slots; those of a token
-// are t·k … t·k + k − 1.
+// Kernel bodies that combine the experts' output rows into token rows as weighted sums, and their
+// gradients (exec/layers/dispatch.h). There are S = T·k slots; token t has slots t·k … t·k + k − 1.
 #pragma once
 
 #include "exec/cuda/drive.h"
 
 namespace polyphony::exec::kernels {
 
-// Pack i of y [T, width] = Σ_c weight[t·k + c] · here[place[t·k + c]], in the order of c; weights null: 1.
+// Computes pack i of y [T, width] = Σ_c weight[t·k + c] · here[place[t·k + c]], in the order of c.
+// weights null: 1.
 template <class T>
 struct Combine {
   using W = Wide<T>;
@@ -31,7 +32,8 @@ struct Combine {
   }
 };
 
-// Row r of `here` is that of slot order[r]: d_here = weight · dy of its token, d_weights[slot] = dy · here.
+// Row r of `here` belongs to slot order[r]. Computes d_here = weight · dy of its token, and
+// d_weights[slot] = dy · here.
 template <class T>
 struct CombineBackward : NoColumns, SumsOne<Wide<T>> {
   using W = Wide<T>;

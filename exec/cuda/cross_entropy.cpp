@@ -9,7 +9,7 @@ using torch::Tensor;
 
 namespace {
 
-// Contiguous; `mine` may be undefined.
+// Checks the arguments: they must be contiguous; `mine` may be undefined.
 struct Labels {
   Tensor ids, mine;
   Labels(const Tensor& logits, const Tensor& ids_, const Tensor& mine_)

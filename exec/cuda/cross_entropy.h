@@ -1,20 +1,23 @@
-// Cross-entropy of logits [rows, V/tp] in the format that their matrix product has: no wider copy of them.
+// Cross-entropy over logits [rows, V/tp] in the format in which their GEMM writes them, without a
+// wider copy of them.
 #pragma once
 
 #include "exec/torch_pch.h"
 
 namespace polyphony::exec::kernels {
 
-// Of each row [rows], fp32 at least: largest logit, Σ e^(logit − largest), the label's logit.
-//   ids   place of the label among these logits, any where it is not `mine`
-//   mine  bool; undefined: all
+// Returns for each row, as [rows] in fp32 or wider: the largest logit, Σ e^(logit − largest), and
+// the label's logit.
+//   ids   [rows] index of the label among these logits; any valid index where `mine` is false
+//   mine  [rows] bool: whether this rank has the label's logit; undefined: true for all rows
 struct LogitStatistics {
   torch::Tensor largest, sum, label;
 };
 LogitStatistics logit_statistics(const torch::Tensor& logits, const torch::Tensor& ids,
                                  const torch::Tensor& mine);
 
-// Logits become (e^(logit − largest) ÷ sum − [label]) · gradient · scale; `gradient`: one number of largest's format.
+// Overwrites the logits with their gradient, (e^(logit − largest) ÷ sum − [label]) · gradient ·
+// scale. `gradient`: one number in the format of `largest`.
 void logit_gradient(const torch::Tensor& logits, const torch::Tensor& ids,
                     const torch::Tensor& mine, const torch::Tensor& largest,
                     const torch::Tensor& sum, const torch::Tensor& gradient, double scale);

@@ -1,18 +1,20 @@
-// Cross-entropy over a part of a vocabulary (exec/layers/vocabulary.cpp), from logits as the matrix product left them.
+// Kernel bodies of the cross-entropy over a part of a vocabulary (exec/layers/vocabulary.cpp), on
+// logits in the format in which the GEMM wrote them.
 #pragma once
 
 #include "exec/cuda/drive.h"
 
 namespace polyphony::exec::kernels {
 
-// Σ e^(l − largest) of what was taken; nothing yet: −∞ and 0. Of −∞ alone the sum is 0, too, and the loss NaN as
-// ATen's; of a NaN it is NaN.
+// A running maximum and Σ e^(l − largest) over the logits taken so far; initially −∞ and 0. If all
+// logits are −∞, the sum stays 0 and the loss is NaN, as in ATen; if one is NaN, the sum is NaN.
 template <class W>
 struct ExpSum {
   W largest, sum;
 };
 
-// A row's largest logit, the sum of exponentials relative to it, and the label's logit (0 when another rank has it).
+// Computes a row's largest logit, the sum of exponentials relative to it, and the label's logit (0
+// if another rank has it).
 template <class T>
 struct LogitRows : NoPuts {
   using W = Wide<T>;
@@ -57,7 +59,7 @@ struct LogitRows : NoPuts {
   }
 };
 
-// In place: (e^(l − largest) ÷ sum − [label]) · scale · *gradient.
+// Computes (e^(l − largest) ÷ sum − [label]) · scale · *gradient in place.
 template <class T>
 struct LogitGradient {
   using W = Wide<T>;

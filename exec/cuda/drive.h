@@ -1,14 +1,19 @@
-// How a body (exec/cuda/portable.h) is driven: on a GPU by the loops of exec/cuda/launch.cuh, on a CPU by those
-// below, which take the same steps in the same order.
-//   each   body(i) for all i < count; any order
-//   rows   for each row: lanes of a block take its packs in turn, each into a sum of its own; the lanes' sums are
-//          joined as a tree, whose shape depends on nothing but the number of lanes; then
-//            Sum start() const; void take(Sum&, row, pack) const; static void join(Sum&, const Sum&)
-//            void one(row, sum) const   by one lane
-//            void put(row, pack, sum, columns, stride) const   by the lane that took the pack; kPuts: there is such a part
-//          columns: sums over rows, kColumns of them for each pack (kColumns 0: none), of the body's type Column, kept
-//          from row to row of a block, the i-th at columns[i · stride]; store_columns(block, pack, columns, stride) const
-//          writes them at last. Blocks take rows block, block + blocks, …: the order of all sums is fixed, without atomics.
+// The loops that run a kernel body (exec/cuda/portable.h): on a GPU those of exec/cuda/launch.cuh,
+// on a CPU those below, which take the same steps in the same order. There are two kinds of loop.
+//
+// each: calls body(i) for all i < count, in any order.
+//
+// rows: for each row, the lanes of a block take its packs in turn, and each lane sums its packs.
+// The lanes' sums are joined as a tree whose shape depends only on the number of lanes. Blocks take
+// the rows block, block + blocks, …. So the order of all sums is fixed, without atomics. Such a
+// body has:
+//   Sum start() const; void take(Sum&, row, pack) const; static void join(Sum&, const Sum&)
+//   void one(row, sum) const: called by one lane with the row's sum
+//   void put(row, pack, sum, columns, stride) const: called by the lane that took the pack, if kPuts
+//   store_columns(block, pack, columns, stride) const: writes the column sums at the end
+//
+// Columns are sums over the rows of a block: kColumns of them for each pack (0: none), of the
+// body's type Column; the i-th is columns[i · stride].
 #pragma once
 
 #include <cstdint>
@@ -24,21 +29,22 @@ struct Place {
   int processors = 1;  // multiprocessors of the device
 };
 
-constexpr int kLanes = 32;  // of a warp
+constexpr int kLanes = 32;  // lanes of a warp
 constexpr int kLargestBlock = 512;
 
-// Lanes of a block for rows of so many packs: a multiple of a warp's.
+// Returns the number of lanes of a block for rows of `packs` packs: a multiple of a warp's lanes.
 constexpr int lanes_for(std::int64_t packs) {
   const std::int64_t lanes = (packs + kLanes - 1) / kLanes * kLanes;
   return lanes < kLanes ? kLanes : static_cast<int>(lanes < kLargestBlock ? lanes : kLargestBlock);
 }
 
 struct RowShape {
-  std::int64_t rows = 0, packs = 0;  // packs of a row
+  std::int64_t rows = 0, packs = 0;  // number of rows; packs per row
   int blocks = 1;
 };
 
-// Queue the body's work; null or what is wrong. Defined for each body in a .cu file.
+// Launches a kernel for the body; returns null, or an error message. Defined for each body in a .cu
+// file.
 template <class Body>
 const char* launch_each(const Body& body, std::int64_t count, const Place& place);
 template <class Body>
@@ -49,20 +55,21 @@ void each(const Body& body, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) body(i);
 }
 
-// Lane i takes i + step's, for half as many lanes each time: what shuffles down do.
+// Joins the lanes' sums as the GPU's warp shuffles do: lane i joins the sum of lane i + step, with
+// the step halved each time.
 template <class Body, class Sum>
 void join_lanes(Sum* sums, int count) {
   for (int step = count / 2; step > 0; step /= 2)
     for (int i = 0; i < step; ++i) Body::join(sums[i], sums[i + step]);
 }
 
-// Of bodies without columns.
+// Base of bodies without columns.
 struct NoColumns {
   using Column = float;
   static constexpr int kColumns = 0;
   POLYPHONY_BOTH void store_columns(int, std::int64_t, const float*, std::int64_t) const {}
 };
-// And of those that write nothing but one().
+// Base of bodies that write in one() only.
 struct NoPuts : NoColumns {
   static constexpr bool kPuts = false;
   template <class Sum>
@@ -70,7 +77,7 @@ struct NoPuts : NoColumns {
                           std::int64_t) const {}
 };
 
-// And of those whose rows' sums are one number each.
+// Base of bodies whose sum for a row is a single number.
 template <class W>
 struct OneSum {
   W value;

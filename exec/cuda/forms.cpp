@@ -28,7 +28,7 @@ constexpr const char* kBuiltFor = "";
 enum class Attribute { capability, processors };
 
 #if defined(POLYPHONY_NCCL)
-int attribute(torch::Device device, Attribute what) {  // no wait, and cheap: of the host's
+int attribute(torch::Device device, Attribute what) {  // cheap: the host knows it, no waiting
   int value = 0;
   C10_CUDA_CHECK(cudaDeviceGetAttribute(&value,
                                         what == Attribute::capability
@@ -39,7 +39,7 @@ int attribute(torch::Device device, Attribute what) {  // no wait, and cheap: of
 }
 #else
 int attribute(torch::Device device, Attribute) {
-  POLYPHONY_CHECK(false, "a build without GPUs is asked about " << device);
+  POLYPHONY_CHECK(false, "a build without GPU support does not know " << device);
 }
 #endif
 
@@ -75,8 +75,9 @@ bool wanted(const torch::Tensor& x) {
 }
 
 int row_blocks(std::int64_t rows, torch::Device device, int lanes) {
-  constexpr std::int64_t kOfCpu = 3;  // more than one, as tests want it
-  // Of a processor: lanes, and blocks, on compute capability 8.0 to 10.0 (CUDA C++ Programming Guide, technical specifications).
+  constexpr std::int64_t kOfCpu = 3;  // more than one, for tests
+  // Lanes and blocks of a multiprocessor, on compute capability 8.0 to 10.0 (CUDA C++ Programming
+  // Guide, technical specifications).
   constexpr std::int64_t kLanesOfProcessor = 2048, kBlocksOfProcessor = 32;
   const std::int64_t most = device.is_cuda()
                                 ? std::min(kLanesOfProcessor / lanes, kBlocksOfProcessor) *
@@ -92,7 +93,7 @@ OnDevice::OnDevice(torch::Device device)
 #endif
 
 void check_launch(const char* error) {
-  POLYPHONY_CHECK(error == nullptr, "a kernel was not launched: " << error);
+  POLYPHONY_CHECK(error == nullptr, "launching a kernel failed: " << error);
 }
 
 }  // namespace polyphony::exec::kernels

@@ -1,4 +1,5 @@
-// Gated linear units in one pass each way, of rows as they are: gate and up interleaved (exec/autograd/glu.h).
+// Gated linear units, one fused kernel for each direction, on rows in which gate and up are
+// interleaved (exec/autograd/glu.h).
 #pragma once
 
 #include "exec/torch_pch.h"

@@ -1,4 +1,5 @@
-// Gated linear units and their gradients, element by element (exec/autograd/glu.h says which).
+// Kernel bodies of gated linear units and their gradients, element by element; exec/autograd/glu.h
+// has the formulas.
 #pragma once
 
 #include "exec/cuda/portable.h"
@@ -9,7 +10,7 @@ enum class Gate : int { silu, gelu, clamped };
 
 template <class W>
 struct GluValue {
-  W d_gate, d_up, y;  // by one unit of dy
+  W d_gate, d_up, y;  // the gradients per unit of dy, and the value
 };
 
 template <class W>
@@ -17,7 +18,7 @@ POLYPHONY_BOTH inline W sigmoid(W x) {
   return 1 / (1 + exponential(-x));
 }
 
-// Comparisons that let a NaN through, as ATen's clamps do.
+// Clamps that propagate NaN, as ATen's do.
 template <class W>
 POLYPHONY_BOTH inline W at_most(W x, W limit) {
   return x > limit ? limit : x;
@@ -34,7 +35,7 @@ POLYPHONY_BOTH inline GluValue<W> glu_value(Gate kind, W gate, W up) {
     return {up * s * (1 + gate * (1 - s)), silu, silu * up};
   }
   if (kind == Gate::gelu) {
-    // ½ g (1 + tanh u) = g σ(2u), u = √(2/π) (g + 0.044715 g³): nothing cancels
+    // ½ g (1 + tanh u) = g σ(2u), u = √(2/π) (g + 0.044715 g³): avoids cancellation
     const W beta = W(0.7978845608028654), kappa = W(0.044715);
     const W z = 2 * beta * (gate + kappa * gate * gate * gate), s = sigmoid(z);
     const W slope = s * sigmoid(-z) * 2 * beta * (1 + 3 * kappa * gate * gate);
@@ -47,7 +48,7 @@ POLYPHONY_BOTH inline GluValue<W> glu_value(Gate kind, W gate, W up) {
   return {gate >= limit ? 0 : d_gate, up >= limit || up <= -limit ? 0 : share, (v + 1) * share};
 }
 
-// Pack i of y [count] of pairs [2·count].
+// Computes pack i of y [count] from pairs of gate and up [2·count].
 template <class T>
 struct GluForward {
   const T* pairs;

@@ -1,5 +1,7 @@
-// RMSNorm of each query and key of packed rows in one pass each way (exec/attention/qk_norm.cpp).
-//   qkv [rows, K, g + 2, width]: g queries, a key, a value; weights [width] of queries and of keys; all of one format
+// RMSNorm of each query head and key head of packed rows, one fused kernel for each direction
+// (exec/attention/qk_norm.cpp).
+//   qkv [rows, K, g + 2, width]: g queries, a key, a value; weights [width] for queries and for
+//   keys; all in one format
 #pragma once
 
 #include "exec/torch_pch.h"
@@ -7,13 +9,14 @@
 namespace polyphony::exec::kernels {
 
 struct HeadsNormed {
-  torch::Tensor y,
-      scale;  // as qkv; [rows, K, g + 1, 1], fp32 at least: 1 ÷ root of the mean square
+  torch::Tensor y;      // the shape of qkv
+  torch::Tensor scale;  // [rows, K, g + 1, 1], fp32 or wider: 1 ÷ root of the mean square
 };
 HeadsNormed head_norm_forward(const torch::Tensor& qkv, const torch::Tensor& query,
                               const torch::Tensor& key, double epsilon);
 
-// What is not wanted is left undefined. dw [2, width]: of queries and of keys, summed in fp32 at least, in a fixed order.
+// Gradients; one that is not wanted is undefined. dw [2, width]: for queries and for keys, summed
+// in fp32 or wider in a fixed order.
 struct HeadNormGradients {
   torch::Tensor dx, dw;
 };

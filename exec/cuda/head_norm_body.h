@@ -1,11 +1,13 @@
-// RMSNorm of each query and key of packed rows (exec/attention/qk_norm.cpp); values pass as they are.
+// Kernel bodies of RMSNorm for each query head and key head of packed rows
+// (exec/attention/qk_norm.cpp); values are copied unchanged.
 #pragma once
 
 #include "exec/cuda/drive.h"
 
 namespace polyphony::exec::kernels {
 
-// A row of the kernel is a head: qkv [rows, K, g + 2, width], its last the value.
+// A row of the kernel is one head of qkv [rows, K, g + 2, width]; the last of the g + 2 is the
+// value.
 template <class T>
 struct HeadRow {
   std::int64_t group, width;
@@ -15,7 +17,7 @@ struct HeadRow {
   POLYPHONY_BOTH bool is_value(std::int64_t row) const { return place(row) > group; }
   POLYPHONY_BOTH bool is_key(std::int64_t row) const { return place(row) == group; }
   POLYPHONY_BOTH const T* weight(std::int64_t row) const { return is_key(row) ? key : query; }
-  // Among queries and keys, of which there is no value.
+  // Returns the head's index when only queries and keys are counted.
   POLYPHONY_BOTH std::int64_t normed(std::int64_t row) const {
     return row / (group + 2) * (group + 1) + place(row);
   }
@@ -29,7 +31,7 @@ struct HeadNormForward : NoColumns, SumsOne<Wide<T>> {
   HeadRow<T> heads;
   const T* x;
   T* y;
-  W* scale;  // of each query and key
+  W* scale;  // one for each query and key
   double epsilon;
   bool aligned;
 
@@ -58,7 +60,8 @@ struct HeadNormForward : NoColumns, SumsOne<Wide<T>> {
   }
 };
 
-// dx null: not wanted. d_weights: sums over each block's heads [blocks, 2, width], of queries, of keys; null: not wanted.
+// dx null: not wanted. d_weights: sums over each block's heads [blocks, 2, width], for queries and
+// for keys; null: not wanted.
 template <class T>
 struct HeadNormBackward : SumsOne<Wide<T>> {
   using W = Wide<T>;

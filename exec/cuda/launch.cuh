@@ -1,16 +1,16 @@
-// Launches of the loops of exec/cuda/loops.cuh. For .cu files alone.
+// Launches the loops of exec/cuda/loops.cuh. Included by .cu files only.
 #pragma once
 
 #include <cuda_runtime.h>
 
-// As much as a launch says.
+// Declares dynamic shared memory, whose size is an argument of the launch.
 #define POLYPHONY_BLOCK_MEMORY(type, name) extern __shared__ type name[]
 
 #include "exec/cuda/loops.cuh"
 
 namespace polyphony::exec::kernels {
 
-constexpr int kBlocksOfProcessor = 16;  // then threads go round
+constexpr int kBlocksOfProcessor = 16;  // at most; with more work, threads loop
 
 inline const char* text_of(cudaError_t error) {
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
@@ -30,7 +30,7 @@ template <class Body>
 const char* launch_rows(const Body& body, const RowShape& shape, const Place& place) {
   const auto columns =
       static_cast<std::size_t>(shape.packs) * Body::kColumns * sizeof(typename Body::Column);
-  constexpr std::size_t kWithoutAsking = 46 * 1024;  // of 48 KiB, less what a block shares besides
+  constexpr std::size_t kWithoutAsking = 46 * 1024;  // 48 KiB less a block's other shared memory
   if (columns > kWithoutAsking) {
     const cudaError_t error = cudaFuncSetAttribute(
         rows_kernel<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(columns));
@@ -43,7 +43,7 @@ const char* launch_rows(const Body& body, const RowShape& shape, const Place& pl
 
 }  // namespace polyphony::exec::kernels
 
-// At the end of a .cu file, for each body.
+// Instantiate the launch function of a body; used at the end of a .cu file for each body.
 #define POLYPHONY_EACH(...) \
   template const char* launch_each<__VA_ARGS__>(const __VA_ARGS__&, std::int64_t, const Place&)
 #define POLYPHONY_ROWS(...) \

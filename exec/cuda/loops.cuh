@@ -1,5 +1,7 @@
-// The loops of exec/cuda/drive.h as threads of a GPU run them: for .cu files, through exec/cuda/launch.cuh, and for a test that
-// runs them as threads of a CPU (tests/exec/cuda/device_loops_test.cpp). Whoever includes this has CUDA's words.
+// The loops of exec/cuda/drive.h for the threads of a GPU. Included by .cu files through
+// exec/cuda/launch.cuh, and by a test that runs them as threads of a CPU
+// (tests/exec/cuda/device_loops_test.cpp). The including file must provide CUDA's keywords and
+// built-ins.
 #pragma once
 
 #include "exec/cuda/drive.h"
@@ -28,7 +30,7 @@ __device__ Sum from_lane_below(const Sum& sum, int step) {
   return other;
 }
 
-// In lane 0 of a warp that all of whose lanes call.
+// Joins the sums of a warp's lanes into that of lane 0. All lanes of the warp must call it.
 template <class Body, class Sum>
 __device__ void join_warp(Sum& sum) {
   for (int step = kLanes / 2; step > 0; step /= 2) Body::join(sum, from_lane_below(sum, step));

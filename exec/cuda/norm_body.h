@@ -1,4 +1,5 @@
-// RMSNorm of rows and its gradients; those of LayerNorm (exec/autograd/norm.cpp has the formulas).
+// Kernel bodies of RMSNorm and its gradients, and of the gradients of LayerNorm.
+// exec/autograd/norm.cpp has the formulas.
 #pragma once
 
 #include "exec/cuda/drive.h"
@@ -40,7 +41,8 @@ struct RmsForward : NoColumns, SumsOne<Wide<T>> {
   }
 };
 
-// dx null: not wanted. Σ dy∘x·scale over each block's rows [blocks, width]; null: not wanted.
+// dx null: not wanted. d_weight: Σ dy∘x·scale over each block's rows [blocks, width]; null: not
+// wanted.
 template <class T>
 struct RmsBackward : SumsOne<Wide<T>> {
   using W = Wide<T>;
@@ -93,8 +95,8 @@ struct RmsBackward : SumsOne<Wide<T>> {
   }
 };
 
-// Of LayerNorm, z = (x − mean)·scale, g = dy∘w. dx null: not wanted. d_parameters: Σ dy∘z and Σ dy over each block's rows
-// [blocks, 2, width]; null: not wanted.
+// The gradients of LayerNorm, with z = (x − mean)·scale and g = dy∘w. dx null: not wanted.
+// d_parameters: Σ dy∘z and Σ dy over each block's rows [blocks, 2, width]; null: not wanted.
 template <class T>
 struct LayerBackward {
   using W = Wide<T>;

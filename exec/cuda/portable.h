@@ -1,8 +1,10 @@
-// What a kernel's body is written in, so that nvcc and the C++ compiler both take it: what runs on a GPU is then
-// tested on a CPU, number by number (tests/exec/cuda). No header of LibTorch is included from here.
-//   body      a small struct of pointers and sizes that says what is done for one pack, or for one row
-//   pack      16 bytes of consecutive elements, one load or store where addresses allow it
-//   formats   bf16 is computed in fp32 and rounded once, to the nearest even (as ATen); fp32 and fp64 in themselves
+// The types and functions from which kernel bodies are written, such that both nvcc and the C++
+// compiler accept them: the code that runs on a GPU is also tested on a CPU, number by number
+// (tests/exec/cuda). This header includes no LibTorch header.
+//   body      a small struct of pointers and sizes, with the computation for one pack or one row
+//   pack      16 bytes of consecutive elements: one load or store if the address is aligned
+//   formats   bf16 is computed in fp32 and rounded once, to nearest even (as in ATen); fp32 and
+//             fp64 are computed in their own format
 #pragma once
 
 #include <cmath>
@@ -65,8 +67,9 @@ struct alignas(16) Pack {
   T x[kPack<T>];
 };
 
-// `count` elements, fewer than a pack at the end of what there is; `aligned`: all packs begin at a multiple of 16
-// bytes. Elements beyond are zero.
+// Load or store one pack, of which the first `count` elements exist (fewer than a pack at the end
+// of a tensor); load() sets the others to zero. `aligned`: all packs begin at a multiple of 16
+// bytes.
 template <class T>
 POLYPHONY_BOTH inline Pack<T> load(const T* from, std::int64_t count, bool aligned) {
   if (aligned && count >= kPack<T>) return *reinterpret_cast<const Pack<T>*>(from);
@@ -93,7 +96,7 @@ inline bool is_aligned(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
 }
 
-// Overloads by width: std:: has them, and nvcc knows these for the device.
+// Overloads for float and double, of functions that nvcc supports in device code.
 POLYPHONY_BOTH inline float exponential(float x) { return expf(x); }
 POLYPHONY_BOTH inline double exponential(double x) { return exp(x); }
 template <class W>

@@ -1,11 +1,13 @@
-// Rotary positions on packed queries, keys and values (exec/attention/attention.h: layout of qkv; exec/attention/head_rows.cpp: tables).
+// Kernel bodies of rotary positions on packed queries, keys and values. For the layout of qkv see
+// exec/attention/attention.h; for the tables, exec/attention/head_rows.cpp.
 #pragma once
 
 #include "exec/cuda/portable.h"
 
 namespace polyphony::exec::kernels {
 
-// A row's cosine and sine [turned]: element i of a head becomes x∘cosine + x of the other half∘sine; from `turned` on it stays.
+// Rotates a head by its row's cosine and sine [turned]: an element x becomes x·cosine + x'·sine,
+// where x' is its counterpart in the other half; elements from `turned` on are unchanged.
 template <class T>
 struct Turn {
   using W = Wide<T>;
@@ -14,12 +16,13 @@ struct Turn {
   int turned, width;
   bool aligned;
 
-  // Pack `pack` of the head at x, turned by row's angles, or back.
+  // Returns pack `pack` of the head at x, rotated by the row's angles, or rotated back.
   POLYPHONY_BOTH Pack<T> operator()(const T* x, std::int64_t row, int pack, bool back) const {
     const int first = pack * kPack<T>, left = width - first, half = turned / 2;
     const Pack<T> own = load(x + first, left, aligned);
     if (first >= turned) return own;
-    // One load for the other half's, and one or two for angles, where all of a pack has its own in one place.
+    // If the counterparts of a pack's elements are one aligned pack, one load fetches them, and one
+    // or two loads fetch the angles.
     const bool together = aligned && half % kPack<T> == 0;
     constexpr int kTables = kPack<T> / kPack<W>;
     Pack<T> other{};
@@ -50,7 +53,7 @@ struct PackedHeadSizes {
   int kv_heads, group, width;
 };
 
-// Pack i of q [rows, K, g, width] and k [rows, K, width], turned.
+// Computes pack i of q [rows, K, g, width] and k [rows, K, width], rotated.
 template <class T>
 struct SplitTurned {
   const T* qkv;
@@ -70,7 +73,7 @@ struct SplitTurned {
   }
 };
 
-// Pack i of d_qkv: those of q and k turned back, that of v as it is.
+// Computes pack i of d_qkv: the gradients of q and k rotated back, and that of v unchanged.
 template <class T>
 struct JoinTurned {
   const T* dq;

@@ -1,5 +1,5 @@
-// Bodies on tensors' devices: on a GPU queued on this thread's current stream, on a CPU done at once, on a double of a
-// GPU the CPU's loops, queued.
+// Runs kernel bodies on the device of their tensors: on a GPU they are queued on this thread's
+// current stream; on a CPU they run at once; on a test double of a GPU the CPU's loops are queued.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace polyphony::exec::kernels {
 
-// ATen's names for a body's.
+// ATen's element type for the element type of a body.
 template <class T>
 struct FormatOf {
   using Type = T;
@@ -30,12 +30,13 @@ template <class T>
 T* write(const torch::Tensor& x) {
   return reinterpret_cast<T*>(x.mutable_data_ptr<typename FormatOf<T>::Type>());
 }
-// Of what is summed over elements of x.
+// Returns the options for a tensor of sums over elements of x: fp32 for bf16.
 inline torch::TensorOptions wide_options(const torch::Tensor& x) {
   const auto format = x.scalar_type();
   return x.options().dtype(format == torch::kBFloat16 ? torch::kFloat32 : format);
 }
-// Rows one after another begin at a multiple of 16 bytes, as the first does.
+// Returns true if all rows of `width` elements begin at a multiple of 16 bytes, provided that the
+// first does.
 template <class T>
 bool rows_aligned(std::int64_t width) {
   return width % kPack<T> == 0;
@@ -45,7 +46,7 @@ bool all_aligned(const Tensors&... tensors) {
   return (is_aligned(tensors.const_data_ptr()) && ...);
 }
 
-// use.operator()<T>() with the body's type for this format.
+// Calls use.operator()<T>() with the body's element type for this format.
 template <class Use>
 void by_format(torch::Dtype format, const Use& use) {
   if (format == torch::kBFloat16) return use.template operator()<Bf16>();
@@ -54,8 +55,9 @@ void by_format(torch::Dtype format, const Use& use) {
   use.template operator()<double>();
 }
 
+// Throws InternalError if `error` is not null.
 void check_launch(const char* error);
-// Blocks of so many lanes that run at once, but not more than rows.
+// Returns how many blocks of `lanes` lanes run on the device at once, but at most `rows`.
 int row_blocks(std::int64_t rows, torch::Device device, int lanes);
 
 template <class T>
@@ -64,8 +66,9 @@ RowShape rows_of(std::int64_t rows, std::int64_t width, torch::Device device) {
   return {rows, packs, row_blocks(rows, device, lanes_for(packs))};
 }
 
-// How a device that is neither a CPU nor CUDA's queues the CPU's loops of a body, whose name it is told: a double of a
-// GPU's says it once, before any kernel, and Forms::fused is for it, too.
+// The function with which a device that is neither a CPU nor a CUDA GPU queues the CPU's loops of a
+// body; it also gets the body's name. A test double of a GPU registers it once, before any kernel
+// runs; Forms::fused then applies to that device, too.
 using QueueLoops = void (*)(torch::Device device, std::function<void()> loops,
                             const std::string& body);
 void queue_loops_by(QueueLoops queue);

@@ -1,11 +1,12 @@
-// What samples contain, beside the metadata that planning needs (shared/data/data.h): pixels
-// and token ids.
-//   A sample's language sequence is its items in order; an image item takes tokens / merge²
+// The content of samples (pixels, audio frames, token ids, latents), in addition to the metadata
+// that planning needs (shared/data/data.h).
+//   A sample's language sequence is its items in order. An image item takes tokens / merge²
 //   positions, an audio item tokens / merge, a text item its token ids. The last `loss_tokens`
-//   positions of a text item predict `labels`: the position that predicts label j is the item's
-//   position tokens − loss_tokens + j.
-// Implementations: exec/data/synthetic_dataset.h (counter-based, any shape), exec/data/recorded_dataset.h
-// (recorded shapes, synthetic content), exec/data/easy_vqa.h (real images and questions).
+//   positions of a text item predict `labels`: label j is predicted at the item's position
+//   tokens − loss_tokens + j.
+// Implementations: exec/data/synthetic_dataset.h (counter-based random content, any shape),
+// exec/data/recorded_dataset.h (recorded shapes, synthetic content), exec/data/easy_vqa.h (real
+// images and questions).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct SampleContent {
       latents;  // one per latent item: [tokens, latent_channels·patch²] float32
 };
 
+// Which content the caller wants.
 struct ContentParts {
   bool images = true;
   bool text = true;
@@ -40,22 +42,23 @@ struct ContentParts {
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  // The global batch of a training step. Cheap: metadata only.
+  // Returns the global batch of a training step. Cheap: metadata only.
   virtual Batch batch(std::uint64_t step) const = 0;
-  // Training samples of a data set, in order; none when each step draws new ones.
+  // Returns the training samples in order; empty if each step draws new ones.
   virtual std::vector<Sample> training() const { return {}; }
-  // Held-out samples, in order; empty when the set has none.
+  // Returns the held-out samples in order; empty if the data set has none.
   virtual std::vector<Sample> held_out() const = 0;
-  // Thread-safe. `sample` comes from batch() or held_out(). What is not wanted may be left empty.
+  // Returns the content of `sample`, which comes from batch() or held_out(). Parts that are not
+  // wanted may be left empty. Thread-safe.
   virtual SampleContent content(const Sample& sample, ContentParts parts) const = 0;
 };
 
-// The data set a scenario names. `default_path` is where set-up put downloaded sets. Missing or
-// damaged files: InputError.
+// Opens the data set that the scenario names. `default_path`: where the set-up script puts
+// downloaded data sets. Throws InputError if files are missing or damaged.
 std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::string& default_path);
 
-// What this rank's chunks read of a work item: pixels, frames, tokens, latents with their noise;
-// and what noise and times are drawn with.
+// What this rank's chunks read of a microbatch (pixels, text, latents with their noise, audio
+// frames), and the key from which noise and times are drawn.
 struct PackParts {
   bool images = false;
   bool text = false;
@@ -63,7 +66,7 @@ struct PackParts {
   bool audio = false;
   Draw draw{};
 };
-// Packs one work item for the modules of its branch (exec/work_input.h).
+// Packs one microbatch for the modules of its branch (exec/work_input.h).
 WorkInput pack_work(const Program& program, WorkId work, const Dataset& dataset, torch::Dtype dtype,
                     const PackParts& parts);
 

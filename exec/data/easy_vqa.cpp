@@ -18,13 +18,13 @@ void check_model(const Scenario& scenario, int vocabulary) {
   const Module& language = scenario.model.modules[language_module(scenario.model).value];
   if (language.vocab < vocabulary)
     throw InputError(scenario.file, "/model/" + language.name + "/vocab",
-                     std::to_string(language.vocab) + " token ids are too few: easy-vqa has " +
+                     std::to_string(language.vocab) + " token ids are too few; easy-vqa needs " +
                          std::to_string(vocabulary),
                      "write " + std::to_string(vocabulary) + " or more");
   const Module* vision = vision_module(scenario.model);
   if (vision && vision->channels != 3)
     throw InputError(scenario.file, "/model/" + vision->name + "/channels",
-                     std::to_string(vision->channels) + " channels; easy-vqa's images have 3",
+                     std::to_string(vision->channels) + " channels, but easy-vqa's images have 3",
                      "write 3");
 }
 
@@ -58,8 +58,8 @@ void EasyVqa::encode(const std::vector<VqaQuestion>& texts, const std::string& f
     Question question{vocabulary_->encode(text.question, unknown), vocabulary_->label(text.answer),
                       text.image};
     if (!unknown.empty())
-      throw InputError(file, place + "/0", "no training question has the word \"" + unknown + "\"",
-                       kRestore);
+      throw InputError(file, place + "/0",
+                       "the word \"" + unknown + "\" is in no training question", kRestore);
     if (question.label < 0)
       throw InputError(file, place + "/1", "\"" + text.answer + "\" is not in answers.txt",
                        kRestore);

@@ -1,15 +1,16 @@
-// The easy-VQA data set (MIT): questions about pictures of one coloured shape, each with one of 13
-// answers. A sample is one question:
+// The easy-VQA data set (MIT license): questions about images of one colored shape, each with one
+// of 13 answers. A sample is one question:
 //   [image: (64 / patch)² patches] [text: its words and a query token, whose position predicts the
 //   answer]
-// The answer is never in the input; no other question is in sight. Without a vision module the
-// samples are text alone.
-//   <folder>/answers.txt                            one a line
+// Neither the answer nor another question is visible in the input. Without a vision module the
+// samples are text only.
+//   <folder>/answers.txt                            one answer per line
 //   <folder>/{train,test}/questions.json            [[question, answer, image number], …]
-//   <folder>/{train,test}/images/<number>.png       64 × 64, red, green, blue
-// Training batches come from all of train, held-out samples are all of test. Sample ids: the
-// position in train, then on through test. Source: the PyPI package easy-vqa 1.0; 38,575 and 9,673
-// questions about 4,000 and 1,000 pictures.
+//   <folder>/{train,test}/images/<number>.png       64 × 64, RGB
+//
+// Training batches are drawn from all of train; the held-out samples are all of test. Sample ids
+// count through train, then on through test. Source: the PyPI package easy-vqa 1.0, with 38,575 and
+// 9,673 questions about 4,000 and 1,000 images.
 #pragma once
 
 #include <optional>
@@ -23,7 +24,8 @@ namespace polyphony::exec {
 
 class EasyVqa : public Dataset {
  public:
-  // `downloads`: the set-up cache, used when the scenario names no folder. Errors: InputError.
+  // `downloads`: the cache of the set-up script, used if the scenario names no folder. Throws
+  // InputError if a file is missing or damaged.
   EasyVqa(const Scenario& scenario, const std::string& downloads);
   Batch batch(std::uint64_t step) const override;
   std::vector<Sample> training() const override { return training_; }
@@ -45,7 +47,7 @@ class EasyVqa : public Dataset {
   std::optional<QuestionVocabulary> vocabulary_;
   std::vector<Question> questions_;  // by sample id
   std::vector<Sample> training_, held_out_;
-  std::vector<ImageFolder> images_;  // of train and of test; empty without a vision module
+  std::vector<ImageFolder> images_;  // train's and test's; empty without a vision module
 };
 
 }  // namespace polyphony::exec

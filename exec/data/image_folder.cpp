@@ -9,9 +9,9 @@ namespace polyphony::exec {
 namespace {
 
 constexpr const char* kRestore = "unpack the data set again";
-constexpr std::size_t kTrailer = 12;  // bytes of the IEND chunk that ends every PNG
+constexpr std::size_t kTrailer = 12;  // bytes of the IEND chunk at the end of every PNG file
 
-// Cheap, for all files at the start; libpng checks the rest.
+// A cheap check for all files at the start; libpng checks the rest.
 bool looks_whole(const std::string& png) {
   return png.size() > kTrailer && png.compare(1, 3, "PNG") == 0 &&
          png.compare(png.size() - 8, 4, "IEND") == 0;
@@ -28,9 +28,9 @@ ImageFolder::ImageFolder(const std::string& folder, std::size_t count, int size)
   for (std::size_t i = 0; i < count; ++i) {
     files_.push_back(read_whole(path(i), kRecords, kRestore));
     if (!looks_whole(files_.back()))
-      throw InputError(path(i), "", "is no whole PNG image", kRestore);
+      throw InputError(path(i), "", "is not a complete PNG file", kRestore);
   }
-  if (count > 0) image(0);  // a wrong size shows now, not in mid-training
+  if (count > 0) image(0);  // reports a wrong size now, not during training
 }
 
 std::string ImageFolder::path(std::size_t number) const {
@@ -49,7 +49,8 @@ void ImageFolder::decode(std::size_t number) const {
     refuse(std::string("is a damaged PNG image: ") + image.message, kRestore);
   if (std::cmp_not_equal(image.width, size_) || std::cmp_not_equal(image.height, size_))
     refuse("has " + std::to_string(image.width) + " × " + std::to_string(image.height) +
-               " pixels, the model takes " + std::to_string(size_) + " × " + std::to_string(size_),
+               " pixels, but the model expects " + std::to_string(size_) + " × " +
+               std::to_string(size_),
            "set model.vision.image_size to the images' size");
   image.format = PNG_FORMAT_RGB;
   std::vector<unsigned char> pixels(PNG_IMAGE_SIZE(image));

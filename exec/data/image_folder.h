@@ -1,7 +1,7 @@
-// A folder of small images, 0.png to <count − 1>.png, of one size. The files are read at once (3 MB
-// for 4,000 of easy-VQA), an image is decoded by libpng when it is first asked for and kept as
-// 8-bit pixels, so that later epochs cost no decoding. Errors: InputError naming the file: missing,
-// cut off, damaged, of another size.
+// A folder of small images of one size, 0.png to <count − 1>.png. All files are read in the
+// constructor (3 MB for the 4,000 images of easy-VQA). An image is decoded by libpng on first use
+// and kept as 8-bit pixels, so later epochs do not decode again. Throws InputError naming the file
+// if it is missing, truncated, damaged or of another size.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace polyphony::exec {
 class ImageFolder {
  public:
   ImageFolder(const std::string& folder, std::size_t count, int size);
-  // [3, size, size] float32 in [-1, 1]. Thread-safe.
+  // Returns image `number`: [3, size, size] float32 in [-1, 1]. Thread-safe.
   torch::Tensor image(std::size_t number) const;
 
  private:
@@ -27,9 +27,9 @@ class ImageFolder {
   std::string folder_;
   int size_;
   std::vector<std::string> files_;             // PNG, as on disk
-  std::unique_ptr<std::once_flag[]> decoded_;  // by image
+  std::unique_ptr<std::once_flag[]> decoded_;  // per image
   mutable std::vector<std::vector<unsigned char>>
-      pixels_;  // rows of red, green, blue; written once, under decoded_
+      pixels_;  // rows of RGB; written once, under decoded_
 };
 
 }  // namespace polyphony::exec

@@ -8,7 +8,7 @@
 namespace polyphony::exec {
 namespace {
 
-// Streams of random numbers: one per item and purpose, apart from those of other content
+// Streams of random numbers, one per item and purpose, distinct from those of other content
 // (exec/data/synthetic_dataset.cpp).
 enum class Purpose : std::uint64_t { latent = 0x6c61, noise = 0x6e6f, time = 0x7469 };
 

@@ -1,4 +1,5 @@
-// One work item's share of its samples, packed without padding: pack_work() of exec/data/dataset.h.
+// Implements pack_work() of exec/data/dataset.h: packs one microbatch's share of its samples
+// without padding.
 #include <algorithm>
 
 #include "exec/data/dataset.h"
@@ -15,7 +16,7 @@ torch::Tensor indices(const std::vector<std::int64_t>& values) {
   return torch::tensor(values, torch::kInt64);
 }
 
-// The tokens of a work item: which of its samples' packed axis it holds, and what each is.
+// The tokens of a microbatch: which part of its samples' packed axis it holds, and their contents.
 class TokenPacker {
  public:
   TokenPacker(const Program& program, const Work& work) : program_(program), work_(work) {
@@ -26,7 +27,7 @@ class TokenPacker {
     by_axis_ = !program.model.modules[language_module(program.model).value].rope_sections.empty();
   }
 
-  // `content` may be null: then ids and labels stay out. In the order of the samples.
+  // Call in the order of the samples. `content` may be null: then ids and labels are omitted.
   void add(const Sample& sample, const SampleContent* content) {
     lengths_.push_back(0);
     const std::size_t held = positions_.size();
@@ -75,7 +76,7 @@ class TokenPacker {
   }
 
  private:
-  // Asked with ascending positions.
+  // Must be called with ascending positions.
   bool holds(std::int64_t position) {
     while (interval_ < work_.rows.size() && current().end <= position) ++interval_;
     return interval_ < work_.rows.size() && current().begin <= position;
@@ -88,7 +89,7 @@ class TokenPacker {
         edge_rows_[e].push_back(local_);
   }
 
-  // Time, row and column of the sample's tokens that this work item holds.
+  // Adds time, row and column of the sample's tokens that this microbatch holds.
   void add_axes(const Sample& sample, const std::vector<std::int64_t>& held) {
     axes_.push_back(rope_positions(program_.model, sample).index_select(1, indices(held)));
   }
@@ -96,7 +97,7 @@ class TokenPacker {
   const Program& program_;
   const Work& work_;
   bool by_axis_ = false;             // exec/data/positions.h
-  std::vector<torch::Tensor> axes_;  // of each sample, [3, its tokens here]
+  std::vector<torch::Tensor> axes_;  // per sample: [3, its tokens in this microbatch]
   std::uint32_t interval_ = 0;
   std::int64_t at_ = 0, local_ = 0;
   std::vector<int> edges_;
@@ -107,7 +108,7 @@ class TokenPacker {
 // The tokens of all context-parallel ranks, rank after rank.
 void add_contexts(const Program& program, WorkId id, WorkInput& input) {
   const Work& own = program.works[id.value];
-  std::vector<Interval> samples;  // of the packed axis
+  std::vector<Interval> samples;  // their ranges of the packed axis
   std::int64_t end = 0;
   for (std::uint32_t i = own.samples.begin; i < own.samples.end; ++i) {
     const std::int64_t rows =
@@ -144,7 +145,7 @@ void write_patches(const torch::Tensor& image, std::int64_t patch, torch::Tensor
       .copy_(image.view({channels, side, patch, side, patch}).permute({1, 3, 0, 2, 4}));
 }
 
-// Position of an item among those of its modality in its sample.
+// Returns the index of an item among those of its modality in its sample.
 std::size_t place_of(const Sample& sample, std::uint32_t item) {
   std::size_t place = 0;
   for (std::uint32_t i = 0; i < item; ++i)

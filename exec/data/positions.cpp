@@ -35,10 +35,10 @@ torch::Tensor rope_positions(const Model& model, const Sample& sample) {
         next += side;
         break;
       }
-      case Modality::latent:  // takes no place in the sequence
+      case Modality::latent:  // takes no position in the sequence
         break;
       case Modality::video:
-        POLYPHONY_CHECK(false, "sample " << sample.id << ": a language module reads no video");
+        POLYPHONY_CHECK(false, "sample " << sample.id << ": language modules do not support video");
     }
   }
   const auto tokens = static_cast<std::int64_t>(axes[0].size());

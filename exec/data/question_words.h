@@ -1,6 +1,6 @@
-// Questions as token ids: one token a word, then one query token, whose position predicts the
-// answer.
-//   Words: shared/scenario_io/easy_vqa.h.
+// Maps questions to token ids: one token per word, then one query token, whose position predicts
+// the answer.
+//   Splitting into words: shared/scenario_io/easy_vqa.h.
 //   Ids: the words of the training questions in sorted order, then the query token, then the
 //   answers in their given order (answers are labels only and never part of an input).
 #pragma once
@@ -17,10 +17,10 @@ class QuestionVocabulary {
   QuestionVocabulary(const std::vector<std::string>& training_questions,
                      const std::vector<std::string>& answers);
   int size() const { return query_ + 1 + static_cast<int>(answers_.size()); }
-  // The question's words and the query token; `unknown` names a word that no training question has,
-  // when there is one.
+  // Returns the ids of the question's words and of the query token. If a word occurs in no training
+  // question, `unknown` is set to it.
   std::vector<std::int64_t> encode(const std::string& question, std::string& unknown) const;
-  // Negative when it is no answer.
+  // Returns the label of an answer; negative if it is not one of the answers.
   std::int64_t label(const std::string& answer) const;
 
  private:

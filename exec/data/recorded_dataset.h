@@ -1,6 +1,7 @@
 // Shapes of real samples, recorded as JSON lines (shared/data/batch_json.h), with synthetic
-// content: real imbalance without the data. Batches are drawn as from a real set: every epoch a new
-// permutation (shared/data/data.h). No held-out samples.
+// content. This reproduces the imbalance of real data without the data. Batches are drawn as from a
+// real data set: every epoch is a new permutation (shared/data/data.h). There are no held-out
+// samples.
 #pragma once
 
 #include "exec/data/dataset.h"
@@ -10,7 +11,7 @@ namespace polyphony::exec {
 
 class RecordedDataset : public Dataset {
  public:
-  // Errors: InputError when the file is missing or damaged, or holds a sample that the model cannot
+  // Throws InputError if the file is missing or damaged, or contains a sample that the model cannot
   // take.
   explicit RecordedDataset(const Scenario& scenario);
   Batch batch(std::uint64_t step) const override;

@@ -75,14 +75,15 @@ SampleContent SyntheticContent::operator()(const Sample& sample, ContentParts pa
         if (parts.audio) content.audio.push_back(this->clip(sample, item, clip++));
         break;
       case Modality::latent:
-        POLYPHONY_CHECK(latent_width_ > 0,
-                        "sample " << sample.id << " has a latent, the model no diffusion module");
+        POLYPHONY_CHECK(
+            latent_width_ > 0,
+            "sample " << sample.id << " has a latent, but the model has no diffusion module");
         if (parts.latents)
           content.latents.push_back(synthetic_latent(
               seed_, {sample.id, static_cast<std::uint32_t>(i)}, item.tokens, latent_width_));
         break;
       case Modality::video:
-        POLYPHONY_CHECK(false, "sample " << sample.id << " has video");
+        POLYPHONY_CHECK(false, "sample " << sample.id << " has video, which is not supported");
     }
   }
   if (parts.text) {
@@ -97,7 +98,7 @@ SampleContent SyntheticContent::operator()(const Sample& sample, ContentParts pa
 torch::Tensor SyntheticContent::image(const Sample& sample, const Item& item,
                                       std::uint64_t purpose) const {
   POLYPHONY_CHECK(patch_ > 0,
-                  "sample " << sample.id << " has an image, the model has no vision module");
+                  "sample " << sample.id << " has an image, but the model has no vision module");
   const std::int64_t side = square_side(item.tokens) * patch_;
   return random_values(stream(seed_, sample.id, purpose), {channels_, side, side});
 }
@@ -105,7 +106,7 @@ torch::Tensor SyntheticContent::image(const Sample& sample, const Item& item,
 torch::Tensor SyntheticContent::clip(const Sample& sample, const Item& item,
                                      std::uint64_t purpose) const {
   POLYPHONY_CHECK(mel_bins_ > 0,
-                  "sample " << sample.id << " has audio, the model has no audio module");
+                  "sample " << sample.id << " has audio, but the model has no audio module");
   return random_values(stream(seed_, sample.id, purpose),
                        {2 * std::int64_t{item.tokens}, mel_bins_});
 }

@@ -1,14 +1,14 @@
 // Samples of any shape with random content: uniform pixels and audio features in [-1, 1], uniform
 // token ids and labels, standard normal latents. Nothing can be learned from it. Every value is a
-// function of (data seed, sample id, position), shared/random.h: a rank makes what it needs, all
-// layouts see the same.
+// function of (data seed, sample id, position), shared/random.h, so a rank generates only what it
+// needs and all layouts see the same data.
 #pragma once
 
 #include "exec/data/dataset.h"
 
 namespace polyphony::exec {
 
-// Content for whatever items a sample has. Images are square: √tokens patches a side.
+// Generates the content of any sample. Images are square: √tokens patches per side.
 class SyntheticContent {
  public:
   explicit SyntheticContent(const Scenario& scenario);
@@ -25,8 +25,8 @@ class SyntheticContent {
   std::uint64_t vocab_;
 };
 
-// Shapes from the scenario's distributions. No held-out samples: there is nothing to measure on
-// them.
+// Draws the shapes of samples from the scenario's distributions. There are no held-out samples,
+// since nothing can be learned.
 class SyntheticDataset : public Dataset {
  public:
   explicit SyntheticDataset(const Scenario& scenario);

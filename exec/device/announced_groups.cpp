@@ -29,14 +29,14 @@ void check(const Said& said, std::size_t ranks) {
   std::sort(members.begin(), members.end());
   POLYPHONY_CHECK(std::adjacent_find(members.begin(), members.end()) == members.end() &&
                       (members.empty() || members.back().value < ranks),
-                  text << "twice, or beyond " << ranks);
+                  text << "listed twice, or not below " << ranks);
   std::vector<Rank> missing, besides;
   std::set_difference(members.begin(), members.end(), by.begin(), by.end(),
                       std::back_inserter(missing));
   std::set_difference(by.begin(), by.end(), members.begin(), members.end(),
                       std::back_inserter(besides));
   POLYPHONY_CHECK(missing.empty(), text << words(missing) << " does not make it");
-  POLYPHONY_CHECK(besides.empty(), text << words(besides) << " makes it and is no member");
+  POLYPHONY_CHECK(besides.empty(), text << words(besides) << " makes it but is not a member");
 }
 
 }  // namespace
@@ -44,8 +44,9 @@ void check(const Said& said, std::size_t ranks) {
 std::string announcement(Rank self, const std::vector<NamedGroup>& mine) {
   std::string text;
   for (const NamedGroup& group : mine) {
-    POLYPHONY_CHECK(group.name.find_first_of("\t\n") == std::string::npos && !group.members.empty(),
-                    "group \"" << group.name << "\" cannot be announced");
+    POLYPHONY_CHECK(
+        group.name.find_first_of("\t\n") == std::string::npos && !group.members.empty(),
+        "group \"" << group.name << "\" has no members, or a tab or newline in its name");
     text += group.name + "\t" + (group.members.front() == self ? words(group.members) : "") + "\n";
   }
   return text;
@@ -56,7 +57,8 @@ std::vector<NamedGroup> agreed_groups(const std::vector<std::string>& announceme
   std::vector<Said> groups;
   std::vector<std::istringstream> texts;
   for (const std::string& text : announcements) texts.emplace_back(text);
-  // The first groups of all ranks, then the second ones: those alike are near each other, and fill rounds.
+  // The first groups of all ranks, then the second ones, and so on: similar groups are then
+  // adjacent, and fill rounds well.
   for (bool more = true; more;) {
     more = false;
     for (std::size_t rank = 0; rank < texts.size(); ++rank) {

@@ -1,7 +1,9 @@
-// Which groups all ranks are to make, told to each over the host: a rank's Program may be its own part, and a split of
-// the world needs all of them, in one order.
-//   A group's members are said by the first of them alone, so that what is said grows with the sum of the groups'
-// sizes.
+// Collects the groups that all ranks will make, so that every rank knows all of them in one order,
+// which splitting the world's communicator needs. A rank by itself may know only its own part of
+// the Program. The lists are exchanged over the host transport.
+//
+// Only the first member of a group sends the group's member list, so the bytes exchanged grow with
+// the sum of the groups' sizes.
 #pragma once
 
 #include <string>
@@ -11,15 +13,18 @@
 
 namespace polyphony::exec {
 
-// The groups of all ranks, in the same order on each. Collective; `name`: new, of the host's group that it takes.
-// InternalError, the same on all ranks, when a member of a group does not make it or another rank does.
+// Returns the groups of all ranks, in the same order on each rank. Collective. `name` is a new name
+// for the group of the host transport that it uses.
+// Throws the same InternalError on all ranks if a member of a group does not make the group, or a
+// rank that is not a member does.
 std::vector<NamedGroup> announced_by_all(Transport& host, const std::string& name,
                                          const std::vector<NamedGroup>& mine);
 
-// Their numbers, with blanks between.
+// Returns the rank numbers, separated by spaces.
 std::string words(const std::vector<Rank>& ranks);
 
-// What a rank says, and what follows from what all say, by rank.
+// The two steps of announced_by_all(): the text that a rank sends, and the groups that follow from
+// the texts of all ranks (indexed by rank).
 std::string announcement(Rank self, const std::vector<NamedGroup>& mine);
 std::vector<NamedGroup> agreed_groups(const std::vector<std::string>& announcements);
 

@@ -28,7 +28,7 @@ constexpr bool kGpuBuild = true;
 int visible_gpus() { return torch::cuda::device_count(); }
 
 Bytes memory_of_gpu(torch::Device device, int local_ranks) {
-  // A launcher may show each rank only its own.
+  // A launcher may make only its own GPU visible to each rank.
   const int gpus = visible_gpus() == 1 ? std::max(gpus_of_node(), 1) : visible_gpus();
   return Bytes(gpu_memory(device).value / ((local_ranks + gpus - 1) / gpus));
 }
@@ -40,23 +40,24 @@ constexpr bool kGpuBuild = false;
 int visible_gpus() { return 0; }
 
 Bytes memory_of_gpu(torch::Device device, int) {
-  POLYPHONY_CHECK(false, "a build without GPUs is asked for the memory of " << device);
+  POLYPHONY_CHECK(false, "a build without GPU support does not know the memory of " << device);
 }
 
 }  // namespace
 
 std::string gpu_libraries() { return {}; }
 std::string gpu_name(torch::Device device) {
-  POLYPHONY_CHECK(false, "a build without GPUs is asked for the name of " << device);
+  POLYPHONY_CHECK(false, "a build without GPU support does not know the name of " << device);
 }
 
 namespace {
 
 #endif
 
-// A GPU takes work from the host over so many connections, and streams that share one wait for each other: a message whose
-// other end is late would hold up what has nothing to do with it. 32 is the most, 8 the default; read when the driver
-// starts. Source: CUDA C++ Programming Guide, "CUDA Environment Variables", CUDA_DEVICE_MAX_CONNECTIONS.
+// Sets the number of hardware queues from the host to the GPU to its maximum. Streams that share a
+// queue wait for each other, so a message whose other end is late would delay unrelated work. The
+// maximum is 32, the default 8; the driver reads the variable when it starts.
+// Source: CUDA C++ Programming Guide, "CUDA Environment Variables", CUDA_DEVICE_MAX_CONNECTIONS.
 void use_all_queues() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*replace=*/0); }
 
 }  // namespace
@@ -69,15 +70,15 @@ int gpus_of_node() {
 
 torch::Device choose_device(const std::string& wish, const LaunchEnv& launch) {
   if (!wish.empty() && wish != "cpu" && wish != "cuda")
-    throw InputError("--device", "", "\"" + wish + "\" is neither cuda nor cpu",
-                     "leave it out: a GPU is used when there is one");
+    throw InputError("--device", "", "must be \"cuda\" or \"cpu\", not \"" + wish + "\"",
+                     "omit it to use a GPU if there is one");
   if (wish == "cuda" && !kGpuBuild)
     throw InputError("--device", "", "this polyphony-worker was built without CUDA and NCCL",
                      "run POLYPHONY_CUDA=on scripts/setup, then configure and build again");
   use_all_queues();
   const int gpus = wish == "cpu" ? 0 : visible_gpus();
   if (wish == "cuda" && gpus == 0)
-    throw InputError("--device", "", "this machine shows no CUDA device",
+    throw InputError("--device", "", "no CUDA device is visible on this machine",
                      "check nvidia-smi, the driver and CUDA_VISIBLE_DEVICES");
   if (gpus == 0) return torch::kCPU;
   return {torch::kCUDA, static_cast<torch::DeviceIndex>(launch.local_rank % gpus)};
@@ -86,7 +87,7 @@ torch::Device choose_device(const std::string& wish, const LaunchEnv& launch) {
 Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch) {
   if (device.is_cuda()) return memory_of_gpu(device, launch.local_world_size);
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  POLYPHONY_CHECK(pages > 0 && page > 0, "the system tells no memory size");
+  POLYPHONY_CHECK(pages > 0 && page > 0, "the system does not report its memory size");
   return Bytes(std::int64_t{pages} * page / launch.local_world_size);
 }
 

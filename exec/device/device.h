@@ -1,4 +1,4 @@
-// Which device a rank computes on, and the transport that goes with it.
+// Chooses the device on which a rank computes, and connects the transport for that device.
 #pragma once
 
 #include <memory>
@@ -10,22 +10,25 @@
 
 namespace polyphony::exec {
 
-// `wish`: "cuda", "cpu", or "": cuda when this build and this machine can. The GPU is the one
-// numbered LOCAL_RANK, counting round when there are fewer. InputError when a wish for cuda cannot
-// be met.
+// Returns the device for `wish`: "cuda", "cpu", or "" for CUDA if this build and this machine
+// support it. The GPU's number is LOCAL_RANK modulo the number of GPUs. Throws InputError if CUDA
+// is requested but not available.
 torch::Device choose_device(const std::string& wish, const LaunchEnv& launch);
 
-// CUDA's and NCCL's versions that this build has; empty: neither. A GPU's name with its compute capability. How many GPUs
-// the node's driver lists, in any build.
+// Returns the versions of CUDA and NCCL in this build; empty if it was built without them.
 std::string gpu_libraries();
+// Returns the GPU's name and compute capability.
 std::string gpu_name(torch::Device device);
+// Returns the number of GPUs that the node's driver lists; works in any build.
 int gpus_of_node();
 
-// What a rank on `device` can have: its part of the machine's or of the GPU's memory.
+// Returns the memory available to a rank on `device`: its share of the machine's or the GPU's
+// memory.
 Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch);
 
-// Collective over all ranks of the launch: threads' transport for a world of one, else Gloo, with
-// NCCL when every rank has a GPU of its own (`in_order`: its sums in group order). Errors: as connect_gloo.
+// Returns the transport for all ranks of the launch: in-process for a world of one rank, else Gloo,
+// with NCCL for device tensors if every rank has a GPU of its own. Collective. `in_order`: NCCL
+// sums in group order. Throws the same errors as connect_gloo().
 std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device,
                                    bool in_order = false);
 

@@ -17,7 +17,8 @@ namespace polyphony::exec {
 
 namespace {
 
-// What a transport has made and begun, to be aborted together.
+// The groups that a transport has made and the families that it has begun, which are aborted
+// together.
 class Made {
  public:
   DeviceBackend add(const std::string& name, DeviceBackend group) {
@@ -32,7 +33,7 @@ class Made {
     std::erase_if(families_, [](const auto& other) { return other.expired(); });
     families_.push_back(family);
   }
-  // Nothing is made after it.
+  // Aborts all of them; groups and families that are added later are aborted at once.
   void abort() {
     const std::scoped_lock lock(mutex_);
     aborted_ = true;
@@ -42,10 +43,10 @@ class Made {
     families_.clear();
     groups_.clear();
   }
-  // Asks the groups now and then whether something has gone wrong in one by itself, however often it is called, and not
-  // while another thread makes or aborts some.
+  // Polls the groups for errors of their own. However often it is called, it does so at most every
+  // kBetween, and not while another thread makes or aborts groups.
   void look() {
-    constexpr Seconds kBetween{0.1};  // as often as others look for lost peers (Liveness)
+    constexpr Seconds kBetween{0.1};  // as often as Liveness calls on_look
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock || wrong_ || steady_now() - looked_ < kBetween) return;
     looked_ = steady_now();
@@ -58,16 +59,17 @@ class Made {
     }
   }
   bool wrong() const { return wrong_; }
-  // LostPeer when it has.
+  // Throws LostPeer if a group has reported an error.
   void check(GlooContext& context) {
     if (!wrong_) return;
     heard_ = true;
     throw context.liveness->explain(Rank(), error_);
   }
-  // Of the thread that looks several times a second. A host that has queued all that a GPU takes waits inside CUDA for
-  // the kernel that will not end, and hears of nothing: then the groups are aborted from here.
+  // Called several times a second by the thread that watches for lost peers. A host thread that has
+  // filled the GPU's queue waits inside CUDA for a kernel that never ends, and does not notice the
+  // error: then the groups are aborted from here.
   void watch() {
-    constexpr int kLooks = 10;  // a host that waits here hears of it in half of one
+    constexpr int kLooks = 10;  // a host thread that waits in await() notices within half a period
     look();
     if (wrong_ && !heard_ && ++unheard_ == kLooks) abort();
   }
@@ -77,14 +79,14 @@ class Made {
   bool aborted_ = false;
   std::vector<MadeGroup> groups_;
   Seconds looked_{};
-  int unheard_ = 0;  // looks; of watch()
+  int unheard_ = 0;  // calls of watch() since the error that no other thread has noticed
   std::atomic<bool> wrong_{false}, heard_{false};
-  std::string error_;  // once wrong_
+  std::string error_;  // set before wrong_
   std::vector<std::weak_ptr<DeviceFamily>> families_;
 };
 
 std::string described(const DevicePart& part) {
-  constexpr std::size_t kMost = 8;  // every rank says it
+  constexpr std::size_t kMost = 8;  // limits the text, because every rank prints it
   const std::size_t ranks = part.members.size();
   if (ranks == 0) return part.name;
   if (ranks <= kMost) return part.name + " of ranks " + words(part.members);
@@ -93,8 +95,8 @@ std::string described(const DevicePart& part) {
          std::to_string(ranks - kMost) + " more";
 }
 
-// A family whose members say that they are here, so that those who are not can be named; its groups are added to what
-// is aborted.
+// A family whose members register in the store, so that an error can name the missing ones. Its
+// groups are added to `made`, which aborts them.
 class WatchedFamily : public DeviceFamily {
  public:
   WatchedFamily(std::shared_ptr<GlooContext> context, std::shared_ptr<Made> made,
@@ -118,7 +120,7 @@ class WatchedFamily : public DeviceFamily {
           missing.push_back(member);
       if (missing.empty()) throw;
       throw LostPeer(missing.size() == 1 ? missing.front() : Rank(),
-                     "not connected, for want of rank " + words(missing));
+                     "not connected, missing rank " + words(missing));
     }
   }
   void split(const DevicePart& mine) override {
@@ -137,7 +139,7 @@ class WatchedFamily : public DeviceFamily {
   FamilyPointer inner_;
   std::string key_;
   std::vector<Rank> members_;
-  DevicePart mine_;  // in the split that was begun last
+  DevicePart mine_;  // this rank's part in the latest split
   bool met_ = false;
 };
 
@@ -147,13 +149,13 @@ void await(GlooContext& context, Made& made, const c10::Event& done) {
     Patience patience(context.options.timeout, steady_now());
     while (!done.query()) {
       if (context.liveness->lost() || patience.over(steady_now()))
-        throw LostPeer(Rank(), "not ended");
+        throw LostPeer(Rank(), "it did not finish in time");
       made.look();
       if (made.wrong()) return;
       std::this_thread::sleep_for(kLook);
     }
   });
-  made.check(context);  // what is done after an abort is not what was waited for
+  made.check(context);  // after an abort the event is reached, but its work was not done
 }
 
 }  // namespace
@@ -182,7 +184,7 @@ DeviceCalls device_calls(Transport& gloo, torch::Device device, const BeginFamil
         made->check(*context);
         guarded(*context, where, [&] {
           const GlooContext::Waiting waiting(*context, [made] { made->abort(); });
-          if (context->liveness->lost()) throw LostPeer(Rank(), "not begun");
+          if (context->liveness->lost()) throw LostPeer(Rank(), "not begun, a peer was lost");
           try {
             call();
           } catch (const std::exception&) {

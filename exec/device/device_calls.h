@@ -1,25 +1,31 @@
-// What a DeviceTransport over Gloo asks of its rank's process (exec/device/device_transport.h), whichever backend of
-// c10d its groups are.
-//   A lost peer ends nothing by itself: kernels that wait for it, and calls of the host that wait for it inside the
-//   backend, end when the groups are aborted: by the watch over lost peers where a call is under way, else by
-//   Transport::abort(), which whoever is thrown LostPeer by await() calls when it has seen what hangs.
-//   What goes wrong in a group by itself, while its kernels wait for ever (GroupBackend::own_error()), is asked for where
-// the host waits for its device, and several times a second by the thread that watches over lost peers, for the host may
-// wait inside CUDA, which takes only so many kernels; it ends the ranks as a lost peer does, with the group's name and the library's words,
-// unless a rank is found lost, of which it is the effect.
-//   A failure of this rank's own device (c10::AcceleratorError) is nobody's loss: it is thrown as it is, so that the
-//   rank stops with it and the others hear its reason.
+// Makes the DeviceCalls of a DeviceTransport over Gloo (exec/device/device_transport.h): how groups
+// are made, waited for and aborted, for any c10d backend.
+//
+// Lost peers: kernels and host calls that wait for a lost peer do not end by themselves; they end
+// when the groups are aborted. While a call is in progress, the detection of lost peers aborts
+// them; otherwise Transport::abort() does, which a caller that got LostPeer from await() calls
+// after it has recorded what hangs.
+//
+// Errors inside a group (GroupBackend::own_error()), while its kernels wait for ever: they are
+// polled where the host waits for its device, and several times a second by the thread that watches
+// for lost peers, because the host may block inside CUDA, whose queue of kernels is limited. Such
+// an error ends the ranks like a lost peer, with the group's name and the library's message, unless
+// a rank is found to be lost, which then explains the error.
+//
+// A failure of this rank's own device (c10::AcceleratorError) is rethrown unchanged: the rank stops
+// with it, and the other ranks are told its reason.
 #pragma once
 
 #include "exec/device/device_transport.h"
 
 namespace polyphony::exec {
 
-// Begins a family, whose members meet in the store.
+// Begins to make a family; its members find each other through the store.
 using BeginFamily = std::function<FamilyPointer(const c10::intrusive_ptr<c10d::Store>& store,
                                                 const std::string& name, int index, int size)>;
 
-// `gloo`: made by connect_gloo. `together`: DeviceMaking's.
+// Returns the calls for a transport made by connect_gloo(). `together` becomes
+// DeviceMaking::together.
 DeviceCalls device_calls(Transport& gloo, torch::Device device, const BeginFamily& begin,
                          const std::function<void(const std::function<void()>&)>& together);
 

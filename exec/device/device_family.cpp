@@ -11,7 +11,7 @@ namespace polyphony::exec {
 
 namespace {
 
-// Until all are ready.
+// Polls until all are ready.
 void await(const std::vector<DeviceFamily*>& families) {
   constexpr std::chrono::milliseconds kLook{1};
   std::vector<DeviceFamily*> left = families;
@@ -32,10 +32,14 @@ DevicePart part_of(const NamedGroup& group, Rank self, int color) {
           group.members};
 }
 
-// NCCL connects pairs at their first call, where the host waits for the other end (src/group.cc of NCCL 2.28): so that
-// is part of making a group, and comes when no more is made, for kernels that wait for peers can hold up what NCCL does
-// on a device to make one (NVIDIA/nccl#581). One element to each other member, or from the first to the second alone; on
-// the current stream, where the kernels of all groups come in one order on all ranks.
+// Makes the first calls of new groups: one element to each other member, or only from the first
+// member to the second.
+//
+// NCCL connects pairs at their first call, where the host waits for the other end (src/group.cc of
+// NCCL 2.28), so this call is part of making a group. It is made only after all groups of this
+// batch exist, because kernels that wait for peers can block the device operations with which NCCL
+// makes a group (NVIDIA/nccl#581). It runs on the current stream, where the kernels of all groups
+// come in the same order on all ranks.
 void first_call(DeviceBackend& backend, torch::Device device, bool one_way) {
   const int size = backend->getSize(), self = backend->getRank();
   std::vector<std::int64_t> sent(static_cast<std::size_t>(size), 1), received = sent;

@@ -1,9 +1,13 @@
-// How groups of devices come to be: a family of ranks, of which splits make groups, as NCCL's ncclCommSplit makes
-// communicators of a parent. Nothing here waits: what is begun is asked whether it is done, so that one thread begins
-// many, watches over lost peers meanwhile, and gives up what is half made.
-//   Groups that ranks announce are splits of one family of the world, one for each round (shared/program/group_rounds.h).
-//   Messages' groups, and those nobody announced, are each the split of a family of their members: which pairs have
-//   messages varies from step to step, and no rank knows those of others. All are begun before any is waited for.
+// How groups of devices are made: by splitting a family of ranks, as NCCL's ncclCommSplit makes
+// communicators from a parent. All operations only begin, and ready() polls for their end, so that
+// one thread can begin many, watch for lost peers meanwhile, and abandon unfinished ones.
+//
+// Announced groups are splits of one family of all ranks, one split per round
+// (shared/program/group_rounds.h).
+//
+// The groups of messages, and groups that were not announced, are each the split of a family of
+// their own members: which pairs exchange messages varies from step to step, and a rank does not
+// know the other ranks' pairs. All such families are begun before any is waited for.
 #pragma once
 
 #include <functional>
@@ -18,36 +22,39 @@ namespace polyphony::exec {
 
 // This rank's part in a split.
 struct DevicePart {
-  int color = -1;    // the same for the members of a group; none below 0
-  std::string name;  // of the group; new
+  int color = -1;    // the same for all members of a group; negative: in no group
+  std::string name;  // the group's name, not used before
   int index = 0, size = 0;
-  std::vector<Rank> members = {};  // for errors, where the name does not say them
+  std::vector<Rank> members = {};  // for error messages, if the name does not list them
 };
 
-// Used by one thread at a time, but for abort(). It may go when its groups are made.
+// A set of ranks that can be split into groups. Used by one thread at a time, except for abort().
+// It may be destroyed once its groups are made.
 class DeviceFamily {
  public:
   virtual ~DeviceFamily() = default;
-  // Whether what was begun last is done: meeting the other members first, then each split. Throws when it failed.
+  // Returns true if the last operation has ended: first connecting the family, then each split.
+  // Throws if it failed.
   virtual bool ready() = 0;
-  // Begins. Collective over the family, in one order.
+  // Begins a split. Collective over the family; all members make the splits in the same order.
   virtual void split(const DevicePart& mine) = 0;
-  // Of the split that is done; null without a colour.
+  // Returns this rank's group of the finished split; null if its color was negative.
   virtual DeviceBackend part() = 0;
-  // Of any thread: what is begun ends, and ready() throws.
+  // Ends the operation in progress, so that ready() throws. May be called from any thread.
   virtual void abort() = 0;
 };
 using FamilyPointer = std::shared_ptr<DeviceFamily>;
 
-// What groups are made with.
+// The functions with which groups are made.
 struct DeviceMaking {
   torch::Device device;
-  // Begins a family of these ranks, this one's being `members[index]`.
+  // Begins a family of these ranks; this rank is `members[index]`.
   std::function<FamilyPointer(const std::string& name, const std::vector<Rank>& members, int index)>
       begin;
-  // Runs a call; when it fails because somebody is gone, says who.
+  // Runs a call. If it fails because a peer is lost, throws a LostPeer that names the lost rank.
   std::function<void(const std::string& where, const std::function<void()>& call)> guarded;
-  // Runs calls of several groups, whose members connect at once and not one group after the other.
+  // Runs calls of several groups as one, so that the groups connect at once and not one after
+  // another.
   std::function<void(const std::function<void()>& calls)> together;
 };
 
@@ -56,12 +63,14 @@ struct MadeGroup {
   DeviceBackend backend;
 };
 
-// Those of `all` that `self` is among, with its first calls done. Collective over the family; `all`: the same on all its
-// ranks.
+// Makes the groups in `all` that `self` is a member of, makes their first calls, and returns them.
+// Collective over the family; `all` is the same on all its ranks.
 std::vector<MadeGroup> split_in_rounds(const DeviceMaking& making, DeviceFamily& world, Rank self,
                                        const std::vector<NamedGroup>& all);
 
-// Each of a family of its own. `one_way`: pairs, of which the first sends to the second. All members, in one order.
+// Makes each group from a family of its own, and returns the groups. `one_way`: the groups are
+// pairs, of which the first rank sends to the second. All members call it, with their common groups
+// in the same order.
 std::vector<MadeGroup> make_apart(const DeviceMaking& making, Rank self,
                                   const std::vector<NamedGroup>& groups, bool one_way);
 

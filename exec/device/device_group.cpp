@@ -12,18 +12,18 @@ using Counts = std::vector<std::int64_t>;
 
 namespace {
 
-constexpr std::int64_t kPiece = 64
-                                << 20;  // elements of a sum in group order at a time: not measured
+// Elements that are summed in group order at a time; not tuned by measurements.
+constexpr std::int64_t kPiece = 64 << 20;
 
 Tensor flat(const Tensor& tensor, const std::string& name) {
   POLYPHONY_CHECK(tensor.defined() && tensor.is_contiguous() && !tensor.is_cpu(),
-                  "group " << name << " needs contiguous tensors of a device");
+                  "group " << name << " needs contiguous tensors on a device");
   return tensor.view({-1});
 }
 
 using Beside = std::function<void()>;
 
-// A call that nothing is beside is the current stream's own; else it has a stream of the group's.
+// A call without `beside` runs on the current stream; else it runs on a stream of the group.
 template <class Options>
 Options options_for(const Beside& beside) {
   Options options;
@@ -31,7 +31,7 @@ Options options_for(const Beside& beside) {
   return options;
 }
 
-// The caller's current stream goes on when it is done, not the host; with what is beside it at once.
+// Queues `beside`, and then makes the caller's current stream, not the host, wait for the call.
 void order(const c10::intrusive_ptr<c10d::Work>& work, const Beside& beside = {}) {
   if (beside) beside();
   if (work) work->wait();
@@ -45,7 +45,7 @@ std::int64_t begin_of(const Counts& counts, int member) {
   return std::accumulate(counts.begin(), counts.begin() + member, std::int64_t{0});
 }
 
-// Rows [members, n] in their order, bfloat16 kept wide.
+// Returns the sum of rows [members, n] in their order; bfloat16 is accumulated in fp32.
 Tensor summed(const Tensor& rows) {
   const torch::Dtype narrow = rows.scalar_type();
   Tensor total = rows[0].to(narrow == torch::kBFloat16 ? torch::kFloat32 : narrow, false, true);
@@ -74,7 +74,8 @@ void DeviceGroup::all_reduce_beside(Tensor& tensor, Reduction reduction, const B
   order(backend_->allreduce(tensors, options), beside);
 }
 
-// Everyone adds an equal share, padded where the piece does not divide.
+// Sums in group order: every member sums an equal share; the chunk is padded if it is not
+// divisible.
 void DeviceGroup::add_in_order(Tensor piece) {
   const std::int64_t share = (piece.numel() + size() - 1) / size(), padded = share * size();
   Tensor send = piece;
@@ -144,7 +145,7 @@ void DeviceGroup::reduce_scatter_beside(const Tensor& all, Tensor& mine, const C
     return order(
         backend_->_reduce_scatter_base(to, from, options_for<c10d::ReduceScatterOptions>(beside)),
         beside);
-  // As many reductions as members in one group: NCCL's scatters equal parts alone.
+  // One reduction per member in one NCCL group: NCCL's reduce-scatter supports equal parts only.
   if (to.numel() > 0 && to.const_data_ptr() != from.narrow(0, own, to.numel()).const_data_ptr())
     to.copy_(from.narrow(0, own, to.numel()));
   backend_->startCoalescing();

@@ -1,10 +1,15 @@
-// A group's collectives for tensors of devices, by a backend of c10d that queues them (NCCL's; in tests its double):
-// ordered on the caller's current stream, as exec/transport/communicator.h says of transports that do not block.
-//   A call is work of the caller's stream itself (asyncOp false), but for one that something is beside and for uneven
-//   gathers, which are messages: those are of a stream of the group's, which the caller's waits for.
-//   Sums are the backend's own: in an order of its choice, in the tensors' format (bfloat16 is rounded at every
-//   step; gradients are fp32). `in_order`: everyone gets everyone's part and adds in group order, as on CPUs, wide:
-//   the same bits at all times, for twice the memory of a piece and more bytes on the wire.
+// A group's collectives for device tensors, on a c10d backend that queues them (NCCL's; in tests,
+// its double). They are ordered on the caller's current stream, as exec/transport/communicator.h
+// specifies for transports that do not block.
+//
+// A call runs on the caller's stream itself (asyncOp false). Calls that are overlapped with other
+// work, and uneven gathers (which are made of messages), run on a stream of the group, for which
+// the caller's stream then waits.
+//
+// Sums are the backend's: in an order of its choice and in the tensors' format (bfloat16 is rounded
+// at every step; gradients are fp32). With `in_order` every member receives all members' parts and
+// adds them in group order in fp32 or wider, as on CPUs: the result always has the same bits, at
+// the cost of twice the memory of a chunk and more bytes on the wire.
 // Source: torch/csrc/distributed/c10d/Backend.hpp (LibTorch 2.11).
 #pragma once
 
@@ -16,12 +21,13 @@
 
 namespace polyphony::exec {
 
-// A group's backend, which can be asked how it fares.
+// A c10d backend that also reports errors inside the group.
 class GroupBackend : public c10d::Backend {
  public:
   using c10d::Backend::Backend;
-  // What has gone wrong in the group by itself, not in a call of ours, in the library's words; empty: nothing, or it
-  // was aborted. Waits for nothing; of any thread, while another is in a call.
+  // Returns the library's message for an error that arose in the group outside a call of ours;
+  // empty if there is none, or if the group was aborted. Does not block. May be called from any
+  // thread, also while another thread is in a call.
   virtual std::string own_error() = 0;
 };
 using DeviceBackend = c10::intrusive_ptr<GroupBackend>;

@@ -16,7 +16,7 @@ using torch::Tensor;
 
 namespace {
 
-// Tensors of devices one way, the host's the other.
+// Passes device tensors to the device's communicator, and host tensors to the host's.
 class TwoWays : public Communicator {
  public:
   using Beside = std::function<void()>;
@@ -83,7 +83,8 @@ class TwoWays : public Communicator {
     if (!device_) device_ = make_();
     guarded_([&] { call(*device_); });
   }
-  // What is beside a call is not its own: what that throws is no lost peer's doing.
+  // An exception that `beside` throws is not the call's own, and must not be reported as a lost
+  // peer.
   template <class Call>
   void guarded_beside(const Beside& beside, const Call& call) {
     std::exception_ptr thrown;
@@ -122,7 +123,8 @@ void DeviceTransport::announce(const std::vector<NamedGroup>& groups) {
     announced_[made.name] = std::move(made.backend);
 }
 
-// Once.
+// Returns the group's backend, which may be taken only once; makes the group if it was not
+// announced.
 DeviceBackend DeviceTransport::taken(const std::string& name, const std::vector<Rank>& members) {
   if (auto announced = announced_.extract(name)) return announced.mapped();
   return make_apart(calls_.making, rank(), {{"group " + name, members}}, false).front().backend;
@@ -165,7 +167,7 @@ DeviceBackend DeviceTransport::connected(const Channel& channel) {
     return found != links_.end() ? found->second : DeviceBackend();
   };
   if (DeviceBackend link = find()) return link;
-  // Without the lock: it waits for the other end. A channel of a rank is one thread's.
+  // Without the lock, because it waits for the other end. Each channel is used by one thread only.
   connect({channel});
   return find();
 }
@@ -197,7 +199,7 @@ void DeviceTransport::abort(const std::string& reason) {
     aborted_ = true;
   }
   came_.notify_all();
-  ForwardingTransport::abort(reason);  // first: the others are to hear the reason, not its effect
+  ForwardingTransport::abort(reason);  // first, so that the others get the reason, not its effect
   calls_.abort();
 }
 
@@ -208,10 +210,11 @@ void DeviceTransport::take(const Transfer& transfer) {
     const auto wakes = [&] { return aborted_ || left_.contains(transfer.tag); };
     while (!came_.wait_for(lock, std::chrono::milliseconds(100), wakes)) {
       lock.unlock();
-      calls_.making.guarded("a message to itself", [] {});  // throws when a peer is lost
+      calls_.making.guarded("a message to itself", [] {});  // throws if a peer is lost
       lock.lock();
     }
-    if (!left_.contains(transfer.tag)) throw LostPeer(rank(), "a message to itself never came");
+    if (!left_.contains(transfer.tag))
+      throw LostPeer(rank(), "a message to this rank itself did not arrive");
     left = left_.extract(transfer.tag).mapped();
   }
   const c10::Stream here = current_stream(transfer.tensor.device());
@@ -265,7 +268,7 @@ std::unique_ptr<Transport> alone_on_device(std::unique_ptr<Transport> host) {
   const DeviceMaking making{
       torch::kCPU,
       [](const std::string& name, const std::vector<Rank>&, int) -> FamilyPointer {
-        POLYPHONY_CHECK(false, "one rank alone has nobody to share " << name << " with");
+        POLYPHONY_CHECK(false, "a world of one rank has no other ranks for " << name);
       },
       [](const std::string&, const std::function<void()>& call) { call(); },
       [](const std::function<void()>& calls) { calls(); }};

@@ -1,11 +1,15 @@
-// Ranks with a device each: what tensors of devices exchange is queued on their streams by backends of c10d (NCCL's; in
-// tests its double), what is the host's goes over the transport beneath.
-//   Messages: NCCL ignores tags and matches in order, so that every directed pair of ranks has a group of its own for
-//   each channel (Transfer::channel, a stream of the Program at both its ends): what is sent on a channel is received in
-//   that order, as shared/program/message_order.h proves. Making groups waits for the other members
-//   (exec/device/device_family.h): announce() and prepare() do so, and nothing waits then; a message on a link that
-//   nobody prepared, and a group that nobody announced, are made at their first call.
-//   Messages to oneself are copies.
+// The transport for ranks that have a device each. Exchanges of device tensors are queued on their
+// streams by c10d backends (NCCL's; in tests, its double); exchanges of host tensors use the inner
+// transport.
+//
+// Messages: NCCL ignores tags and matches messages in order. So every directed pair of ranks has a
+// group of its own for each channel (Transfer::channel, a stream of the Program at both ends):
+// messages on a channel are received in the order in which they are sent, as
+// shared/program/message_order.h proves. A message to the rank itself is a copy.
+//
+// Making a group waits for its other members (exec/device/device_family.h). announce() and
+// prepare() make groups in advance, so that later calls do not wait. A channel that was not
+// prepared, or a group that was not announced, is connected at its first call.
 #pragma once
 
 #include <condition_variable>
@@ -21,12 +25,13 @@
 
 namespace polyphony::exec {
 
-// How a transport's backends are made, and how it hears of peers that are lost.
+// How a transport makes its backends, and how it learns of lost peers.
 struct DeviceCalls {
   DeviceMaking making;
-  // Waits for the event; LostPeer when a peer is lost or nothing has ended for too long. abort() is to follow.
+  // Waits for the event. Throws LostPeer if a peer is lost or the wait exceeds the timeout; the
+  // caller must then call abort().
   std::function<void(const c10::Event& event)> await;
-  // Ends what the groups have queued here.
+  // Ends what the groups have queued on this rank.
   std::function<void()> abort;
 };
 
@@ -57,19 +62,19 @@ class DeviceTransport : public ForwardingTransport {
   std::mutex mutex_;
   FamilyPointer world_;  // null before the first announcement
   int announcements_ = 0;
-  std::map<std::string, DeviceBackend> announced_;  // and not yet taken
-  std::map<Channel, DeviceBackend> links_;          // under the mutex
-  // Messages to oneself that nobody has taken yet; likewise.
+  std::map<std::string, DeviceBackend> announced_;  // announced, not yet taken by make_group()
+  std::map<Channel, DeviceBackend> links_;          // protected by mutex_
+  // Messages to this rank itself that were not received yet, by tag; protected by mutex_.
   struct Left {
     torch::Tensor tensor;
     std::shared_ptr<c10::Event> made;
   };
   std::map<std::uint64_t, Left> left_;
-  bool aborted_ = false;          // likewise
-  std::condition_variable came_;  // a message to oneself, or the end
+  bool aborted_ = false;          // protected by mutex_
+  std::condition_variable came_;  // signals a message to this rank itself, or an abort
 };
 
-// One rank with a device; `host` is of one rank.
+// Returns the transport of a world of one rank with a device. `host` must have a world of one rank.
 std::unique_ptr<Transport> alone_on_device(std::unique_ptr<Transport> host);
 
 }  // namespace polyphony::exec

@@ -27,8 +27,9 @@ namespace {
 
 using Uuid = std::array<std::int64_t, 2>;
 
-// A communicator that only makes others: one channel, no traffic. It is not blocking, so that what is begun can be asked
-// for and given up; the ones it makes are: calls of others start a thread each (src/group.cc).
+// A parent communicator that is only split: one channel, no traffic. It is non-blocking, so that an
+// operation in progress can be polled and abandoned. The communicators made from it are blocking,
+// because each call on a non-blocking one starts a thread (src/group.cc).
 class NcclFamily : public DeviceFamily {
  public:
   NcclFamily(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int index,
@@ -39,7 +40,7 @@ class NcclFamily : public DeviceFamily {
         device_(device) {
     if (index % kRanksPerRoot != 0) return;
     ncclUniqueId id;
-    check_nccl(ncclGetUniqueId(&id), "a meeting place");
+    check_nccl(ncclGetUniqueId(&id), "making a unique id");
     set_text(*store_, std::to_string(index), std::string(id.internal, sizeof(id.internal)));
   }
   ~NcclFamily() override {
@@ -51,14 +52,14 @@ class NcclFamily : public DeviceFamily {
     const c10::cuda::CUDAGuard on(device_);
     if (aborted_) {
       give_up();
-      throw std::runtime_error("given up");
+      throw std::runtime_error("aborted");
     }
     if (own_ == nullptr && !begun()) return false;
     ncclResult_t state = ncclInProgress;
     check_nccl(ncclCommGetAsyncError(own_, &state), "joining", own_);
     if (state == ncclInProgress) return false;
     check_nccl(state, "joining", own_);
-    // NCCL sets it last (NVIDIA/nccl#1472).
+    // NCCL sets made_ last (NVIDIA/nccl#1472).
     return part_.color < 0 || std::atomic_ref<ncclComm_t>(made_).load() != nullptr;
   }
   void split(const DevicePart& mine) override {
@@ -79,23 +80,23 @@ class NcclFamily : public DeviceFamily {
   void abort() override { aborted_ = true; }
 
  private:
-  // As c10d has it (TORCH_NCCL_RANKS_PER_ROOT of LibTorch 2.11).
+  // The same as in c10d (TORCH_NCCL_RANKS_PER_ROOT of LibTorch 2.11).
   static constexpr int kRanksPerRoot = 128;
 
-  // False: not all of those who say where to meet have come.
+  // Begins to connect. Returns false if not all root ranks have posted their unique ids yet.
   bool begun() {
     const int roots = (size_ + kRanksPerRoot - 1) / kRanksPerRoot;
     while (static_cast<int>(ids_.size()) < roots) {
       const std::string key = std::to_string(ids_.size() * static_cast<std::size_t>(kRanksPerRoot));
       try {
-        constexpr std::chrono::milliseconds kSlice{100};  // nothing wakes it
+        constexpr std::chrono::milliseconds kSlice{100};  // short: the wait is not interruptible
         store_->wait({key}, kSlice);
       } catch (const c10::DistStoreError&) {
         return false;
       }
       const std::string text = get_text(*store_, key);
       ncclUniqueId& id = ids_.emplace_back();
-      POLYPHONY_CHECK(text.size() == sizeof(id.internal), "no meeting place of NCCL's");
+      POLYPHONY_CHECK(text.size() == sizeof(id.internal), "not a unique id of NCCL");
       std::memcpy(id.internal, text.data(), text.size());
     }
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -106,7 +107,8 @@ class NcclFamily : public DeviceFamily {
     if (result != ncclInProgress) check_nccl(result, "joining", own_);
     return true;
   }
-  // Ends what is begun, and waits for that end. A group half made is left to the end of the process.
+  // Ends the operation in progress, and waits for that end. A half-made group is freed only by the
+  // end of the process.
   void give_up() {
     if (ncclComm_t own = std::exchange(own_, nullptr)) static_cast<void>(ncclCommAbort(own));
   }
@@ -133,7 +135,8 @@ void together(const std::function<void()>& calls) {
   check_nccl(end, "several groups at once");
 }
 
-// Zeros for a rank without a GPU. Numbers will not do: launchers may show each rank one GPU only.
+// Returns the GPU's UUID; zeros for a rank without a GPU. Device numbers do not identify GPUs,
+// because a launcher may make a single GPU visible to each rank.
 Uuid uuid_of(torch::Device device) {
   Uuid uuid{};
   if (!device.is_cuda()) return uuid;
@@ -164,9 +167,10 @@ Gpus gpus_of_all(Transport& gloo, torch::Device device) {
 }  // namespace
 
 std::string gpu_libraries() {
-  // NCCL's as it is loaded: MAJOR * 10000 + MINOR * 100 + PATCH (nccl.h); CUDA's as 1000 * MAJOR + 10 * MINOR.
+  // The loaded NCCL reports MAJOR * 10000 + MINOR * 100 + PATCH (nccl.h); CUDA reports 1000 * MAJOR
+  // + 10 * MINOR.
   int cuda = 0, nccl = 0;
-  // Without a driver, too, which C10_CUDA_CHECK wants.
+  // Not C10_CUDA_CHECK, which needs a driver.
   POLYPHONY_CHECK(cudaRuntimeGetVersion(&cuda) == cudaSuccess, "CUDA's runtime has no version");
   check_nccl(ncclGetVersion(&nccl), "its version");
   return "CUDA " + std::to_string(cuda / 1000) + "." + std::to_string(cuda / 10 % 100) + ", NCCL " +
@@ -191,8 +195,8 @@ std::unique_ptr<Transport> connect_nccl(std::unique_ptr<Transport> gloo, torch::
   const Gpus gpus = gpus_of_all(*gloo, device);
   if (gpus == Gpus::none) return gloo;
   if (gpus == Gpus::one_each) {
-    // Rings and trees as groups are made, for else the first call of each size connects them on the host, in whatever
-    // order calls are queued.
+    // Connects rings and trees when groups are made. Otherwise the first call of each size would
+    // connect them on the host, in the order in which calls happen to be queued.
     setenv("NCCL_RUNTIME_CONNECT", "0", 1);
     DeviceCalls calls = device_calls(
         *gloo, device,
@@ -204,7 +208,7 @@ std::unique_ptr<Transport> connect_nccl(std::unique_ptr<Transport> gloo, torch::
   }
   if (gloo->rank() == Rank(0)) {
     std::cerr
-        << "some ranks share a GPU or have none: what they exchange goes through host memory, over "
+        << "some ranks share a GPU or have none: tensors are exchanged through host memory, over "
            "Gloo instead of NCCL"
         << std::endl;
   }

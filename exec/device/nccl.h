@@ -1,10 +1,14 @@
-// Ranks with a GPU each: collectives and messages of CUDA tensors by NCCL, queued on the GPU's streams
-// (exec/device/device_transport.h); what is the host's over the Gloo transport beneath.
-//   NCCL refuses two ranks on one GPU: when any rank shares its GPU or has none, everything goes
-//   through host memory, and rank 0 says so on stderr.
-//   In builds with GPUs only (polyphony_nccl in scripts/cmake/dependencies.cmake). Compiled by
-//   every build that has NCCL's headers; never run by our tests, which have no GPU: those run what
-//   is not NCCL's own with a double of its groups (tests/exec/device_double/queued_backend.h).
+// The transport for ranks that have a GPU each: NCCL queues collectives and messages of CUDA
+// tensors on the GPU's streams (exec/device/device_transport.h); host tensors use the Gloo
+// transport.
+//
+// NCCL does not support two ranks on one GPU. If any rank shares its GPU or has none, all tensors
+// go through host memory, and rank 0 reports it on stderr.
+//
+// It is part of GPU builds only (polyphony_nccl in scripts/cmake/dependencies.cmake), and is
+// compiled by every build that has NCCL's headers. The tests, which have no GPU, do not run it;
+// they run everything around NCCL with a double of its groups
+// (tests/exec/device_double/queued_backend.h).
 #pragma once
 
 #include <memory>
@@ -14,10 +18,12 @@
 
 namespace polyphony::exec {
 
+// Returns the GPU's total memory.
 Bytes gpu_memory(torch::Device device);
 
-// Collective over all ranks of `gloo`, which connect_gloo made. `device`: where this rank's tensors
-// are; a CPU's when it has no GPU. `in_order`: exec/device/device_group.h.
+// Returns the transport over `gloo`, which connect_gloo() made. Collective over all its ranks.
+// `device`: where this rank's tensors are; the CPU for a rank without a GPU. `in_order`: see
+// exec/device/device_group.h.
 std::unique_ptr<Transport> connect_nccl(std::unique_ptr<Transport> gloo, torch::Device device,
                                         bool in_order);
 

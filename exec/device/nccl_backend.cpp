@@ -19,19 +19,19 @@ using torch::Tensor;
 
 namespace {
 
-// Of sums; what is only moved is bytes.
+// Element types of sums; data that is only moved is sent as bytes.
 ncclDataType_t type_of(const Tensor& tensor) {
   const torch::Dtype type = tensor.scalar_type();
   if (type == torch::kFloat32) return ncclFloat32;
   if (type == torch::kFloat64) return ncclFloat64;
   if (type == torch::kBFloat16) return ncclBfloat16;
-  POLYPHONY_CHECK(type == torch::kInt64, "NCCL is to add " << type);
+  POLYPHONY_CHECK(type == torch::kInt64, "sums over NCCL do not support the type " << type);
   return ncclInt64;
 }
 
 ncclRedOp_t operation(const c10d::ReduceOp& op) {
   POLYPHONY_CHECK(op == c10d::ReduceOp::SUM || op == c10d::ReduceOp::MAX,
-                  "a reduction that is neither a sum nor the largest");
+                  "a reduction over NCCL must be a sum or a maximum");
   return op == c10d::ReduceOp::SUM ? ncclSum : ncclMax;
 }
 
@@ -80,7 +80,7 @@ class NcclBackend : public GroupBackend {
   }
   Handle _allgather_base(Tensor& output, Tensor& input,
                          const c10d::AllgatherOptions& options) override {
-    POLYPHONY_CHECK(output.numel() == input.numel() * getSize(), "an all-gather of other sizes");
+    POLYPHONY_CHECK(output.numel() == input.numel() * getSize(), "an all-gather of wrong sizes");
     return run("an all-gather", options.asyncOp, {output, input},
                [&](ncclComm_t comm, cudaStream_t stream) {
                  return ncclAllGather(input.const_data_ptr(), output.data_ptr(), input.nbytes(),
@@ -89,7 +89,7 @@ class NcclBackend : public GroupBackend {
   }
   Handle _reduce_scatter_base(Tensor& output, Tensor& input,
                               const c10d::ReduceScatterOptions& options) override {
-    POLYPHONY_CHECK(input.numel() == output.numel() * getSize(), "a reduce-scatter of other sizes");
+    POLYPHONY_CHECK(input.numel() == output.numel() * getSize(), "a reduce-scatter of wrong sizes");
     return run("a reduce-scatter", options.asyncOp, {output, input},
                [&](ncclComm_t comm, cudaStream_t stream) {
                  return ncclReduceScatter(input.const_data_ptr(), output.data_ptr(),
@@ -101,7 +101,7 @@ class NcclBackend : public GroupBackend {
                        const c10d::AllToAllOptions& options) override {
     const auto members = static_cast<std::size_t>(getSize());
     POLYPHONY_CHECK(received.size() == members && sent.size() == members,
-                    "an all-to-all without a count for each member");
+                    "an all-to-all needs one count for each member");
     const std::size_t width = input.element_size();
     const std::vector<Call> calls = [&] {
       std::vector<Call> list;
@@ -155,9 +155,10 @@ class NcclBackend : public GroupBackend {
     const std::vector<Call> calls = std::exchange(calls_, {});
     const std::vector<Tensor> tensors = std::exchange(tensors_, {});
     if (calls.empty()) return {};
-    return run("several at once", apart_, tensors, grouped(calls));
+    return run("several messages at once", apart_, tensors, grouped(calls));
   }
-  // Of any thread. What the device does for the group ends, and calls of other threads that wait in it.
+  // May be called from any thread. Ends the group's operations on the device, and calls of other
+  // threads that wait in the group.
   void abort() override {
     ncclComm_t made = nullptr;
     {
@@ -169,7 +170,8 @@ class NcclBackend : public GroupBackend {
     static_cast<void>(ncclCommAbort(made));
   }
 
-  // Two atomic loads of NCCL's (src/init.cc), which must not meet its end.
+  // NCCL makes two atomic loads (src/init.cc); the mutex keeps abort() from freeing the
+  // communicator meanwhile.
   std::string own_error() override {
     const std::scoped_lock lock(mutex_);
     if (made_ == nullptr) return {};
@@ -182,7 +184,7 @@ class NcclBackend : public GroupBackend {
 
  private:
   void add(const Tensor& tensor, bool apart, Call call) {
-    POLYPHONY_CHECK(coalesces_, "a call that is not one of several");
+    POLYPHONY_CHECK(coalesces_, "send and recv need startCoalescing() before them");
     tensors_.push_back(tensor);
     calls_.push_back(std::move(call));
     apart_ = apart;
@@ -219,7 +221,7 @@ class NcclBackend : public GroupBackend {
   }
 
   std::mutex mutex_;
-  ncclComm_t made_;  // under the mutex; null once aborted
+  ncclComm_t made_;  // protected by the mutex; null once aborted
   torch::Device device_;
   c10::cuda::CUDAStream stream_;
   bool coalesces_ = false, apart_ = false;

@@ -1,11 +1,15 @@
-// A communicator of NCCL's as a backend of c10d: the calls that DeviceGroup and DeviceTransport make
-// (exec/device/device_group.h), and no others. Compiled as exec/device/nccl.h says.
-//   Not c10d's own ProcessGroupNCCL. It takes no communicator that somebody else has made; its splits wait inside it
-//   for the others, with the parent locked, so that a lost peer cannot be given up; and its watchdog threads end the
-//   process, without a word of ours, when NCCL reports that a peer is gone.
-//   Calls are the current stream's own; those with asyncOp, and messages, are of a stream of the group's, for which
-//   Work::wait() makes the current one wait. The communicator is a blocking one: the host waits for peers where pairs
-//   connect, and nowhere else.
+// Wraps an NCCL communicator as a c10d backend. It implements the calls that DeviceGroup and
+// DeviceTransport make (exec/device/device_group.h), and no others. For the builds that compile it,
+// see exec/device/nccl.h.
+//
+// It replaces c10d's own ProcessGroupNCCL, which does not accept an existing communicator; whose
+// splits wait for the other ranks with the parent locked, so that a split with a lost peer never
+// ends; and whose watchdog threads end the process, without our error message, when NCCL reports a
+// lost peer.
+//
+// Calls run on the current stream. Calls with asyncOp, and messages, run on a stream of the group,
+// and Work::wait() makes the current stream wait for it. The communicator is a blocking one: the
+// host waits for peers only where pairs connect.
 // Source: NCCL 2.28 user guide, "Group Calls", "Point-to-point communication", "Fault Tolerance"; src/init.cc.
 #pragma once
 
@@ -17,10 +21,11 @@
 
 namespace polyphony::exec {
 
-// Takes the communicator, which is that of `device`.
+// Returns a backend that takes ownership of the communicator `made`, which belongs to `device`.
 DeviceBackend nccl_backend(ncclComm_t made, int index, int size, torch::Device device);
 
-// std::runtime_error with NCCL's words; `communicator`: whose last error it may be, or null.
+// Throws std::runtime_error with NCCL's message if `result` is an error. `communicator`: the one
+// whose last error text is appended; may be null.
 void check_nccl(ncclResult_t result, const std::string& what, ncclComm_t communicator = nullptr);
 
 }  // namespace polyphony::exec

@@ -9,7 +9,7 @@ namespace polyphony::exec {
 
 std::byte* ExchangeCommunicator::memory(const torch::Tensor& tensor) const {
   POLYPHONY_CHECK(tensor.defined() && tensor.is_contiguous() && tensor.is_cpu(),
-                  "group " << name_ << " needs contiguous tensors of the host");
+                  "group " << name_ << " needs contiguous tensors in host memory");
   return static_cast<std::byte*>(tensor.data_ptr());
 }
 
@@ -66,7 +66,8 @@ void ExchangeCommunicator::all_to_all(const torch::Tensor& send, torch::Tensor& 
                   "group " << name_ << ": member " << index_ << " sends itself "
                            << out.bytes(index_) << " and expects " << in.bytes(index_) << " bytes");
   if (size_ == 1) return copy_alone(send, receive);
-  // Nobody knows how much the others move, so size cannot choose the way.
+  // A member does not know how many bytes the others exchange, so the choice must not depend on
+  // them.
   guarded(*context_, "all_to_all of group " + name_,
           [&] { way(ways_.links ? 0 : SIZE_MAX).all_to_all(element, from, out, to, in); });
 }

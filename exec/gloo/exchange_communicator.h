@@ -1,6 +1,6 @@
-// A group's collectives as the contract of exec/transport/communicator.h wants them: arguments checked, the
-// way chosen, and, when a member is lost, who. The work is exec/wire/peer_exchange.h's. Internal to
-// exec/gloo/gloo.cpp.
+// The collectives of a group of a Gloo transport. Each call checks its arguments, chooses between
+// direct connections and messages, runs the collective of exec/wire/peer_exchange.h, and reports
+// which member is lost if one is. Internal to exec/gloo/gloo.cpp.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace polyphony::exec {
 class ExchangeCommunicator : public Communicator {
  public:
   struct Ways {
-    std::unique_ptr<PeerExchange> links;     // for few bytes; may be null
+    std::unique_ptr<PeerExchange> links;     // direct connections, for few bytes; may be null
     std::unique_ptr<PeerExchange> messages;  // null in a group of one
   };
   ExchangeCommunicator(std::shared_ptr<GlooContext> context, std::string name, std::size_t index,
@@ -39,9 +39,10 @@ class ExchangeCommunicator : public Communicator {
 
  private:
   std::byte* memory(const torch::Tensor& tensor) const;
-  // `bytes`: of the whole call, the same on all members, so that all go the same way.
+  // Returns the exchange to use. `bytes` are those of the whole call: the same on all members, so
+  // that all members choose the same.
   PeerExchange& way(std::size_t bytes);
-  // A group of one: no exchange.
+  // The collective of a group of one rank: a copy.
   void copy_alone(const torch::Tensor& from, torch::Tensor& to) const;
 
   std::shared_ptr<GlooContext> context_;

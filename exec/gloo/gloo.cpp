@@ -111,12 +111,13 @@ class GlooTransport : public Transport {
 
   void abort(const std::string& reason) override {
     context_->liveness->report(
-        reason.substr(0, reason.find('\n')));  // c10::Error adds a stack trace
+        reason.substr(0, reason.find('\n')));  // c10::Error appends a stack trace
   }
   std::shared_ptr<GlooContext> context() const { return context_; }
 
  private:
-  // True when the transfer is complete or waits in `tickets`; false when it has to travel.
+  // Returns true if the transfer is complete or waits in `tickets`; false if it goes to another
+  // rank.
   bool post_to_self(const Transfer& transfer, const std::shared_ptr<Arrivals>& own,
                     std::vector<Mailbox::Ticket>& tickets) {
     check_tag(transfer, world_size());

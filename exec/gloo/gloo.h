@@ -1,9 +1,12 @@
-// Ranks as processes over TCP: c10d's TCPStore to meet, its ProcessGroupGloo for messages, and for
-// collectives made of messages; our own direct connections (exec/wire/peer_links.h) for collectives of
-// small groups; exec/wire/liveness.h to name who is lost.
-//   Addresses: the network interface in GLOO_SOCKET_IFNAME, else the one on the way to the store.
-// After LostPeer the transport's destructor does not wait for anyone; leave the process with
-// leave_after() (exec/wire/liveness.h).
+// The transport for ranks that are processes connected over TCP (host memory only).
+//
+// It uses c10d's TCPStore for rendezvous; ProcessGroupGloo for messages and for collectives built
+// on messages; direct connections (exec/wire/peer_links.h) for collectives of small groups; and
+// exec/wire/liveness.h to find out which rank was lost.
+//
+// Addresses are those of the network interface in GLOO_SOCKET_IFNAME, else of the interface on the
+// route to the store. After LostPeer the transport's destructor waits for no other rank; end the
+// process with leave_after() (exec/wire/liveness.h).
 #pragma once
 
 #include <memory>
@@ -18,19 +21,21 @@ namespace polyphony::exec {
 
 struct GlooOptions {
   Seconds join_timeout{120};  // for all ranks to appear
-  Seconds timeout{600};       // of any one call: a rank may compute that long before it answers
+  Seconds timeout{600};       // for any one call; a rank may compute this long before it answers
   LivenessOptions liveness;
-  std::string interface;  // network interface; empty: the one on the way to the store
-  // Collectives of at most that many ranks and bytes take the direct connections, others messages;
-  // all-to-alls whatever their bytes, which only their two ends know.
+  std::string interface;  // network interface; empty: the one on the route to the store
+  // Collectives of at most this many ranks and bytes use direct connections; larger ones use
+  // messages. All-to-alls of at most this many ranks use direct connections whatever their bytes,
+  // because a member does not know how many bytes the other members exchange.
   // Measured on 2, 4 and 8 ranks over 2 cores (tests/exec/transport/transport_bench.cpp): 7 to 60 times
   // faster at 4 KiB, 2 to 4 at 1 MiB, the same or (8 ranks) half as fast at 16 MiB.
   int direct_ranks = 8;
   Bytes direct_bytes{4 << 20};
 };
 
-// Collective over all ranks of the launch. InputError when the meeting point cannot be reached or
-// hosted or a rank does not appear.
+// Connects all ranks of the launch, and returns this rank's transport. Collective. Throws
+// InputError if the store is not reachable, if it is not possible to host it, or if a rank does not
+// appear.
 std::unique_ptr<Transport> connect_gloo(const LaunchEnv& launch, const GlooOptions& options = {});
 
 }  // namespace polyphony::exec

@@ -26,13 +26,13 @@ GlooContext::Waiting::~Waiting() {
 void await_key(const GlooContext& context, const std::string& key) {
   Patience patience(context.options.timeout, steady_now());
   if (!await_key(*context.letters, key, context.liveness->lost(), patience))
-    throw LostPeer(Rank(), "nobody posted it");
+    throw LostPeer(Rank(), "it was not posted in time");
 }
 
 GlooContext::~GlooContext() {
   const bool lost = liveness && liveness->lost();
-  liveness.reset();  // its guard looks at what follows
-  // Destroying it would wait for work that a lost peer keeps from ending.
+  liveness.reset();  // first, because its thread uses the members below
+  // Destroying the process group would wait for operations that never end if a peer is lost.
   if (lost) static_cast<void>(messages.release());
 }
 
@@ -40,7 +40,7 @@ GlooGroup GlooContext::make_process_group() const {
   const auto prefix = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
   const auto group_options = c10d::ProcessGroupGloo::Options::create(milliseconds(kForEver));
   group_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address));
-  group_options->threads = 1;  // messages need none; barriers come one at a time
+  group_options->threads = 1;  // messages need none, and there is one barrier at a time
   return c10::make_intrusive<c10d::ProcessGroupGloo>(prefix, static_cast<int>(launch.rank.value),
                                                      launch.world_size, group_options);
 }
@@ -94,7 +94,7 @@ void GlooContext::move(const std::vector<Transfer>& transfers) {
   for (std::size_t i = 0; i < started.size(); ++i) {
     bool arrived = false;
     try {
-      // An abort before the registration would be missed.
+      // Checks for a loss first: an abort before `waits` was registered would be missed.
       arrived = !liveness->lost() && started[i]->wait();
     } catch (const std::exception& error) {
       throw LostPeer(transfers[i].peer, first_line(error));
@@ -114,8 +114,8 @@ void await_collective(const GlooContext& context, const GlooWork& work) {
   });
   const Waited waited = wait_for_change(done->word, 0, context.spin, context.liveness->lost(),
                                         context.options.timeout);
-  if (waited != Waited::done) throw LostPeer(Rank(), "not ended");
-  work->wait();  // rethrows
+  if (waited != Waited::done) throw LostPeer(Rank(), "it did not end in time");
+  work->wait();  // rethrows the collective's exception, if it failed
 }
 
 }  // namespace polyphony::exec

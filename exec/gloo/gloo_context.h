@@ -1,5 +1,6 @@
-// What a Gloo transport and its communicators share: the store, the watch over lost ranks, and how
-// a blocking call ends when one is lost. Internal to exec/gloo/gloo.cpp.
+// The state that a Gloo transport shares with its communicators: the store, the detection of lost
+// ranks, and the means to end a blocking call when a rank is lost. Internal to exec/gloo and to
+// device transports over Gloo.
 #pragma once
 
 #include <exception>
@@ -29,12 +30,14 @@ struct GlooContext {
   std::string own_address;
   bool spin = false;
   c10::intrusive_ptr<c10d::Store> store;
-  // Of Transport::post and fetch: a connection of its own, for a wait on one blocks all else on it.
+  // For Transport::post() and fetch(): a connection of its own, because a wait on a connection
+  // blocks all other calls on it.
   c10::intrusive_ptr<c10d::Store> letters;
   std::unique_ptr<Liveness> liveness;
 
-  // What a thread waits for, while this lives. Time-outs of Gloo's and NCCL's own run on while this process is
-  // stopped, so that they have none: `abort` is called when a peer is lost or it takes too long.
+  // Registers a wait of the calling thread for the lifetime of this object: `abort` is called if a
+  // peer is lost or the wait takes too long. It replaces the timeouts of Gloo and NCCL, which would
+  // continue to count while this process is stopped.
   class Waiting {
    public:
     Waiting(GlooContext& context, std::function<void()> abort);
@@ -48,9 +51,9 @@ struct GlooContext {
     std::function<void()> abort_;
     Patience patience_;
   };
-  std::mutex mutex;  // of waiting and watch
+  std::mutex mutex;  // protects `waiting` and `watch`
   std::set<Waiting*> waiting;
-  std::function<void()> watch;  // several times a second, whatever this rank waits for; or null
+  std::function<void()> watch;  // called several times a second, also while no call waits; or null
 
   GlooGroup messages;  // of all ranks
 
@@ -59,23 +62,23 @@ struct GlooContext {
   std::unique_ptr<PeerLinks> make_links(const std::string& name, const std::vector<Rank>& members,
                                         std::size_t index) const;
   void wake_all();
-  void look();  // several times a second
-  // Starts messages to and from other ranks, all with bytes in them, and waits for all.
+  void look();  // called several times a second: ends waits that take too long, calls `watch`
+  // Starts messages to and from other ranks, none of them empty, and waits for all.
   void move(const std::vector<Transfer>& transfers);
 };
 
-// Of a transport made by connect_gloo.
+// Returns the context of a transport made by connect_gloo().
 std::shared_ptr<GlooContext> context_of(Transport& transport);
-// c10::Error adds a stack trace.
+// Returns the first line of the error's text, without the stack trace that c10::Error appends.
 std::string first_line(const std::exception& error);
-// A collective of ProcessGroupGloo cannot be aborted: wait on our own condition, which an abort
-// ends.
+// Waits for a collective of ProcessGroupGloo. Such a collective has no abort, so this waits on a
+// condition of its own, which an abort ends.
 void await_collective(const GlooContext& context, const GlooWork& work);
 
-// Blocks until somebody has posted it.
+// Blocks until the key has been posted.
 void await_key(const GlooContext& context, const std::string& key);
 
-// Runs a call; when it fails because somebody is gone, says who.
+// Runs a call. If it fails because a peer is lost, throws a LostPeer that names the lost rank.
 template <class Call>
 void guarded(GlooContext& context, const std::string& where, const Call& call) {
   try {
@@ -85,7 +88,7 @@ void guarded(GlooContext& context, const std::string& where, const Call& call) {
   } catch (const InternalError&) {
     throw;
   } catch (const c10::AcceleratorError&) {
-    throw;  // of this rank's own device
+    throw;  // this rank's own device failed
   } catch (const LostPeer& loss) {
     throw context.liveness->explain(loss.rank, where + ": " + loss.what());
   } catch (const std::exception& error) {
@@ -93,7 +96,8 @@ void guarded(GlooContext& context, const std::string& where, const Call& call) {
   }
 }
 
-// Makes connections, which a lost peer and the time-out end.
+// Runs `make`, which opens connections, and returns its result. Throws LostPeer if a peer is lost
+// or the timeout passes meanwhile.
 template <class Make>
 auto connected(const std::shared_ptr<GlooContext>& context, const Make& make) {
   auto made = on_own_thread([context, make] { return make(*context); }, context->liveness->lost(),

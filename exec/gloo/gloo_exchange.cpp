@@ -8,7 +8,8 @@ namespace polyphony::exec {
 
 namespace {
 
-// Member 0 draws the group's number, for not all ranks know of all groups.
+// Member 0 takes the group's number from a counter in the store, because a rank does not know all
+// groups.
 int draw_tag(c10d::Store& store, const std::string& name, std::size_t index) {
   const std::string key = "group number/" + name;
   if (index == 0) set_text(store, key, std::to_string(store.add("group numbers", 1)));
@@ -29,7 +30,8 @@ GlooExchange::GlooExchange(std::shared_ptr<GlooContext> context, const std::stri
 
 void GlooExchange::exchange(const std::vector<Parcel>& parcels, std::uint32_t) {
   std::vector<Transfer> transfers;
-  // Receives first, and each member begins at another one, so that not all send to the same.
+  // Receives come first, and each member begins with a different peer, so that not all send to the
+  // same one.
   for (const bool sends : {false, true}) {
     for (std::size_t step = 1; step < size(); ++step) {
       const std::size_t peer = (sends ? index() + step : index() + size() - step) % size();

@@ -1,11 +1,15 @@
-// Parcels as messages of the world's ProcessGroupGloo: for groups and tensors too big for direct
-// connections (exec/wire/peer_links.h). A tag of its own, from kTagEnd on, keeps a group's messages
-// apart from all others; one tag is enough, because messages with the same tag between two ranks
-// arrive in the order in which they are sent.
-//   Gloo's own collectives are left aside: they need connections and threads for every group, add
-//   up in orders that depend on the group's size, bfloat16 in bfloat16, and cannot be aborted.
-//   Members that call different things are not told apart: they wait for each other until one is
-//   given up.
+// Exchanges parcels as messages of the world's ProcessGroupGloo, for groups and tensors that are
+// too large for direct connections (exec/wire/peer_links.h).
+//
+// Each group has a tag of its own (from kTagEnd on), which separates its messages from all others.
+// One tag per group is enough, because messages with the same tag between two ranks arrive in the
+// order in which they are sent.
+//
+// Gloo's own collectives are not used: they need connections and threads for every group, sum in
+// orders that depend on the group's size, sum bfloat16 in bfloat16, and have no abort.
+//
+// Does not detect members that call different collectives: these wait for each other until a
+// timeout ends the run.
 #pragma once
 
 #include <memory>
@@ -19,7 +23,7 @@ namespace polyphony::exec {
 
 class GlooExchange : public PeerExchange {
  public:
-  // Collective over the group: draws its tag.
+  // Agrees on the group's tag. Collective over the group.
   GlooExchange(std::shared_ptr<GlooContext> context, const std::string& name,
                std::vector<Rank> members, std::size_t index);
 

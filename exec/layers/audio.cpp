@@ -14,8 +14,9 @@ using torch::Tensor;
 
 namespace {
 
-// Outputs `made` of a convolution with this stride over clips of `rows`: [made, 3·C], each with its
-// three input rows side by side. x holds the input rows from `first` on.
+// Returns the inputs of outputs `made` of a convolution with this stride over clips of `rows`:
+// [made, 3·C], the three input rows of each output concatenated. x holds the input rows from
+// `first` on.
 Tensor three_rows(const Tensor& x, std::int64_t first, const std::vector<std::int64_t>& rows,
                   std::int64_t stride, const Interval& made) {
   const std::int64_t beyond = x.size(0);  // the appended row of zeros
@@ -53,7 +54,7 @@ Tensor positions_of(const std::vector<std::int64_t>& lengths, const Interval& ma
       .index_select(0, indices_on(rows, format.device()));
 }
 
-// The frames that tokens `made` see: two each, and the one before them in the same clip.
+// Returns the frames that tokens `made` depend on: two each, and the one before them in the clip.
 Interval frames_of(const std::vector<std::int64_t>& lengths, const Interval& made) {
   std::int64_t start = 0;
   for (const std::int64_t length : lengths) {

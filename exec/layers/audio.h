@@ -1,8 +1,10 @@
-// The first layer of an audio encoder, from exec/autograd/linear.h.
-//   GELU(conv2(GELU(conv1 frames))) + fixed positions: convolutions over 3 frames with zeros beyond
-//   a clip's ends, the second with stride 2: 2n frames, n tokens; each is a product of rows [frame
-//   before | frame | frame after] with one matrix. Under sequence parallelism a rank makes its own
-//   tokens, from the frames around them.
+// The first layer of an audio encoder, built from exec/autograd/linear.h.
+//   GELU(conv2(GELU(conv1 frames))) + fixed positions
+//   Both convolutions span 3 frames, with zeros beyond a clip's ends; the second has stride 2, so
+//   2n frames give n tokens. Each is one matrix multiplication of the rows [previous frame | frame
+//   | next frame]. Under sequence parallelism each rank computes its own tokens, from the frames
+//   around them.
+//
 // Position t: sin and cos of t · 10000^(−i/(H/2 − 1)), i < H/2, sines first.
 // Source: Whisper, arXiv 2212.04356, section 2.2, and its published code.
 #pragma once
@@ -11,6 +13,7 @@
 
 namespace polyphony::exec {
 
+// Returns the embedded tokens [rows, H] of the clips in `frame.data`.
 torch::Tensor audio_embedding(const Frame& frame, const Layer& layer);
 
 }  // namespace polyphony::exec

@@ -30,7 +30,7 @@ BalancePlan plan_balance(const Module& module, const WorkInput& data, int contex
   plan.sample = on_device(sample, data.positions.device());
   POLYPHONY_CHECK(
       plan.tokens.numel() == plan.samples && plan.sample.numel() == data.positions.size(-1),
-      plan.samples << " samples, " << plan.tokens.numel() << " of the sequence's; "
+      plan.samples << " samples, " << plan.tokens.numel() << " in the sequence; "
                    << plan.sample.numel() << " rows, " << data.positions.numel());
   return plan;
 }
@@ -43,7 +43,7 @@ Tensor balance_counts(const BalancePlan& plan, const Tensor& sample, const Tenso
       .view({plan.samples, experts});
 }
 
-// d term / d p_te = scale · E f_e / T_s = scale · E · count_se / (k T_s²), then through p.
+// d loss / d p_te = scale · E f_e / T_s = scale · E · count_se / (k T_s²), then through p.
 Tensor balance_gradient(const BalancePlan& plan, const Tensor& sample, const Tensor& logits,
                         const Tensor& counts, std::int64_t per_token) {
   const Tensor tokens = plan.tokens.clamp_min(1).to(logits.dtype()).unsqueeze(1);

@@ -24,7 +24,8 @@ using torch::Tensor;
 
 namespace {
 
-// Text rows from the table, all others from the chunk's inputs, in the order of the packed axis.
+// Embeds the tokens: text rows from the table, all others from the chunk's inputs, in the order of
+// the packed axis.
 Tensor token_embedding(const Frame& frame, const Layer& layer) {
   const WorkInput& data = frame.data;
   std::vector<Tensor> rows = {embedding(frame.pass, data.token_ids, layer.at("embedding.weight"))};
@@ -40,7 +41,8 @@ Tensor token_embedding(const Frame& frame, const Layer& layer) {
                     rows.back().size(0) << " rows over edge " << frame.input_edges[i] << ", "
                                         << places.back().numel() << " places for them");
   }
-  // Text alone is in order. Others' rows, were there none, take part: their gradients are of none.
+  // Text only is already in order. Empty inputs still take part, so that their gradients are
+  // defined.
   if (rows.size() == 1 && data.text_rows.numel() == data.positions.size(-1))
     return frame.own ? own_rows(frame.own, rows[0]) : rows[0];
   const Tensor all = at::cat(places);
@@ -53,7 +55,7 @@ Tensor token_embedding(const Frame& frame, const Layer& layer) {
   return permute_rows(at::cat(rows), order, all);
 }
 
-// LayerNorm when it has a bias, else RMSNorm.
+// LayerNorm if it has a bias, else RMSNorm.
 Tensor norm(const Frame& frame, const Layer& layer, const std::string& name, const Tensor& x) {
   LocalParameter* bias = layer.find(name + ".bias");
   return bias != nullptr ? layer_norm(frame.pass, x, layer.at(name + ".weight"), bias)
@@ -76,7 +78,7 @@ Tensor feed_forward(const Frame& frame, const Layer& layer, const Tensor& normed
 
 using Forward = Tensor (*)(const Frame&, const Layer&, const Tensor&);
 
-// Where the rows of a block meet, one row a kind: exec/layers/KIND.h.
+// How the rows of a block are mixed, by kind of attention: exec/layers/KIND.h.
 Forward attention_of(AttentionKind kind) {
   struct Row {
     AttentionKind kind;
@@ -94,7 +96,7 @@ Forward attention_of(AttentionKind kind) {
 
 Tensor block(const Frame& frame, const Layer& layer, const Tensor& x) {
   const Forward meet = attention_of(block_at(frame.module, layer.position - 1).attention);
-  // What a part adds is normed too where the module says so.
+  // The output of each part is also normalized if the module has post-norms.
   const auto added = [&](const char* name, const Tensor& y) {
     return frame.module.post_norms ? norm(frame, layer, name, y) : y;
   };
@@ -107,7 +109,7 @@ Tensor encoder_norm(const Frame& frame, const Layer& layer, const Tensor& x) {
   return norm(frame, layer, "norm", frame.module.class_token ? drop_class_tokens(frame, x) : x);
 }
 
-// The rows of x with a label, and how the output matrix gets those of all ranks.
+// Returns the rows of x that have a label, and how the output matrix gets those of all ranks.
 struct LossRows {
   Tensor normed;
   Pass pass;
@@ -134,13 +136,13 @@ Tensor head_loss(const Frame& frame, const Layer& head, const Tensor& x) {
                          output_matrix(frame, head));
 }
 
-// A module's first layer, which reads the work item's data.
+// The first layer of a module, which reads the microbatch's data.
 template <Tensor (*forward)(const Frame&, const Layer&)>
 Tensor of_data(const Frame& frame, const Layer& layer, const Tensor& /*x*/) {
   return forward(frame, layer);
 }
 
-// What a layer does, one row a kind.
+// The function of each kind of layer.
 Forward forward_of(LayerKind kind) {
   struct Row {
     LayerKind kind;
@@ -211,7 +213,8 @@ Recompute Frame::again(const Layer& layer) const {
 
 Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
   if (frame.again(layer) != Recompute::full) return run_kept(frame, layer, x);
-  // What all blocks of a diffusion chunk read is an input, too: its gradient leaves each of them.
+  // The conditioning, which all blocks of a diffusion chunk read, is an input, too, and gets a
+  // gradient from each of them.
   const Tensor& conditioning = frame.latents.conditioning;
   std::vector<Tensor> inputs = {x};
   if (conditioning.defined()) inputs.push_back(conditioning);

@@ -1,15 +1,19 @@
-// The layers of every module kind, from exec/autograd/linear.h, exec/attention/attention.h and exec/layers/vocabulary.h.
+// The layers of every kind of module, built from exec/autograd/linear.h, exec/attention/attention.h
+// and exec/layers/vocabulary.h.
 //   block          x += out(attention(qkv(norm x)));  x += feed_forward(norm x)
-//                  norm: LayerNorm or RMSNorm; feed_forward: fc2(GELU(fc1)), exact (erf) GELU,
-//                  down(glu(gate, up)) (exec/autograd/glu.h), or experts (exec/layers/experts.h); biases, norms of heads and
-//                  rotation as the module says
-//                  encoders: bidirectional within an image (or a window of it) or a clip; decoders:
-//                  causal within a sample, rotated
+//                  norm: LayerNorm or RMSNorm. feed_forward: fc2(GELU(fc1)) with the exact (erf)
+//                  GELU, down(glu(gate, up)) (exec/autograd/glu.h), or experts
+//                  (exec/layers/experts.h). The module decides on biases, on norms of heads and on
+//                  rotary embedding.
+//                  Encoders attend bidirectionally within an image (or a window of it) or an audio
+//                  clip; decoders attend causally within a sample, with rotary embedding.
 //   language_head  norm of the loss rows only, output matrix (the embedding when tied), loss
-//   the first layers of encoders: exec/layers/patches.h, exec/layers/audio.h; projectors: exec/layers/projector.h
-//   A chunk that begins at an inner layer of a language module adds the rows that come over edges
-//   to the hidden states (DeepStack, arXiv 2406.04334). Diffusion: exec/layers/diffusion.h.
-// Inner collectives: expand()'s list (shared/chunk/expand.h).
+//   first layers of encoders: exec/layers/patches.h, exec/layers/audio.h
+//   projectors: exec/layers/projector.h; diffusion: exec/layers/diffusion.h
+//
+// A chunk that begins at an inner layer of a language module adds the rows received over model
+// edges to the hidden states (DeepStack, arXiv 2406.04334).
+// Inner collectives: the list of expand() (shared/chunk/expand.h).
 // Sources: ViT, arXiv 2010.11929; Llama 2, arXiv 2307.09288; merging: Qwen2-VL, arXiv 2409.12191.
 #pragma once
 
@@ -27,30 +31,30 @@ namespace polyphony::exec {
 struct Layer {
   LayerKind kind = LayerKind::decoder_block;
   Recompute recompute = Recompute::none;  // of this layer (recompute_of, shared/chunk/expand.h)
-  // By what follows the block in the name, "experts.down.weight"; outside blocks by the last two
-  // parts, "norm.weight".
+  // Keyed by the part of the name after the block ("experts.down.weight"); outside blocks by the
+  // last two parts ("norm.weight").
   std::map<std::string, LocalParameter*> parameters;
-  int position = 0;  // in the module's stack
+  int position = 0;  // index in the module's stack of layers
 
   LocalParameter* find(const std::string& name) const;  // null when the layer has none
   LocalParameter* at(const std::string& name) const;
 };
 
-// The experts that a work item's tokens visit, [T, k] by layer of the chunk: chosen once, then the
-// same when the forward runs again.
+// The experts chosen for a microbatch's tokens, [T, k] per layer of the chunk. They are chosen once
+// and reused when the forward pass is recomputed.
 using Choices = std::map<const Layer*, torch::Tensor>;
 
-// The items of a diffusion module.
+// How the items of a diffusion module's microbatch are processed.
 struct LatentPlan {
-  std::vector<std::int64_t> rows;  // of each item, on this rank
+  std::vector<std::int64_t> rows;  // rows of each item on this rank
   torch::Tensor time;              // [items, kTimeFeatures]
-  torch::Tensor conditioning;      // [C, W], all of it; undefined where no block reads it
+  torch::Tensor conditioning;      // [C, W], of all ranks; undefined where no block reads it
   std::shared_ptr<const AttentionCalls>
-      reads;  // of the items' rows to their conditioning's; null: likewise
+      reads;  // cross-attention, items to their conditioning; null where no block has one
 };
 
-// One forward over a work item. What recomputation runs again reads it, too: it lives until the
-// backward.
+// One forward pass over a microbatch. Recomputation reads it again, so it lives until the backward
+// pass.
 struct Frame {
   const Module& module;
   const WorkInput& data;
@@ -58,23 +62,25 @@ struct Frame {
   SequencePlan sequences;                    // empty where the chunk has no blocks
   const std::vector<torch::Tensor>& inputs;  // of the chunk (exec/layers/chunk.h)
   const std::vector<int>& input_edges;
-  std::shared_ptr<const SequenceRows> own;  // sequence parallelism: pass.rows, by its own type
+  std::shared_ptr<const SequenceRows> own;  // sequence parallelism: pass.rows with its own type
   BalancePlan balance;
   Choices& choices;
-  std::size_t first_edge = 0;  // of the inputs, the first that comes over an edge
-  LatentPlan latents;          // diffusion modules
-  SequencePlan windows = {};   // of the blocks that attend inside windows
+  std::size_t first_edge = 0;  // index of the first input received over a model edge
+  LatentPlan latents;          // for diffusion modules
+  SequencePlan windows = {};   // for blocks with windowed attention
   Recipe recipe = Recipe::layout;
 
-  // What the backward makes again of the layer.
+  // What the backward pass recomputes of the layer.
   Recompute again(const Layer& layer) const;
 };
-// Rows of a work item between the module's blocks, and of what leaves it but for class tokens.
+// Returns the number of rows of a microbatch between the module's blocks, which is also the number
+// of rows that leave the module if class tokens are not counted.
 std::int64_t sequence_length(const Module& module, const WorkInput& data);
+// Plans the attention of full sequences.
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context,
                             AttentionWay way);
-// Of blocks that attend inside windows; empty without.
+// As above, for blocks with windowed attention; empty if the module has none.
 SequencePlan plan_windows(const Module& module, const WorkInput& data,
                           const torch::TensorOptions& format, InnerGroup& context,
                           AttentionWay way);

@@ -17,23 +17,24 @@ using torch::Tensor;
 
 namespace {
 
-// A forward waiting for its backward, or the weight part that a backward_input left.
+// The saved activations of a forward pass until its backward, or the weight part that remains after
+// backward_input().
 struct Tape {
-  std::vector<Tensor> inputs;  // leaves, detached; undefined where there is none
+  std::vector<Tensor> inputs;  // autograd leaves, detached; undefined where there is no input
   WorkInput data;
   std::shared_ptr<WeightQueue> queue;
   Choices choices;
-  std::optional<Frame> frame;  // refers to the above
-  // The graph, by its root: a graph does not need its output, which others may forget. Null: it
+  std::optional<Frame> frame;  // refers to the members above
+  // The root of the graph. A graph does not need its output tensor, which may be released. Null: it
   // trains nothing.
   torch::autograd::Edge root;
   std::vector<std::int64_t> shape;  // of the output
   torch::TensorOptions format;      // likewise
-  bool pending = true;              // the backward is still to come
+  bool pending = true;              // the backward pass has not run yet
 };
 
-// A gradient that is a part of another (of the rows of all inputs) would keep the whole until it is
-// sent.
+// Copies a gradient that is a view of a larger one (of the rows of all inputs), which would
+// otherwise stay allocated until the gradient is sent.
 Tensor alone(const Tensor& gradient) {
   return gradient.storage().nbytes() > gradient.nbytes()
              ? gradient.clone(at::MemoryFormat::Contiguous)
@@ -49,7 +50,7 @@ std::string name_in_layer(const std::string& name) {
   return name.substr(dot + 1);
 }
 
-// Tells weights of their pairs: "qkv.weight" of "qkv.lora_a".
+// Returns the name of the weight that an adapter belongs to: "qkv.weight" for "qkv.lora_a".
 void link_low_rank(const Layer& layer, double scale) {
   for (const auto& [name, a] : layer.parameters) {
     const std::size_t dot = name.rfind('.');
@@ -77,7 +78,7 @@ struct Chunk::Impl {
                                      options.recomputed),
                         {},
                         i});
-    // Experts that are not cut over the tensor-parallel ranks.
+    // True if experts are not cut over the tensor-parallel ranks.
     ShardIndex whole_experts = shard;
     if (options.expert_tp == 1) whole_experts.tensor = 1, whole_experts.tensor_index = 0;
     for (const Parameter& spec : polyphony::parameters(module, range)) {
@@ -141,7 +142,7 @@ struct Chunk::Impl {
     return plan_latents(data, pass, own.get(), reads ? inputs[first_edge] : Tensor());
   }
 
-  // What enters the first layer.
+  // Returns the input of the first layer.
   Tensor start(const Frame& now) const {
     if (now.inputs.empty()) return {};
     const bool adds = module.kind == ModuleKind::language && first_edge > 0;
@@ -151,7 +152,7 @@ struct Chunk::Impl {
   Tensor forward(std::uint64_t work, const std::vector<Tensor>& inputs, const WorkInput& data,
                  Recipe recipe) {
     POLYPHONY_CHECK(tapes.count(work) == 0,
-                    module.name << ": work " << work << " is already in flight");
+                    module.name << ": microbatch " << work << " is already in flight");
     const torch::AutoGradMode grad_mode(keeps_tape());
     Tape& tape = tapes[work];
     tape.data = data;
@@ -176,9 +177,10 @@ struct Chunk::Impl {
     return x.detach();
   }
 
-  // The graph from output to input; weight parts run at once or stay queued.
+  // Runs the graph from output to input. Weight gradients are computed at once or stay queued.
   std::vector<Tensor> backward(Tape& tape, const Tensor& output_grad, bool immediate) {
-    POLYPHONY_CHECK(std::exchange(tape.pending, false), module.name << ": a second backward");
+    POLYPHONY_CHECK(std::exchange(tape.pending, false),
+                    module.name << ": backward was called twice for a microbatch");
     const Tensor seed = output_grad.defined() ? output_grad
                         : tape.shape.empty()  ? torch::ones({}, tape.format)  // a loss
                                               : torch::zeros(tape.shape, tape.format);
@@ -200,7 +202,8 @@ struct Chunk::Impl {
 
   Tape& tape_of(std::uint64_t work) {
     const auto found = tapes.find(work);
-    POLYPHONY_CHECK(found != tapes.end(), module.name << ": work " << work << " has no tape");
+    POLYPHONY_CHECK(found != tapes.end(),
+                    module.name << ": microbatch " << work << " has no saved activations");
     return found->second;
   }
 
@@ -210,7 +213,7 @@ struct Chunk::Impl {
   std::vector<LocalParameter> parameters;
   std::vector<Layer> layers;
   bool has_blocks = false;
-  std::size_t first_edge;  // of the inputs, the first that comes over an edge
+  std::size_t first_edge;  // index of the first input received over a model edge
   Tensor anchor;
   std::map<std::uint64_t, Tape> tapes;
 };

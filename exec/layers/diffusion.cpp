@@ -21,9 +21,9 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// Wavelengths from 2π to 2π·10⁴, in steps of equal ratio (Vaswani et al., arXiv 1706.03762); times
-// in (0, 1) are stretched to the thousand steps that such features were made for (Ho et al., arXiv
-// 2006.11239).
+// Wavelengths from 2π to 2π·10⁴ in a geometric progression (Vaswani et al., arXiv 1706.03762).
+// Times in (0, 1) are scaled to the thousand steps that such features were designed for (Ho et al.,
+// arXiv 2006.11239).
 constexpr double kLongest = 1e4, kSteps = 1e3;
 
 // [count, frequencies]: value · 10⁴^(−i / frequencies), fp64.
@@ -32,14 +32,14 @@ Tensor angles(const Tensor& values, std::int64_t frequencies) {
   return at::outer(values, at::pow(kLongest, powers));
 }
 
-// [count, width]: sines, then cosines of the places on one axis.
+// [count, width]: sines, then cosines of positions on one axis.
 Tensor axis(std::int64_t count, std::int64_t width, torch::Device device) {
   const auto wide = torch::dtype(torch::kFloat64).device(device);
   const Tensor angle = angles(at::arange(count, wide), width / 2);
   return at::cat({angle.sin(), angle.cos()}, 1);
 }
 
-// [tokens, H] of one item.
+// Position features of one item: [tokens, H].
 Tensor positions(std::int64_t tokens, std::int64_t hidden, const torch::TensorOptions& format) {
   const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(tokens))));
   if (side * side != tokens) return axis(tokens, hidden, format.device()).to(format);
@@ -50,12 +50,12 @@ Tensor positions(std::int64_t tokens, std::int64_t hidden, const torch::TensorOp
       .view({tokens, hidden});
 }
 
-// This rank's part of something with a row for each latent token.
+// Returns this rank's part of a tensor with one row per latent token.
 Tensor own_part(const Frame& frame, const Tensor& whole) {
   return frame.own ? frame.own->part(whole) : whole;
 }
 
-// Between noise and latent, at each item's time.
+// Interpolates between noise and latent at each item's time.
 Tensor noisy(const Frame& frame) {
   const Tensor latents = own_part(frame, frame.data.latents),
                noise = own_part(frame, frame.data.noise);
@@ -92,10 +92,10 @@ Tensor across(const Frame& frame, const Layer& layer, const Tensor& x) {
 }
 
 struct FlowCall : torch::CustomClassHolder {
-  InnerGroup* rows_of;    // ranks with other rows; null: none
-  Tensor latents, noise;  // own rows; forgotten after the forward
+  InnerGroup* rows_of;    // group of ranks with other rows; null: none
+  Tensor latents, noise;  // own rows; released after the forward pass
   double scale;
-  Tensor difference;                      // prediction − (latent − noise), fp32 at least
+  Tensor difference;                      // prediction − (latent − noise), in at least fp32
   torch::Dtype format = torch::kFloat32;  // of the prediction
   explicit FlowCall(const Frame& frame)
       : rows_of(frame.own ? &frame.pass.groups->tensor : nullptr),
@@ -151,9 +151,9 @@ LatentPlan plan_latents(const WorkInput& data, const Pass& pass, const SequenceR
   POLYPHONY_CHECK(conditioning.size(0) == (own ? shares->count() : rows),
                   conditioning.sizes() << " of " << rows << " rows that condition "
                                        << data.condition_lengths.size() << " items");
-  plan.conditioning =
-      own ? all_rows(shares, conditioning)
-          : all_rows(std::make_shared<WholeRows>(group), conditioning);  // all heads read it
+  plan.conditioning = own ? all_rows(shares, conditioning)
+                          : all_rows(std::make_shared<WholeRows>(group),
+                                     conditioning);  // the heads of all ranks read it
   plan.reads = plan_cross(data.latent_lengths, data.condition_lengths, pass.anchor.device());
   return plan;
 }

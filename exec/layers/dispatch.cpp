@@ -30,8 +30,8 @@ Dispatch::Dispatch(InnerGroup& group, const Tensor& chosen, std::int64_t experts
   count(slots, experts);
 }
 
-// What goes where. One rank alone leaves that to its device; of several everyone learns how many rows each has for each
-// expert, for which the host waits.
+// Counts the rows per destination. A single rank leaves that to its device. Several ranks exchange
+// how many rows each has for each expert, and the host waits for the counts.
 void Dispatch::count(const Tensor& slots, std::int64_t experts) {
   const auto ranks = static_cast<std::size_t>(group_.size());
   const Tensor own =
@@ -55,7 +55,7 @@ void Dispatch::arrange(const Tensor& all, std::int64_t experts, torch::Device de
   receive_.assign(ranks, 0);
   std::vector<std::int64_t> expert_rows(static_cast<std::size_t>(each), 0);
   std::vector<std::vector<std::int64_t>> start(
-      ranks);  // of each expert's rows, in order of arrival
+      ranks);  // positions of each expert's rows, in order of arrival
   std::int64_t arrived = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     const auto rank = static_cast<std::int64_t>(r);

@@ -1,4 +1,5 @@
-// Rows that edges add to the hidden states at an inner layer of a language module (exec/layers/blocks.h).
+// Adds rows received over model edges to the hidden states at an inner layer of a language module
+// (exec/layers/blocks.h).
 #include "exec/layers/blocks.h"
 #include "shared/error.h"
 
@@ -10,7 +11,7 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// x with `added` [k, H] added to the rows `places` [k], distinct.
+// Returns x with `added` [k, H] added to the rows `places` [k], which are distinct.
 class AddRows : public torch::autograd::Function<AddRows> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& added,
@@ -36,7 +37,8 @@ Tensor add_edge_rows(const Frame& frame, const Tensor& x) {
     if (!input.defined()) continue;
     const int edge = frame.input_edges.at(i - frame.first_edge);
     Tensor places = frame.data.edge_rows.at(edge);
-    // Sequence parallelism: a rank has its share of the edge's rows, for places that others have.
+    // Under sequence parallelism a rank receives a share of the edge's rows, for positions that
+    // other ranks hold.
     if (frame.own) places = SequenceRows(frame.pass.groups->tensor, places.numel()).part(places);
     POLYPHONY_CHECK(input.size(0) == places.numel(), input.size(0)
                                                          << " rows over edge " << edge << ", "

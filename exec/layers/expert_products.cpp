@@ -9,13 +9,13 @@ using torch::Tensor;
 
 namespace {
 
-constexpr std::int64_t kBytes = 16;  // that addresses and strides are multiples of
+constexpr std::int64_t kBytes = 16;  // alignment of addresses and strides, in bytes
 constexpr std::int64_t kMostExperts = 1023;
 
 bool is_whole(const Tensor& x, std::int64_t elements) {
   return elements * x.element_size() % kBytes == 0;
 }
-// One of the last two dimensions has no gaps, the other's stride covers it.
+// True if one of the last two dimensions is contiguous and the other's stride covers it.
 bool fits(const Tensor& x) {
   const std::int64_t last = x.dim() - 1;
   const auto runs = [&](std::int64_t inner, std::int64_t outer) {
@@ -42,7 +42,7 @@ bool is_grouped(const Tensor& rows, const Tensor& matrices, int capability) {
 
 Tensor expert_products(const Tensor& rows, const Tensor& matrices, const ExpertRows& expert_rows,
                        const LocalParameter* biases) {
-  // ATen's own form on CPUs is for tests of what it is given.
+  // ATen's implementation for CPUs is used in tests of the arguments.
   const bool one_launch =
       rows.is_cpu() ? kernels::forms() == kernels::Forms::fused &&
                           rows.scalar_type() != torch::kFloat64 && can_be_grouped(rows, matrices)

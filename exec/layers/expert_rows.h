@@ -1,5 +1,6 @@
-// How many rows each of a rank's experts has. Counted on a device, the device knows at once, and the host when it asks:
-// then it waits, unless the device has passed the counting long since.
+// How many rows each of a rank's experts has. If they are counted on a device, the device can use
+// the counts at once. The host waits when it asks for them, unless the device has already finished
+// counting.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +14,23 @@ namespace polyphony::exec {
 
 class ExpertRows {
  public:
-  // Known to the host; tensors are on `device`.
+  // Counts that the host knows; tensors are made on `device`.
   ExpertRows(std::vector<std::int64_t> counts, torch::Device device)
       : device_(device), counts_(std::move(counts)) {}
-  // Counted on a device: [E] of int64. The group's transport hears of lost peers, and must outlive this.
+  // Counts made on a device: [E] int64. `group` must outlive this object; its transport reports
+  // lost peers while the host waits.
   ExpertRows(const torch::Tensor& counted, const InnerGroup& group);
 
   const std::vector<std::int64_t>& counts() const;
-  // [E] of int32, on the device: the rows of experts up to each, its own too.
+  // Cumulative row counts, each expert's own included: [E] int32, on the device.
   const torch::Tensor& ends() const;
 
  private:
   torch::Device device_;
   const InnerGroup* group_ = nullptr;
-  mutable std::optional<OnTheWay> coming_;  // until the host has asked
+  mutable std::optional<OnTheWay> coming_;  // the counts, until the host has asked for them
   mutable std::vector<std::int64_t> counts_;
-  mutable torch::Tensor ends_;  // made when asked for
+  mutable torch::Tensor ends_;  // made on first use
 };
 
 }  // namespace polyphony::exec

@@ -19,22 +19,22 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// What the layer's backward needs. Held by the graph's node, emptied by its only backward.
+// What the layer's backward pass needs. Owned by the graph's node; emptied by its only backward.
 struct ExpertsCall : torch::CustomClassHolder {
   Pass pass;
   std::shared_ptr<const SequenceRows> own;  // sequence parallelism
   const Module& module;
-  LocalParameter *router, *router_bias;  // biases: null where there are none
+  LocalParameter *router, *router_bias;  // bias: null if there is none
   LocalParameter *gate_up, *gate_up_bias;
   LocalParameter *down, *down_bias;
-  bool cut;  // experts are cut over the tensor group, which routes the same rows
+  bool cut;  // experts are cut over the tensor-parallel group, whose ranks route the same rows
   BalancePlan balance;
   std::optional<Dispatch> dispatch;
   Tensor chosen, scores;          // [T, k]
   Tensor x;                       // [own rows, H]; undefined when frozen
-  Tensor logits;                  // [own rows, E]; undefined without a balance term
-  Tensor rows, gates, activated;  // [R, H], glu_kept(), [R, F]: at the experts
-  Tensor answers;                 // [S, H]: what came back
+  Tensor logits;                  // [own rows, E]; undefined without a balance loss
+  Tensor rows, gates, activated;  // [R, H], glu_kept(), [R, F]: on the experts' ranks
+  Tensor answers;                 // [S, H]: results returned by the experts
 
   ExpertsCall(const Frame& frame, const Layer& layer)
       : pass(frame.pass),
@@ -51,21 +51,21 @@ struct ExpertsCall : torch::CustomClassHolder {
 
   InnerGroup& tensor() const { return pass.groups->tensor; }
   std::int64_t per_token() const { return module.experts_per_token; }  // k
-  // Of partial sums one has the bias.
+  // Whether this rank adds the bias: one of the ranks with partial sums does.
   LocalParameter* added_down_bias() const {
     return cut && tensor().index() > 0 ? nullptr : down_bias;
   }
-  // Rows between blocks -> rows that this rank routes.
+  // Maps rows between blocks to the rows that this rank routes.
   Tensor all(const Tensor& x_own) const { return cut && own ? own->all(x_own) : x_own; }
-  // A partial sum for each of these -> the sum for each row between blocks.
+  // Maps partial sums for the routed rows to the sums for the rows between blocks.
   Tensor summed(Tensor y) const {
     if (cut && own) return own->own(y);
     if (cut) tensor().all_reduce(y);
     return y;
   }
-  // Of something that every rank has for all rows, this rank's.
+  // Returns this rank's rows of a tensor that every rank has for all rows.
   Tensor part(const Tensor& routed) const { return cut && own ? own->part(routed) : routed; }
-  // Slots that exchanges are recorded with: those of the largest share of rows.
+  // The number of slots that exchanges are recorded with: that of the largest share of rows.
   std::int64_t recorded_slots(std::int64_t routed) const {
     const bool shares = own && !cut;
     return per_token() * (shares ? RowShares{own->rows(), tensor().size()}.share() : routed);
@@ -131,7 +131,7 @@ Tensor forward_experts(ExpertsCall& call, const Tensor& x) {
   return dispatch.combine(call.answers, routing_weights(call.scores, call.module));
 }
 
-// The balance term's part of the gradient of the logits of the rank's own rows.
+// The contribution of the balance loss to the gradient of the logits of the rank's own rows.
 void add_balance(ExpertsCall& call, Tensor& d_logits) {
   const BalancePlan& plan = call.balance;
   if (plan.scale == 0) return;
@@ -143,7 +143,8 @@ void add_balance(ExpertsCall& call, Tensor& d_logits) {
   d_logits.add_(balance_gradient(plan, sample, call.logits, counts, call.per_token()));
 }
 
-// d_weights [T, k] -> what the router adds to the gradient of the own rows; its weight part queued.
+// Returns what the router adds to the gradient of the own rows, given d_weights [T, k], and queues
+// its weight gradient.
 Tensor backward_router(ExpertsCall& call, const Tensor& d_weights) {
   const Tensor scores = call.part(call.scores);
   const Tensor& matrix = call.router->value;
@@ -161,7 +162,8 @@ Tensor backward_router(ExpertsCall& call, const Tensor& d_weights) {
   return at::mm(d_logits, widened(matrix)).to(matrix.dtype());
 }
 
-// dy [T, H] -> dx through the experts, a partial sum when they are cut; and d_weights [T, k].
+// Given dy [T, H], returns dx through the experts (a partial sum if they are cut) and d_weights
+// [T, k].
 Tensor backward_experts(ExpertsCall& call, const Tensor& dy, Tensor& d_weights) {
   const Dispatch& dispatch = *call.dispatch;
   const ExpertRows& expert_rows = *dispatch.expert_rows();

@@ -9,7 +9,7 @@ using torch::Tensor;
 
 namespace {
 
-// All rows, of features that the heads of all ranks read.
+// Returns all rows of the features, which the heads of all ranks read.
 Tensor for_all_heads(const Pass& pass, const Tensor& x) {
   std::shared_ptr<const RowExchange> rows = pass.rows;
   if (!rows) rows = std::make_shared<WholeRows>(pass.groups->tensor);

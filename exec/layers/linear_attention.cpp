@@ -13,34 +13,34 @@ using torch::Tensor;
 
 namespace {
 
-// Rows of a chunk: as published kernels take (fla-org/flash-linear-attention), and short enough for
-// the triangular systems to stay small beside the products.
+// Rows per chunk: as in published kernels (fla-org/flash-linear-attention), and short enough that
+// the triangular systems are cheap compared with the matrix multiplications.
 constexpr std::int64_t kChunk = 64;
-// Under the root of a query's or key's length, as there.
+// Added under the square root of a query's or key's length, as in the same kernels.
 constexpr double kLengthEpsilon = 1e-6;
 
-// On this rank.
+// Sizes on this rank.
 struct RuleShape {
   std::int64_t key_heads, values_each, width, taps;
   std::int64_t values() const { return key_heads * values_each; }
   double norm_epsilon;
-  std::int64_t channels() const { return (2 + values_each) * width; }  // of a key head
+  std::int64_t channels() const { return (2 + values_each) * width; }  // per key head
 };
 struct RuleWeights {
-  Tensor conv, decay, shift, norm;  // [K·(2 + r)·D, taps], [V], [V], [D], fp32 at least
+  Tensor conv, decay, shift, norm;  // [K·(2 + r)·D, taps], [V], [V], [D], at least fp32
 };
 
 Tensor of_length_one(const Tensor& x) {
   return x * (x.square().sum(-1, /*keepdim=*/true) + kLengthEpsilon).rsqrt();
 }
 
-// Queries, keys and values of the value heads, and how each row's decays and corrects the state.
+// Queries, keys and values of the value heads, and how each row decays and corrects the state.
 struct RuleInputs {
   Tensor q, k, v;          // [n, V, L, D]
   Tensor log_decay, rate;  // [n, V, L]: ln α, β
 };
 
-// The rule over rows whose number kChunk divides, from a state of zeros: [n, V, L, D].
+// Applies the rule to rows, starting from a state of zeros: [n, V, L, D]. kChunk divides L.
 Tensor delta_rule(const RuleInputs& in, std::int64_t chunk) {
   const std::int64_t count = in.q.size(2) / chunk;
   const auto cut = [&](const Tensor& x) {
@@ -50,7 +50,7 @@ Tensor delta_rule(const RuleInputs& in, std::int64_t chunk) {
     return x.reshape(shape);  // [n, V, chunks, C, …]
   };
   const Tensor q = cut(in.q), k = cut(in.k), rate = cut(in.rate).unsqueeze(-1);
-  const Tensor total = cut(in.log_decay).cumsum(3);  // since the chunk began
+  const Tensor total = cut(in.log_decay).cumsum(3);  // since the start of the chunk
   const auto square = q.options().dtype(torch::kBool);
   const Tensor later = at::ones({chunk, chunk}, square).triu(1);
   // Decay from row j to row i ≥ j.
@@ -58,7 +58,8 @@ Tensor delta_rule(const RuleInputs& in, std::int64_t chunk) {
                              .masked_fill(later, -std::numeric_limits<double>::infinity())
                              .exp();
   const Tensor scaled = k * rate;
-  // Row i's correction needs those of the rows before it: (I + A) T = I, A below the diagonal.
+  // The correction of row i needs those of the rows before it: (I + A) T = I, A strictly lower
+  // triangular.
   const Tensor system =
       at::matmul(scaled, k.transpose(3, 4)).mul(between).tril(-1) + at::eye(chunk, q.options());
   const Tensor since = total.exp().unsqueeze(-1);
@@ -86,7 +87,7 @@ Tensor delta_rule(const RuleInputs& in, std::int64_t chunk) {
   return at::cat(outs, 2);
 }
 
-// u [n, L, K·((2 + 2r)·D + 2r)] of sequences side by side -> [n, L, V·D].
+// u [n, L, K·((2 + 2r)·D + 2r)] of padded sequences -> [n, L, V·D].
 Tensor sequences_out(const Tensor& u, const RuleShape& shape, const RuleWeights& weights) {
   const std::int64_t n = u.size(0), length = u.size(1), r = shape.values_each, d = shape.width;
   const std::vector<Tensor> parts =
@@ -98,7 +99,7 @@ Tensor sequences_out(const Tensor& u, const RuleShape& shape, const RuleWeights&
       at::silu(causal_convolution(parts[0].reshape({n, length, shape.key_heads * shape.channels()}),
                                   weights.conv))
           .view({n, length, shape.key_heads, shape.channels()});
-  // A key head serves its value heads.
+  // Each key head is repeated for its value heads.
   const auto shared = [&](std::int64_t first) {
     return of_length_one(by_head(mixed.narrow(3, first, d), shape.key_heads))
         .repeat_interleave(r, 1);

@@ -16,8 +16,8 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// Rows of the position table: a smaller image takes the table's upper left corner, a class token
-// row 0.
+// Returns rows of the position table: a smaller image uses the table's upper left corner, a class
+// token row 0.
 Tensor position_rows(const Module& module, const std::vector<std::int64_t>& lengths,
                      torch::Device device) {
   const std::int64_t table_side = module.image_size / module.patch;
@@ -34,8 +34,8 @@ Tensor position_rows(const Module& module, const std::vector<std::int64_t>& leng
   return indices_on(rows, device);
 }
 
-// Of the axis with class tokens, rows [begin, end): where patches and class tokens are, and which
-// patches.
+// Rows [begin, end) of the axis with class tokens: the positions of patches and class tokens, and
+// which patches.
 struct Places {
   Tensor patches, tokens;  // counted from `begin`
   std::int64_t first_patch = 0;
@@ -95,7 +95,7 @@ class ClassTokenFunction : public torch::autograd::Function<ClassTokenFunction> 
   }
 };
 
-// The embedded patches among rows [begin, begin + count) of the axis, with their class tokens.
+// Returns rows [begin, begin + count) of the axis: embedded patches and class tokens.
 Tensor with_class_tokens(const Frame& frame, const Layer& layer, LocalParameter* token) {
   const std::vector<std::int64_t>& lengths = frame.data.image_lengths;
   const std::int64_t rows = sequence_length(frame.module, frame.data);

@@ -1,8 +1,11 @@
-// The patches of images, on their way in: embedded, behind a class token where the module has one,
-// with learned positions where it is not rotary; and out: class tokens leave with the last norm.
-//   P patches, n images: [P, H] between blocks, [P + n, H] with class tokens, each before its image
-//   Under sequence parallelism a rank embeds the patches among its own rows of that axis. Its rows
-//   of the axis without class tokens are others: all ranks' rows come together to be dealt again.
+// The input and output layers for image patches. The input layer embeds the patches, puts a class
+// token before each image if the module has one, and adds learned positions unless the module is
+// rotary. The output layer removes class tokens after the last norm.
+//   P patches, n images: [P, H] between blocks, [P + n, H] with class tokens
+//
+//   Under sequence parallelism a rank embeds the patches among its own rows of the axis with class
+//   tokens. The axis without them is split differently, so when class tokens are removed the rows
+//   of all ranks are gathered and split again.
 // Source: ViT, arXiv 2010.11929.
 #pragma once
 

@@ -12,8 +12,8 @@ using torch::Tensor;
 
 namespace {
 
-// The order in which the patches of each m×m cell are together, rows of the cell one after another,
-// and what undoes it. Undefined: they are already.
+// The permutation that makes the patches of each m×m cell consecutive, row by row within the cell,
+// and its inverse. Undefined: they already are.
 struct CellOrder {
   Tensor index, inverse;  // [P]
 };
@@ -37,10 +37,10 @@ CellOrder cell_order(const std::vector<std::int64_t>& lengths, std::int64_t merg
   return {index, at::empty_like(index).index_copy_(0, index, at::arange(first, index.options()))};
 }
 
-// What comes in, and how it is joined.
+// The input rows, and how they are merged.
 struct Source {
-  std::int64_t rows = 0;    // of all ranks
-  std::int64_t merged = 1;  // that become one
+  std::int64_t rows = 0;    // on all ranks
+  std::int64_t merged = 1;  // rows that are merged to one
   CellOrder order;
 };
 Source source_of(const Frame& frame, torch::Device device) {
@@ -60,7 +60,7 @@ Source source_of(const Frame& frame, torch::Device device) {
 
 Tensor joined(const Source& source, const Tensor& x) {
   POLYPHONY_CHECK(source.rows == x.size(0),
-                  source.rows << " rows listed, " << x.size(0) << " come");
+                  source.rows << " rows expected, " << x.size(0) << " received");
   const Tensor& index = source.order.index;
   const Tensor ordered = index.defined() ? permute_rows(x, index, source.order.inverse) : x;
   return ordered.reshape({source.rows / source.merged, source.merged * x.size(1)});
@@ -71,23 +71,24 @@ std::shared_ptr<const RowExchange> exchange(const Frame& frame, const Source& so
                                       source.order.index, source.order.inverse, source.merged);
 }
 
-// fc1 of the joined rows.
+// Applies fc1 to the merged rows.
 Tensor inner(const Frame& frame, const Layer& layer, const Tensor& x, const Source& source) {
   LocalParameter *weight = layer.at("fc1.weight"), *bias = layer.at("fc1.bias");
   Pass gathers = frame.pass;
-  gathers.pieces = 1;  // rows that are merged move whole
+  gathers.pieces = 1;  // rows that are merged must stay together
   if (source.merged == 1) return column_linear(gathers, x, weight, bias);
   if (!frame.own) return column_linear(gathers, joined(source, x), weight, bias);
   gathers.rows = exchange(frame, source);
   return column_linear(gathers, x, weight, bias);
 }
 
-// The joined rows that one matrix is applied to: all, or this rank's own of the result.
+// Returns the merged rows to which the single matrix is applied: all, or this rank's own.
 Tensor whole_input(const Frame& frame, const Tensor& x, const Source& source) {
   if (source.merged == 1) return x;
   if (!frame.own) return joined(source, x);
   const Tensor all = all_rows(exchange(frame, source), x);
-  return all.narrow(0, frame.own->begin(), frame.own->count()).clone();  // all of it need not stay
+  return all.narrow(0, frame.own->begin(), frame.own->count())
+      .clone();  // a copy, so that `all` can be freed
 }
 
 }  // namespace

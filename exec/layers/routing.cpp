@@ -9,19 +9,19 @@ using torch::Tensor;
 
 namespace {
 
-// Σ over what is shared out; so that what is left of d passes a normed share's gradient.
+// Gradient of normalized shares: removes from d its mean weighted by the shares.
 Tensor without_mean(const Tensor& d, const Tensor& shares) {
   return at::sub(d, at::mul(shares, d).sum(1, /*keepdim=*/true));
 }
 
 Tensor normed(const Tensor& scores) { return scores.div(scores.sum(1, /*keepdim=*/true)); }
 
-// σ of each, or the softmax of each row.
+// Returns σ of each logit, or the softmax of each row.
 Tensor scores_of(const Tensor& logits, RouterScores kind) {
   return kind == RouterScores::sigmoid ? logits.sigmoid() : logits.softmax(1);
 }
 
-// Logits of experts in groups that a token does not choose made −∞.
+// Returns the logits with those of experts in groups that a token does not choose set to −∞.
 Tensor in_chosen_groups(const Tensor& logits, const Module& module) {
   const std::int64_t rows = logits.size(0), groups = module.expert_groups,
                      each = logits.size(1) / groups;
@@ -59,7 +59,7 @@ Tensor routing_weights(const Tensor& scores, const Module& module) {
 Tensor chosen_gradient(const Tensor& d_weights, const Tensor& scores, const Module& module) {
   const Tensor d = module.routed_scale == 1 ? d_weights : d_weights.mul(module.routed_scale);
   if (module.router_scores == RouterScores::softmax) return without_mean(d, scores).mul_(scores);
-  const Tensor p = normed(scores);  // dp/dl = p (1 − s) of its own share
+  const Tensor p = normed(scores);  // dp/dl = p (1 − s) for its own share
   return without_mean(d, p).mul_(p).mul_(at::rsub(scores, 1));
 }
 

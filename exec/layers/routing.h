@@ -1,12 +1,16 @@
-// From a router's logits to the experts that a token visits and their weights, and back.
-//   l [T, E], in fp32 at least; scores s: softmax of l over all experts, or σ(l)
-//   choice   the k largest l, of equal ones the lowest: as with s, where σ has not yet rounded to 1.
-//            With groups of experts only those of the chosen groups count: the groups with the
-//            largest sums of their two largest s, of equal ones the lowest
-//   p [T, k] s of the chosen divided by their sum (of softmax: the softmax of the chosen l)
+// Chooses experts for tokens from a router's logits, computes their weights, and the gradients of
+// both.
+//   l [T, E], in at least fp32; scores s: softmax of l over all experts, or σ(l)
+//   choice   the k largest l, ties broken by the lowest index. This equals choosing by s, as long
+//            as σ has not been rounded to 1. With groups of experts only those of the chosen groups
+//            qualify: the groups with the largest sums of their two largest s, ties broken by the
+//            lowest index
+//   p [T, k] s of the chosen experts divided by their sum (for softmax: the softmax over the
+//            chosen l)
 //   weights  scale · p
-// Left out: DeepSeek-V3's biases that are added to s for the choice alone. They are no parameters
-// with gradients, but moved after each step by the loads of the whole batch.
+//
+// Not modeled: DeepSeek-V3's biases, which are added to s for the choice only. They are not trained
+// by gradients but adjusted after each step by the loads of the whole batch.
 // Sources: Mixtral, arXiv 2401.04088, §2.1; DeepSeek-V3, arXiv 2412.19437, §2.1.2.
 #pragma once
 
@@ -17,23 +21,26 @@
 
 namespace polyphony::exec {
 
-// The k largest of each row of logits [T, E], falling; of equal ones the first. [T, k] int64.
+// Returns the indices of the k largest logits of each row, in descending order, ties broken by the
+// lowest index: [T, E] -> [T, k] int64.
 torch::Tensor choose(const torch::Tensor& logits, std::int64_t k);
-// The same as the module's groups allow.
+// As above, with the module's k and groups of experts.
 torch::Tensor choose(const torch::Tensor& logits, const Module& module);
 
-// What a layer keeps of its logits: of those chosen the softmax, or the sigmoids; [T, k] either way.
+// Returns what a layer saves of its logits: the softmax over the chosen experts, or their sigmoids;
+// [T, k] in both cases.
 torch::Tensor chosen_scores(const torch::Tensor& logits, const torch::Tensor& chosen,
                             RouterScores kind);
+// Returns the weights [T, k] for these scores.
 torch::Tensor routing_weights(const torch::Tensor& scores, const Module& module);
-// Of the chosen logits, by the gradient of the weights.
+// Returns the gradient of the chosen logits, given that of the weights; all [T, k].
 torch::Tensor chosen_gradient(const torch::Tensor& d_weights, const torch::Tensor& scores,
                               const Module& module);
 
-// All of s divided by its sum, p [T, E]: what the balance term evens out.
+// The scores s divided by their sum, p [T, E]: the probabilities in the balance loss.
 struct Probabilities {
   torch::Tensor p, rest;  // rest: 1 − σ(l); undefined for softmax
-  // Of l, by the gradient of p.
+  // Returns the gradient of the logits, given that of p.
   torch::Tensor gradient(const torch::Tensor& d_p) const;
 };
 Probabilities probabilities(const torch::Tensor& logits, RouterScores kind);

@@ -15,8 +15,8 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// Each query head of `made` is followed by its gate: [T, K·(2g + 2)·D] -> qkv as attention reads it,
-// and the gates [T, K·g·D].
+// Splits `made` [T, K·(2g + 2)·D], in which each query head is followed by its gate, into qkv as
+// attention reads it and the gates [T, K·g·D].
 struct GatedRows {
   Tensor qkv, gates;
 };
@@ -29,7 +29,8 @@ GatedRows part_gates(const Tensor& made, const HeadShape& heads) {
           pairs.select(3, 1).reshape({rows, heads.kv_heads * group * heads.width})};
 }
 
-// x times the sigmoid of its gate, which the backward makes again. Source: Qwen3-Next's attention.
+// Returns x times the sigmoid of its gate, which the backward pass recomputes. Source: Qwen3-Next's
+// attention.
 class Gated : public torch::autograd::Function<Gated> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& gate) {
@@ -44,23 +45,24 @@ class Gated : public torch::autograd::Function<Gated> {
   }
 };
 
-// What the inputs of the part that selective recomputation runs again are, after those that attention
-// needs: sinks, gates.
-struct Beside {
-  Tensor sinks, gates;  // undefined: none
+// Inputs of the part that selective recomputation recomputes, in addition to those of attention:
+// sinks, gates.
+struct ExtraInputs {
+  Tensor sinks, gates;  // undefined if there are none
 };
 
-// Heads for rows, and back; selective recomputation runs again what is between.
+// Exchanges rows for heads before attention and back after it. Selective recomputation recomputes
+// what is in between.
 Recomputed exchanged_attention(const Frame& frame, const Layer& layer, const Tensor& qkv,
                                const SequencePlan& plan, const HeadShape& heads,
-                               const Beside& beside) {
+                               const ExtraInputs& extra) {
   const InnerGroup& context = frame.pass.groups->context;
   HeadShape mine = heads;
   mine.kv_heads /= context.size();
   std::vector<Tensor> inputs = {exchange_heads(qkv, plan, heads)};
   const std::int64_t queries = mine.kv_heads * mine.group;
-  if (beside.sinks.defined())
-    inputs.push_back(beside.sinks.narrow(0, context.index() * queries, queries));
+  if (extra.sinks.defined())
+    inputs.push_back(extra.sinks.narrow(0, context.index() * queries, queries));
   const auto run = [&plan, mine](const std::vector<Tensor>& x) {
     return attention(x[0], plan, mine, x.size() > 1 ? x[1] : Tensor());
   };
@@ -68,23 +70,23 @@ Recomputed exchanged_attention(const Frame& frame, const Layer& layer, const Ten
       own_rows(plan.heads, frame.again(layer) != Recompute::selective
                                ? run(inputs)
                                : recomputed(frame.pass.anchor.detach(), inputs, run).output);
-  return {beside.gates.defined() ? Gated::apply(out, beside.gates) : out, {}};
+  return {extra.gates.defined() ? Gated::apply(out, extra.gates) : out, {}};
 }
 
-// Selective recomputation runs it again, but for the gathering of keys.
+// Selective recomputation recomputes attention, except for the gathering of keys.
 Recomputed core_attention(const Frame& frame, const Layer& layer, const Tensor& qkv,
-                          const HeadShape& heads, const Beside& beside) {
+                          const HeadShape& heads, const ExtraInputs& extra) {
   const bool slides = block_at(frame.module, layer.position - 1).attention == AttentionKind::window;
   const SequencePlan& plan = slides ? frame.windows : frame.sequences;
-  if (plan.heads) return exchanged_attention(frame, layer, qkv, plan, heads, beside);
+  if (plan.heads) return exchanged_attention(frame, layer, qkv, plan, heads, extra);
   std::vector<Tensor> inputs = {qkv};
   if (plan.context) {
     const GatheredHeads gathered = gather_keys(qkv, *plan.context, heads);
     inputs = {gathered.queries, gathered.keys};
   }
-  const bool sinks = beside.sinks.defined(), gates = beside.gates.defined();
-  if (sinks) inputs.push_back(beside.sinks);
-  if (gates) inputs.push_back(beside.gates);
+  const bool sinks = extra.sinks.defined(), gates = extra.gates.defined();
+  if (sinks) inputs.push_back(extra.sinks);
+  if (gates) inputs.push_back(extra.gates);
   const auto run = [&plan, heads, sinks, gates](const std::vector<Tensor>& x) {
     const Tensor sink = sinks ? x[x.size() - (gates ? 2 : 1)] : Tensor();
     const Tensor out = plan.context ? context_attention({x[0], x[1]}, plan.context, heads, sink)
@@ -103,17 +105,17 @@ Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& norm
   const std::int64_t kv_heads = std::max<std::int64_t>(1, module.kv_heads / tp);
   const HeadShape heads{kv_heads, module.heads / tp / kv_heads, module.head_dim};
   Tensor qkv = column_linear(frame.pass, normed, layer.at("qkv.weight"), layer.find("qkv.bias"));
-  Beside beside;
+  ExtraInputs extra;
   if (module.attention_gate) {
     const GatedRows parts = part_gates(qkv, heads);
     qkv = parts.qkv;
-    beside.gates = parts.gates;
+    extra.gates = parts.gates;
   }
   if (module.qk_norm)
     qkv = qk_norm(frame.pass, qkv, heads, layer.at("q_norm.weight"), layer.at("k_norm.weight"));
   if (LocalParameter* const sinks = layer.find("sinks.weight"))
-    beside.sinks = parameter_value(frame.pass, sinks);
-  const Recomputed core = core_attention(frame, layer, qkv, heads, beside);
+    extra.sinks = parameter_value(frame.pass, sinks);
+  const Recomputed core = core_attention(frame, layer, qkv, heads, extra);
   return row_linear(frame.pass, core.output, layer.at("out.weight"), layer.find("out.bias"),
                     core.again);
 }

@@ -1,4 +1,4 @@
-// What attention of a chunk's blocks reads of a work item, by module kind.
+// Plans what the attention of a chunk's blocks reads of a microbatch, by kind of module.
 #include "exec/attention/context_attention.h"
 #include "exec/attention/head_exchange.h"
 #include "exec/attention/rotary.h"
@@ -12,7 +12,7 @@ using torch::Tensor;
 
 namespace {
 
-// Of blocks that see whole samples, and of those with windows.
+// Plans for blocks that attend to whole samples, and for those with windows.
 Tensor whole_angles(const Module& module, const WorkInput& data) {
   const int width = module.rotary_dim > 0 ? module.rotary_dim : module.head_dim;
   return text_angles(module, data.positions, width, module.rope_theta);
@@ -24,7 +24,7 @@ Tensor window_angles(const Module& module, const WorkInput& data) {
                      own > 0 ? own : module.rope_theta);
 }
 
-// Through by_sample() (exec/layers/causal_convolution.h).
+// Layers that use by_sample() (exec/layers/causal_convolution.h).
 bool reads_by_sample(const Module& module) {
   for (int block = 0; block < module.layers; ++block) {
     const AttentionKind kind = block_at(module, block).attention;
@@ -33,7 +33,7 @@ bool reads_by_sample(const Module& module) {
   return false;
 }
 
-// Of a language module's blocks that see `window` rows, or all (0).
+// Plans for a language module's blocks that attend to `window` rows, or to all (0).
 SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor& angles,
                        std::int64_t window, torch::Dtype dtype, InnerGroup& context,
                        AttentionWay way) {

@@ -9,9 +9,9 @@ using torch::Tensor;
 
 namespace {
 
-// u [n, L, 3C] of samples side by side -> [n, L, C].
+// u [n, L, 3C] of padded samples -> [n, L, C].
 Tensor gated(const Tensor& u, const Tensor& taps) {
-  // Planes: a stack of gradients is then a copy of whole rows.
+  // As planes, so that stacking gradients copies whole rows.
   const Tensor planes =
       u.view({u.size(0), u.size(1), u.size(2) / 3, 3}).permute({3, 0, 1, 2}).contiguous();
   const std::vector<Tensor> parts = planes.unbind(0);  // B, C, x

@@ -1,8 +1,8 @@
-// The gated short convolution in place of attention (shared/layers/short_convolution.h has its formula):
-//   u = W_in n, of every channel [B, C, x] side by side;  out = W_out (C ∘ conv(B ∘ x))
-//   Samples do not see each other. A rank has whole channels. Gates and convolution are computed in fp32
-//   at least. Kept: u alone; the backward gates and convolves again. Not over a context group: a rank
-//   would need the rows just before its own.
+// The gated short convolution, in place of attention (formula: shared/layers/short_convolution.h).
+//   u = W_in n: for every channel [B, C, x];  out = W_out (C ∘ conv(B ∘ x))
+//   Samples do not see each other. Each rank has whole channels. Gates and convolution are computed
+//   in at least fp32. Only u is saved; the backward pass recomputes gates and convolution. Not
+//   available with context parallelism, since a rank would need the rows just before its own.
 // Source: LFM2, arXiv 2511.23404; huggingface/transformers, models/lfm2.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 namespace polyphony::exec {
 
+// normed [rows, H] -> [rows, H].
 torch::Tensor short_convolution(const Frame& frame, const Layer& layer,
                                 const torch::Tensor& normed);
 

@@ -15,15 +15,16 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// The first id of this rank's share (Parameter::parts).
+// Returns the first id of this rank's share (Parameter::parts).
 std::int64_t first_id(const InnerGroup& group, const LocalParameter& table) {
   return cut_begin(table.spec.shape[0], group.size(), group.index());
 }
 
-// The rank's rows of the vocabulary, for a list of ids. Whoever keeps them to the backward keeps `mine` or `away`.
+// The rank's rows of the vocabulary for a list of ids. The backward pass needs only `mine` or
+// `away`.
 struct LocalIds {
   Tensor ids;         // [rows] position in the local table, 0 where another rank holds it
-  Tensor mine, away;  // [rows] bool, and what they are not; undefined: all
+  Tensor mine, away;  // [rows] bool, and its negation; undefined: all are mine
 };
 LocalIds local_ids(const InnerGroup& group, const Tensor& ids, const LocalParameter& table) {
   if (group.size() == 1) return {ids, Tensor(), Tensor()};
@@ -39,7 +40,7 @@ struct VocabularyCall : torch::CustomClassHolder {
   LocalIds ids;
   double scale;
   Tensor x;              // [own rows, H]; undefined when frozen
-  Tensor probabilities;  // [rows, V/tp]; logits where our kernels run (exec/cuda/forms.h), and then
+  Tensor probabilities;  // [rows, V/tp]; with our kernels (exec/cuda/forms.h) the logits, and
   Tensor largest, sum;   // [rows], over the whole vocabulary
   VocabularyCall(const Pass& pass_, LocalParameter* weight_, LocalIds ids_, double scale_)
       : pass(pass_), weight(weight_), ids(std::move(ids_)), scale(scale_) {}
@@ -65,7 +66,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
           grad.index_add_(0, call->ids.ids, widened(dy));
           return;
         }
-        if (!grad.is_cpu()) {  // how many are its own is a number of the device's
+        if (!grad.is_cpu()) {  // the number of own ids is known only on the device
           grad.index_add_(0, call->ids.ids,
                           widened(dy).masked_fill(call->ids.away.unsqueeze(1), 0));
           return;
@@ -85,7 +86,7 @@ Tensor logits_of(const Tensor& h, const LocalParameter& weight) {
   return logits.element_size() < 4 ? logits.to(torch::kFloat32) : logits;
 }
 
-// The loss of logits in their own format, which stay as they are until the backward.
+// Computes the loss from logits in their own format, which are kept unchanged until the backward.
 Tensor fused_loss(VocabularyCall& call, const Tensor& logits) {
   InnerGroup& group = call.pass.groups->tensor;
   auto [largest, sum, label] = kernels::logit_statistics(logits, call.ids.ids, call.ids.mine);
@@ -100,7 +101,7 @@ Tensor fused_loss(VocabularyCall& call, const Tensor& logits) {
   return (sum.log() + largest - label).sum() * call.scale;
 }
 
-// [rows, V/tp]: probability − one-hot, scaled.
+// Returns the gradient of the logits [rows, V/tp]: (probability − one-hot) · scale.
 Tensor logits_gradient(VocabularyCall& call, const Tensor& gradient) {
   Tensor d = std::move(call.probabilities);
   const LocalIds& ids = call.ids;
@@ -180,8 +181,8 @@ Tensor vocabulary_argmax(const Pass& pass, const Tensor& h, LocalParameter* weig
   if (group.size() == 1) return position;
   Tensor over_group = largest.clone();
   group.all_reduce(over_group, Reduction::max);
-  // The lowest index among the ranks that hold the largest value, as a maximum of negatives; fp64
-  // holds every index exactly.
+  // The lowest index among the ranks that hold the largest value, as a maximum of negatives. fp64
+  // represents every index exactly.
   Tensor negative = position.add(first_id(group, *weight)).to(torch::kFloat64).neg_();
   negative.masked_fill_(largest.lt(over_group), -std::numeric_limits<double>::infinity());
   group.all_reduce(negative, Reduction::max);

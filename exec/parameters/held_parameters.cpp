@@ -68,7 +68,7 @@ HeldParameters::HeldParameters(std::vector<LocalParameter*> parameters, const He
   find_counted();
 }
 
-// Where nothing is ever gathered, each value stays in its own tensor.
+// If values are never gathered, each parameter keeps a tensor of its own.
 void HeldParameters::hold_values(Flat& flat) {
   const bool full = options_.shard == Shard::full;
   if (options_.shard == Shard::none || (&flat == &frozen_ && !full)) return;
@@ -97,8 +97,8 @@ void HeldParameters::hold_gradient() {
   set_gradients();
 }
 
-// In place: a forward on another thread may ask whether the parameter has a gradient, while a
-// reduce-scatter takes its elements away.
+// Changes the gradients in place, because a forward pass on another thread may ask whether the
+// parameter has a gradient while a reduce-scatter frees its elements.
 void HeldParameters::set_gradients() {
   for (const Place& place : trained_.places)
     place.parameter->grad.set_data(
@@ -139,7 +139,8 @@ void HeldParameters::add_pieces() {
   }
 }
 
-// Partial sums are whole by then, so that any one of the ranks that share an element may count it.
+// When the norm is computed, partial sums are complete, so any one of the ranks that share an
+// element may count it.
 void HeldParameters::find_counted() {
   for (const Place& place : trained_.places) {
     for (const ElementRun& run : place.parameter->spec.owned_runs(options_.place)) {
@@ -163,13 +164,15 @@ void HeldParameters::open_gradient() {
 
 void HeldParameters::reduce_partial(Communicator& tensor) {
   const torch::NoGradGuard no_grad;
-  POLYPHONY_CHECK(gradient_.numel() == trained_.count, "partial sums of a gradient that is gone");
+  POLYPHONY_CHECK(gradient_.numel() == trained_.count,
+                  "reduce_partial() must come before the gradient is reduce-scattered");
   const Tensor replicated = gradient_.narrow(0, 0, partial_);
   if (shared_.empty()) {
     Tensor sums = replicated;
     return tensor.all_reduce(sums, Reduction::sum);
   }
-  // [replicated | every head's k and v]: each rank adds its own, at the place of its head.
+  // The buffer is [replicated | k and v of every head]: each rank adds its own k and v at the place
+  // of its heads.
   std::int64_t total = partial_;
   std::vector<std::pair<std::int64_t, Tensor>> own;  // place in the buffer, gradient
   for (const Place& place : shared_) {
@@ -203,7 +206,7 @@ void HeldParameters::reduce_scatter(Communicator& shards) {
   POLYPHONY_CHECK(gradient_.numel() == trained_.count && shards.size() == options_.shards,
                   gradient_.numel()
                       << " of " << trained_.count << " elements scatter over " << shards.size()
-                      << " ranks, the layout says " << options_.shards);
+                      << " ranks, but the layout has " << options_.shards);
   Tensor mine = gradient_.narrow(0, trained_.mine.begin, trained_.mine.size());
   shards.reduce_scatter(gradient_, mine, trained_.shares);
   if (options_.shard == Shard::optimizer) return;

@@ -1,4 +1,4 @@
-// The end of a step (exec/parameters/held_parameters.h): what the gradient amounts to, and AdamW on it.
+// The end of a training step (exec/parameters/held_parameters.h): gradient norms and AdamW.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +13,7 @@ using torch::Tensor;
 
 namespace {
 
-// Σ x² in double. Eight partial sums, so that the compiler may keep them in vector registers.
+// Returns Σ x² in double. Eight partial sums let the compiler keep them in vector registers.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t count) {
   constexpr std::int64_t kLanes = 8;
@@ -31,7 +31,7 @@ double sum_of_squares(const T* x, std::int64_t count) {
   return total;
 }
 
-// Block by block, so that the sum is the same on any number of threads.
+// Sums block by block, so that the result is the same on any number of threads.
 template <class T>
 double sum_over_threads(const T* x, std::int64_t count) {
   constexpr std::int64_t kBlock = 1 << 16;  // 256 KiB of fp32: a fraction of a core's cache
@@ -84,7 +84,7 @@ void HeldParameters::step(const AdamWOptions& options, double rate, const Update
   if (!trains()) return;
   const torch::NoGradGuard no_grad;
   if (kernels::wanted(owned_gradient_)) return step_at_once(options, rate, terms);
-  // Where the host may look, nothing is multiplied by one.
+  // If the clip factor is on the host, a multiplication by 1 is skipped.
   if (terms.clip.defined() && !(terms.clip.is_cpu() && terms.clip.item<double>() == 1.0))
     owned_gradient_.mul_(terms.clip);
   for (const bool decays : {true, false}) {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kLeastPart = 1 << 14;  // elements: about half a millisecond
 constexpr double kPerturbation = 0.1;  // far above rounding, far below the values' own scale of 1
 
-// mean + deviation · normal.
+// Returns mean + deviation · normal.
 struct Law {
   double mean, deviation;
 };
@@ -29,7 +29,7 @@ Law law_of(const Parameter& parameter, bool perturb) {
   POLYPHONY_CHECK(false, parameter.name);
 }
 
-// Not at::parallel_for(), which is one thread in a program that is built without OpenMP.
+// Not at::parallel_for(), which uses one thread in a program that is built without OpenMP.
 void on_compute_threads(std::int64_t all,
                         const std::function<void(std::int64_t begin, std::int64_t end)>& part) {
   const std::int64_t threads = std::clamp<std::int64_t>(all / kLeastPart, 1, at::get_num_threads());
@@ -50,7 +50,8 @@ torch::Tensor initial_value(const Parameter& parameter, const ShardIndex& shard,
   const std::uint64_t stream = parameter_seed(seed, parameter.name);
   torch::Tensor value = torch::empty(shape, torch::kFloat64);
   double* out = value.data_ptr<double>();
-  // All runs are one range of elements, divided over the compute threads: a billion on one took 40 s.
+  // All runs form one range of elements, divided over the compute threads: a billion elements on
+  // one thread took 40 s.
   const std::vector<ElementRun> runs = parameter.runs(shard);
   std::vector<std::int64_t> ends;
   std::int64_t all = 0;

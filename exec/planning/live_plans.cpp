@@ -21,7 +21,7 @@ std::string record_key(std::uint64_t step, Rank rank) {
   return "plan record/" + std::to_string(step) + "/" + std::to_string(rank.value);
 }
 
-// Of the ranks that are told.
+// The implementation on ranks other than 0.
 class ToldPlans : public LivePlans {
  public:
   ToldPlans(Transport& transport, std::uint64_t first)
@@ -40,7 +40,7 @@ class ToldPlans : public LivePlans {
   PlanReader reader_;
 };
 
-// Of rank 0.
+// The implementation on rank 0.
 class OwnPlans : public LivePlans {
  public:
   OwnPlans(Transport& transport, const PlannedRun& run, LiveOptions options)
@@ -110,7 +110,7 @@ class OwnPlans : public LivePlans {
  private:
   struct Planned {
     StepRecord record;
-    StepPart own;                      // of rank 0
+    StepPart own;                      // rank 0's part
     std::vector<std::string> letters;  // by rank
     std::exception_ptr error;
   };
@@ -143,7 +143,7 @@ class OwnPlans : public LivePlans {
     }
   }
 
-  // What the planner has made, if anything.
+  // Takes the plan that the planner has finished, if any.
   void collect() {
     if (!planning_ || !planner_.free()) return;
     planning_ = false;
@@ -170,7 +170,7 @@ class OwnPlans : public LivePlans {
 
   std::uint64_t begun() const { return begun_.load(std::memory_order_acquire); }
 
-  // On the planner's thread.
+  // Runs on the planner's thread.
   Planned make(std::uint64_t step) const {
     const Batch batch = run_.dataset.batch(step);
     const StepRecord record = replays() ? replay(step, batch) : plan(step, batch);
@@ -191,7 +191,8 @@ class OwnPlans : public LivePlans {
     StepRecord record{step, digest(StepPlan{}, batch), false, options_.make(step, batch, over)};
     const std::string no = refusal_of(run_, record.plan, batch, options_.too_large);
     if (no.empty()) return record;
-    std::cerr << "polyphony-worker: the plan of step " << step << " gives way: " << no << "\n";
+    std::cerr << "polyphony-worker: step " << step
+              << ": plan rejected, using the default schedule: " << no << "\n";
     return {step, record.batch, true, {}};
   }
 
@@ -201,7 +202,7 @@ class OwnPlans : public LivePlans {
         record.late ? "" : refusal_of(run_, record.plan, batch, options_.too_large);
     if (!no.empty())
       throw InputError("--plans", "", "the plan of step " + std::to_string(step) + ": " + no,
-                       "make the plans anew: --planning live --plans FILE");
+                       "make new plans: --planning live --plans FILE");
     return record;
   }
 
@@ -211,7 +212,7 @@ class OwnPlans : public LivePlans {
                                     to_bytes(letter));
   }
 
-  // The next step, if it can be: false otherwise.
+  // Decides the next step and returns true, or returns false if it cannot be decided yet.
   bool decide() {
     const std::uint64_t step = decided_;
     if (step >= run_.last) return false;
@@ -252,7 +253,7 @@ class OwnPlans : public LivePlans {
   const PlannedRun run_;
   const LiveOptions options_;
 
-  // Of the decider's thread; `made_` of the planner's while that plans.
+  // Used by the decider's thread; `made_` by the planner's thread while it plans.
   PlanFile file_;
   PlanWriter writer_;
   const Seconds began_;
@@ -261,19 +262,19 @@ class OwnPlans : public LivePlans {
   std::uint64_t aim_, misses_ = 0;
   std::map<std::uint64_t, Planned> ready_;
 
-  // Of all; steps are counts, of those before them.
+  // Shared by all threads. Steps are counts: the number of steps begun, and decided.
   std::atomic<std::uint32_t> events_{0};
   std::atomic<std::uint64_t> begun_, decided_;
   std::atomic<bool> halted_{false};
 
-  std::mutex mutex_;  // of what follows; never the planner's
+  std::mutex mutex_;  // protects the members below; never taken by the planner
   std::exception_ptr error_;
   std::map<std::uint64_t, StepLetter> told_;                 // decided, not yet asked for
   std::map<std::uint64_t, std::promise<StepLetter>> asked_;  // asked for, not yet decided
   std::map<std::uint64_t, StepRecord> kept_;
 
-  IdleThread planner_;   // of the decider's thread
-  std::thread decider_;  // last: starts when the rest is there
+  IdleThread planner_;   // used by the decider's thread
+  std::thread decider_;  // last member: starts when all others are constructed
 };
 
 }  // namespace

@@ -1,17 +1,17 @@
-// Steps are planned on rank 0 while those before them train.
-//   planner   a thread of the lowest priority (nice 19, one core at most)
-//             looks ahead at the data, up to the ring's slots, and makes plans. It is told to stop when
-//             its time for a plan is over or the step has begun; after a plan that came too late it
-//             aims one step further ahead.
-//   decision  a step takes the plan that is there when rank 0 begins it; else it is late, and takes the
-//             layout's own schedule and assignment (without_planner()). Another thread of rank 0
-//             decides, once, and tells the others through exec/planning/plan_ring.h. Training never
-//             waits; but the first step of a run, which nothing hides, waits for a plan's time, and
-//             replayed plans are waited for.
-//   proof     up to kProveWhole ranks a plan's whole Program is verified, and looked at for memory, on the
-//             planner's thread: one that cannot run gives way as a late one does, and says why; a replayed
-//             one is refused.
-//   What making a plan throws is thrown to who asks for the step.
+// Live planning: rank 0 plans a step while earlier steps train.
+//   planner   a thread of the lowest priority (nice 19, at most one core) looks ahead at the data,
+//             at most as far as the ring has slots, and makes plans. It is told to stop when the
+//             time budget of a plan is used up or the step has begun. After a plan that was late it
+//             plans for steps one further ahead.
+//   decision  a step uses its plan if that exists when rank 0 begins the step. Otherwise the step
+//             is late and uses the layout's own schedule and assignment (without_planner()). A
+//             separate thread of rank 0 decides, once per step, and tells the other ranks through
+//             exec/planning/plan_ring.h. Training does not wait for plans, with two exceptions: the
+//             first step of a run waits for one time budget, and replayed plans are waited for.
+//   check     up to kProveWhole ranks, the planner's thread verifies a plan's whole Program and
+//             checks its memory. A plan that cannot run is replaced like a late one, with the
+//             reason; a replayed plan that cannot run is an error.
+// An exception thrown while planning a step is rethrown to the caller that asks for the step.
 #pragma once
 
 #include <functional>
@@ -27,48 +27,50 @@
 
 namespace polyphony::exec {
 
-// `stop`, asked often, says when to end with what there is.
+// Makes the plan of a step. It calls `stop` often, and when that returns true ends with the best
+// plan found so far.
 using MakePlan = std::function<StepPlan(std::uint64_t step, const Batch& batch,
                                         const std::function<bool()>& stop)>;
 
-// Up to so many ranks, whole Programs are proven before they run (verify()).
+// Whole Programs are checked (verify()) before they run if there are at most this many ranks.
 inline constexpr int kProveWhole = 128;
 
-// Why a Program needs more memory than there is; empty: it does not.
+// Returns why a Program needs more memory than is available; empty if it does not.
 using TooLarge = std::function<std::string(const Program&)>;
 
 struct LiveOptions {
-  Seconds budget{1};                 // for a plan
-  std::string save;                  // file of plans that is written on rank 0; empty: none
-  std::vector<StepRecord> replayed;  // in place of planning, if any; on rank 0
-  MakePlan make;                     // absent: what the layout says
-  TooLarge too_large;                // absent: memory is not looked at
+  Seconds budget{1};                 // time to make one plan
+  std::string save;                  // file to which rank 0 writes the plans; empty: none
+  std::vector<StepRecord> replayed;  // used in place of planning, if any; on rank 0
+  MakePlan make;                     // absent: plan as the layout states
+  TooLarge too_large;                // absent: memory is not checked
 };
 
-// What a run's plans are for. All must outlive it.
+// The run whose steps are planned. All referenced objects must outlive it.
 struct PlannedRun {
   const Scenario& scenario;
   const Layout& layout;
   const Plan& plan;
   const Dataset& dataset;
-  std::uint64_t first = 0, last = 0;     // its steps: [first, last)
-  std::uint64_t kept = 0, kept_end = 0;  // whose records are asked for when it is over
+  std::uint64_t first = 0, last = 0;     // the run's steps: [first, last)
+  std::uint64_t kept = 0, kept_end = 0;  // steps whose records are kept for record()
 };
 
 class LivePlans {
  public:
-  // Of all ranks. `options` are rank 0's.
+  // Collective over all ranks. `options` are rank 0's.
   static std::unique_ptr<LivePlans> start(Transport& transport, const PlannedRun& run,
                                           LiveOptions options);
   virtual ~LivePlans() = default;
-  // What has been decided of a step, as soon as it is. Each once, in their order.
+  // Returns what has been decided for a step, as soon as it has. Call once per step, in order.
   virtual std::future<StepLetter> ask(std::uint64_t step) = 0;
-  // This rank begins a step.
+  // Tells the planner that this rank begins a step.
   virtual void begin(std::uint64_t) {}
-  // No step follows: who asks for one is told the end. Then, when nobody asks any more, finish().
+  // No step follows: a caller that asks for one is told that the run has ended. Call finish() once
+  // no more steps are asked for.
   virtual void stop() {}
   virtual void finish() = 0;
-  // After finish(), of all ranks: one of PlannedRun::kept.
+  // Returns the record of a step in [kept, kept_end). Collective over all ranks, after finish().
   virtual StepRecord record(std::uint64_t step) = 0;
 };
 

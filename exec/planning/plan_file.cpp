@@ -43,17 +43,18 @@ void PlanFile::write(const std::string& bytes) {
 
 StepRecord replayed(const Model& model, const Plan& plan, const std::vector<StepRecord>& records,
                     std::uint64_t step, const Batch& batch) {
-  const std::string who = "the plan of step " + std::to_string(step);
+  const std::string name = "the plan of step " + std::to_string(step);
   const auto record = std::find_if(records.begin(), records.end(),
                                    [&](const StepRecord& r) { return r.step == step; });
   if (record == records.end())
-    throw wrong(who + " is missing", "make plans of as many steps, or train until an earlier one");
+    throw wrong(name + " is missing", "make plans for as many steps, or train fewer steps");
   if (record->batch != digest(StepPlan{}, batch))
-    throw wrong(who + " is of other data", "replay plans of the same scenario, data and seed");
+    throw wrong(name + " was made for other data",
+                "replay plans of the same scenario, data and seed");
   if (record->late) return *record;
   const auto faults = check_step(model, plan, record->plan, batch);
   if (!faults.empty())
-    throw wrong(who + " is not of this layout: " + faults.front(),
+    throw wrong(name + " was made for another layout: " + faults.front(),
                 "replay plans of the same scenario and layout");
   return *record;
 }

@@ -1,4 +1,4 @@
-// Files of plans (shared/step/step_record.h): written as steps are decided, and what is replayed of them.
+// Files of plans (shared/step/step_record.h): written as steps are decided, and read for a replay.
 #pragma once
 
 #include <fstream>
@@ -9,8 +9,8 @@
 
 namespace polyphony::exec {
 
-// Without a path nothing is written. Of a run that goes on at step `first` an earlier file keeps the
-// steps before. Errors: InputError.
+// Writes records to a file; without a path it writes nothing. If a run resumes at step `first`, an
+// existing file keeps the records of the steps before it. Throws InputError.
 class PlanFile {
  public:
   PlanFile(const std::string& path, std::uint64_t first);
@@ -22,7 +22,8 @@ class PlanFile {
   std::ofstream file_;
 };
 
-// That of a step, of these data and this plan. InputError: there is none.
+// Returns the record of a step. Throws InputError if there is none, or if it was made for other
+// data or another plan.
 StepRecord replayed(const Model& model, const Plan& plan, const std::vector<StepRecord>& records,
                     std::uint64_t step, const Batch& batch);
 

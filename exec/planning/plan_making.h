@@ -1,4 +1,5 @@
-// A plan for one batch while others train: made within time, and whether it can run.
+// Makes the plan of one batch while earlier steps train, within a time limit, and checks that it
+// can run.
 #pragma once
 
 #include <functional>
@@ -8,11 +9,11 @@
 
 namespace polyphony::exec {
 
-// As make_step_plan(), but that a search ends when it is told to.
+// As make_step_plan(), but a search ends when `stop` returns true.
 StepPlan plan_until(const PlannedRun& run, const Batch& batch, const std::function<bool()>& stop);
 
-// Why a plan cannot run: what verify() finds first in the Program of all ranks, or too little memory. Empty: it
-// can, or has too many ranks to tell (kProveWhole).
+// Returns why a plan cannot run: the first finding of verify() in the Program of all ranks, or too
+// little memory. Empty if it can run, or if there are too many ranks to check (kProveWhole).
 std::string refusal_of(const PlannedRun& run, const StepPlan& step, const Batch& batch,
                        const TooLarge& too_large);
 

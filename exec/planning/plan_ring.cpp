@@ -23,7 +23,7 @@ void PlanWriter::await_read(std::uint64_t step) {
 void PlanWriter::post(std::uint64_t step, const std::vector<std::string>& letters) {
   if (!begun_) unread_ = next_ = step;
   begun_ = true;
-  POLYPHONY_CHECK(step == next_, "step " << step << " after " << next_);
+  POLYPHONY_CHECK(step == next_, "step " << step << " is posted when " << next_ << " is next");
   for (; unread_ + kPlanSlots <= step; ++unread_) await_read(unread_);
   for (std::size_t r = 1; r < letters.size(); ++r) transport_.post(key(step, Rank(r)), letters[r]);
   ++next_;
@@ -35,17 +35,18 @@ void PlanWriter::drain() {
 
 StepLetter PlanReader::read(std::uint64_t step) {
   if (ended_) return {step, StepLetter::Kind::end, {}};
-  POLYPHONY_CHECK(step == next_, "the plan of step " << step << " is asked for after " << next_);
+  POLYPHONY_CHECK(step == next_,
+                  "the plan of step " << step << " is requested when " << next_ << " is next");
   const Rank own = transport_.rank();
   StepLetter letter = read_step_letter(transport_.fetch(key(step, own)));
   transport_.post(read_key(step, own), std::to_string(step));
   POLYPHONY_CHECK(letter.step == step,
-                  "a plan of step " << letter.step << " came in place of step " << step);
+                  "received the plan of step " << letter.step << " instead of step " << step);
   ++next_;
   ended_ = letter.kind == StepLetter::Kind::end;
   const bool mine = letter.kind != StepLetter::Kind::planned || letter.part.step.only == own;
   POLYPHONY_CHECK(
-      mine, "the plan of step " << step << " is rank " << letter.part.step.only.value << "'s");
+      mine, "received the plan of step " << step << " for rank " << letter.part.step.only.value);
   return letter;
 }
 

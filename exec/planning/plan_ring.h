@@ -1,8 +1,9 @@
-// A ring of slots through which rank 0 tells every other rank about a step (shared/step/step_record.h).
-//   Step s is in slot s modulo kPlanSlots: a letter for each rank (Transport::post). Who has taken
-//   theirs leaves an acknowledgement; rank 0 writes a slot again when all have, so that it is never
-//   more than the ring ahead and the store holds no more than that. After the last letter (end) has
-//   been read by all nothing is left there.
+// A ring of slots through which rank 0 tells every other rank about a step
+// (shared/step/step_record.h).
+//   Step s uses slot s modulo kPlanSlots, with one letter per rank (Transport::post). A rank that
+//   has read its letter leaves an acknowledgment. Rank 0 reuses a slot once all ranks have
+//   acknowledged it, so it is never more than the ring's length ahead, and the store holds no more
+//   than that. After all ranks have read the last letter (end), nothing is left in the store.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,12 @@ namespace polyphony::exec {
 
 inline constexpr int kPlanSlots = 4;
 
-// Of rank 0. Used by one thread.
+// Rank 0's end. Used by one thread.
 class PlanWriter {
  public:
   explicit PlanWriter(Transport& transport) : transport_(transport) {}
-  // `letters`: by rank; that of rank 0 is not used. Steps in their order. Waits for the slot.
+  // Posts one letter per rank (the one for rank 0 is ignored). Steps must be posted in order. Waits
+  // until the slot is free.
   void post(std::uint64_t step, const std::vector<std::string>& letters);
   // Returns when everything posted has been read.
   void drain();
@@ -33,13 +35,14 @@ class PlanWriter {
   bool begun_ = false;
 };
 
-// Of the other ranks. Used by one thread at a time.
+// The end of the other ranks. Used by one thread at a time.
 class PlanReader {
  public:
   PlanReader(Transport& transport, std::uint64_t first) : transport_(transport), next_(first) {}
-  // What is told of `step`, which is the one after that read before. After the end: the end.
+  // Returns the letter of `step`, which must follow the step read before. After the end letter it
+  // always returns the end.
   StepLetter read(std::uint64_t step);
-  // Reads on to the end.
+  // Reads all letters up to the end.
   void finish();
 
  private:

@@ -86,7 +86,7 @@ StepPart StepPlanner::part(std::uint64_t step) const {
   if (own != Rank(0)) {
     StepPart part = read_step_part(transport_.fetch(key(own)));
     POLYPHONY_CHECK(part.step.only == own,
-                    "the plan of step " << step << " is rank " << part.step.only.value << "'s");
+                    "received the plan of step " << step << " for rank " << part.step.only.value);
     return part;
   }
   const Batch batch = dataset_.batch(step);

@@ -1,5 +1,6 @@
-// What ranks call what they share: each may have a Program of its own part (Program::only), in which
-// groups and messages have other numbers than in its peers'.
+// Names for groups and messages that ranks agree on. Each rank may have a Program of its own part
+// only (Program::only), in which groups and messages are numbered differently than in its peers'
+// Programs.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,11 @@
 
 namespace polyphony::exec {
 
-// By GroupId: the kind, the members, and how many groups alike come before.
+// Returns a name per GroupId, made of the group's kind, its members, and the number of earlier
+// groups with the same kind and members.
 std::vector<std::string> group_names(const Program& program);
-// By MessageId, of those that `rank` sends or receives: how many from its source to its destination
-// come before. Of others 0.
+// Returns a tag per MessageId: for messages that `rank` sends or receives, the number of earlier
+// messages from the same source to the same destination; for others 0.
 std::vector<std::uint32_t> message_tags(const Program& program, Rank rank);
 
 }  // namespace polyphony::exec

@@ -1,5 +1,6 @@
-// The chunks that one rank holds, with their parameters' stores (exec/parameters/held_parameters.h) and the
-// communicators they need, made once from a Program's parameter groups.
+// The chunks that one rank holds, with the stores of their parameters
+// (exec/parameters/held_parameters.h) and the communicators they need. Made once from a Program's
+// parameter groups.
 #pragma once
 
 #include <map>
@@ -20,24 +21,25 @@ torch::Dtype torch_dtype(NumberFormat format);
 struct HeldGroup {
   ParamGroup group;
   std::unique_ptr<HeldParameters> store;
-  bool counts = true;  // of the copies of what it owns, this one enters the global norm
+  bool counts = true;  // whether this copy of the parameters enters the global norm (one copy does)
 };
 struct HeldChunk {
-  ParamGroup group;                // not the experts'
+  ParamGroup group;                // without experts
   std::vector<ChunkInput> inputs;  // shared/plan/links.h
   bool head = false;               // ends in a loss
   std::unique_ptr<Chunk> chunk;
-  std::vector<HeldGroup> parameters;  // and the experts', where there are some
+  std::vector<HeldGroup> parameters;  // of the chunk, then of its experts, if any
 };
 
 class ChunkSet {
  public:
-  // Collective over all ranks: makes the groups.
+  // Collective over all ranks: creates the communicators of the groups.
   ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure, bool perturb,
            torch::Device device);
 
   HeldChunk& at(ModuleId module, LayerRange layers);
-  // The store of a parameter group of this rank, in any Program of the run.
+  // Returns the store of one of this rank's parameter groups, which may be from any Program of the
+  // run.
   HeldGroup& of(const ParamGroup& group);
   std::vector<HeldChunk>& all() { return chunks_; }
   Communicator& communicator(GroupId group) { return *groups_[group.value]; }

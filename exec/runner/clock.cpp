@@ -8,7 +8,7 @@ namespace polyphony::exec {
 
 traces::ClockSample compare_clock(Transport& transport) {
   constexpr int kRounds = 8;
-  constexpr std::uint64_t kTag = kTagEnd - 16;  // beyond every message id
+  constexpr std::uint64_t kTag = kTagEnd - 16;  // above every message id
   const Rank rank = transport.rank();
   torch::Tensor question = torch::zeros({1}, torch::kFloat64),
                 answer = torch::zeros({1}, torch::kFloat64);

@@ -71,8 +71,8 @@ void DeviceStreams::finish() {
   }
 }
 
-// An event on a stream that is idle is reached between the host's asking and its being told: the
-// narrowest of a few such brackets puts the device's clock on the host's.
+// An event on an idle stream is reached between the host's call and its return. The shortest of a
+// few such intervals maps the device's clock to the host's.
 std::vector<OpTime> DeviceStreams::times() {
   constexpr int kLooks = 8;
   compute_.synchronize();

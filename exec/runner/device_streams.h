@@ -1,8 +1,11 @@
-// The streams of a Program on a device that runs behind the host, and events between its ops.
-//   "compute" is the device's default stream; every other stream of the Program has one of its own. An op waits
-//   for others through events, on the device: the host only queues. A step begins on every stream behind all that
-//   was queued before it, and what is queued on the default stream after it is behind all of it.
-//   Written with c10's streams and events, which are CUDA's there and those of tests/exec/queued/ here.
+// The streams of a Program on a device that runs asynchronously to the host, and the events between
+// its ops.
+//   "compute" is the device's default stream; every other stream of the Program has a device stream
+//   of its own. An op waits for others through events on the device; the host only queues.
+//   A step begins on every stream after all work queued before the step. Work queued on the default
+//   stream after the step runs after all of the step.
+//   Written with c10's streams and events, which are CUDA's on GPUs and those of tests/exec/queued/
+//   in tests.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -24,20 +27,22 @@ class DeviceStreams {
  public:
   explicit DeviceStreams(torch::Device device);
 
-  // A step of `rank` begins; both Program and order as they are until finish().
+  // Begins a step of `rank`. The Program and its order must not change until finish().
   void begin(const Program& program, Rank rank);
   c10::Stream of(const Op& op) const { return of_stream_[op.stream.value]; }
-  // On the op's stream: behind all ops that it waits for, its beginning, its end. Each op's once, from any thread.
+  // Mark an op's begin and end on its stream; start() also queues the waits for the ops it depends
+  // on. Call each once per op, from any thread.
   void start(OpId op);
   void end(OpId op);
   void finish();
-  // What has begun on the device and not ended, in brackets; empty: nothing. From any thread.
+  // Returns, in brackets, the ops that have begun on the device and not ended; empty if there are
+  // none. From any thread.
   std::string unended() const;
 
-  // Of an op that is queued.
+  // Returns the end event of an op that is queued.
   const c10::Event& end_of(OpId op) { return events(op).end; }
 
-  // When the ops of the last step ran, in steady_now(). Waits for the device.
+  // Returns when the ops of the last step ran, in steady_now(). Waits for the device.
   std::vector<OpTime> times();
 
  private:
@@ -54,9 +59,9 @@ class DeviceStreams {
   Rank rank_;
   std::uint32_t first_op_ = 0;
   std::size_t ops_ = 0;
-  std::vector<c10::Stream> of_stream_;  // by StreamId; other ranks' are not looked at
-  std::deque<Events> events_;           // by local op; those of earlier steps are used again
-  std::vector<std::atomic<std::uint8_t>> phases_;  // by local op, of this step: of its events
+  std::vector<c10::Stream> of_stream_;             // by StreamId; unused for other ranks' streams
+  std::deque<Events> events_;                      // by local op; reused in later steps
+  std::vector<std::atomic<std::uint8_t>> phases_;  // by local op: state of its events in this step
 };
 
 }  // namespace polyphony::exec

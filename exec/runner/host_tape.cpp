@@ -17,7 +17,8 @@ namespace {
 
 thread_local TapeWatch* watch = nullptr;
 
-// Inputs of ops inside ops are not looked at: an op may hand what it has just made to another.
+// Inputs of nested ops are ignored: an op may pass a tensor that it has just allocated to another
+// op.
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
   if (watch && watch->depth++ == 0)
     for (const c10::IValue& value : call.inputs()) watch->seen(value, false);
@@ -46,7 +47,7 @@ std::size_t HostTape::bytes() const {
 }
 
 void HostTape::to_host() {
-  POLYPHONY_CHECK(here_.empty() && pinned_.empty(), "a tape goes to the host twice");
+  POLYPHONY_CHECK(here_.empty() && pinned_.empty(), "saved activations are offloaded twice");
   const torch::NoGradGuard no_grad;
   for (const c10::Storage& storage : storages_) {
     if (!storage.device().is_cpu()) {
@@ -67,7 +68,7 @@ void HostTape::to_host() {
 
 void HostTape::to_device() {
   POLYPHONY_CHECK(here_.size() + pinned_.size() == storages_.size(),
-                  "a tape comes back that never went to the host");
+                  "saved activations are restored that were never offloaded");
   const torch::NoGradGuard no_grad;
   for (std::size_t s = 0; s < storages_.size(); ++s) {
     const c10::Storage& storage = storages_[s];
@@ -78,16 +79,16 @@ void HostTape::to_device() {
       std::memcpy(storage.mutable_data(), here_[s].get(), storage.nbytes());
       continue;
     }
-    // Of the copies' stream, but given up by those who compute.
+    // Allocated on the stream of the copies, but released by the compute stream.
     const c10::impl::VirtualGuardImpl device(storage.device_type());
     device.recordDataPtrOnStream(storage.data_ptr(), default_stream(storage.device()));
     bytes_of(storage).copy_(pinned_[s], /*non_blocking=*/true);
   }
-  *this = {};  // the graph has them
+  *this = {};  // the graph owns the storages now
 }
 
 TapeWatch::TapeWatch(c10::DeviceType type) : type_(type) {
-  POLYPHONY_CHECK(watch == nullptr, "two forwards of one thread are watched at once");
+  POLYPHONY_CHECK(watch == nullptr, "two forward passes of one thread are observed at once");
   watch = this;
   handle_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(&on_start, &on_end).needsInputs(true).needsOutputs(true));

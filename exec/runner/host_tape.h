@@ -1,12 +1,14 @@
-// What a forward keeps for its backward, while it waits in the host's memory.
-//   The tape's graph stays as it is: its tensors' storages are emptied, and filled again before anybody looks
-//   (as sharded parameters come and go in PyTorch's FSDP). So every kind of layer can be moved, with the same
-//   bits.
-//   Of the tape is every storage that an op of the forward has made (seen through LibTorch's call-backs of the
-//   dispatcher) and that outlives it, but what the forward returns. Inputs, parameters and what other threads
-//   have made were there before and stay.
-//   On a device that runs behind the host: pinned memory, and copies that are queued on the current stream; what is
-//   computed with is the default stream's.
+// Saved activations of one forward pass while they are offloaded to host memory.
+//   The autograd graph stays as it is: the storages of its tensors are emptied, and filled again
+//   before they are read (as PyTorch's FSDP does with sharded parameters). So every kind of layer
+//   can be offloaded, with bitwise identical results.
+//
+//   Offloaded is every storage that an op of the forward pass has allocated (observed through
+//   LibTorch's dispatcher callbacks) and that outlives the pass, except what the pass returns.
+//   Inputs, parameters and storages allocated by other threads existed before and stay.
+//
+//   On a device that runs asynchronously to the host: pinned memory, and copies queued on the
+//   current stream; compute uses the default stream.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +25,7 @@ class HostTape {
   HostTape() = default;
   explicit HostTape(std::vector<c10::Storage> storages) : storages_(std::move(storages)) {}
 
-  // Each once, in this order; the device's memory is free in between.
+  // Call each once, in this order. The device memory is free in between.
   void to_host();
   void to_device();
   std::size_t bytes() const;
@@ -33,12 +35,14 @@ class HostTape {
     void operator()(void* data) const;
   };
   std::vector<c10::Storage> storages_;
-  // Of each storage, where it waits: not LibTorch's memory on CPUs, so that a device's count of it falls.
+  // The host copy of each storage. On CPUs it is not allocated by LibTorch, so that LibTorch's
+  // count of allocated memory falls.
   std::vector<std::unique_ptr<std::byte, Free>> here_;
   std::vector<torch::Tensor> pinned_;
 };
 
-// Watches the ops of this thread from its beginning to its end, for tensors of a device of this type. One at a time.
+// Observes the ops of this thread between construction and tape(), for tensors on a device of this
+// type. Only one may exist at a time per thread.
 class TapeWatch {
  public:
   explicit TapeWatch(c10::DeviceType type = c10::DeviceType::CPU);
@@ -46,10 +50,11 @@ class TapeWatch {
   TapeWatch(const TapeWatch&) = delete;
   TapeWatch& operator=(const TapeWatch&) = delete;
 
-  // What was made since and is still there, but the storage of `returned`. The watch is over.
+  // Returns what was allocated since construction and still exists, except the storage of
+  // `returned`. Ends the observation.
   HostTape tape(const torch::Tensor& returned);
 
-  // For the call-backs.
+  // For the dispatcher callbacks.
   void seen(const c10::IValue& value, bool made);
   int depth = 0;
 
@@ -59,9 +64,9 @@ class TapeWatch {
   c10::DeviceType type_;
   bool watching_ = true;
   std::uint64_t handle_ = 0;
-  // By storage; weak, so that no other takes its address when it is gone.
+  // By storage; weak references, so that a new storage cannot reuse the address of a freed one.
   std::unordered_map<const c10::StorageImpl*, Weak> found_;
-  std::vector<const c10::StorageImpl*> made_;  // of those, in their order
+  std::vector<const c10::StorageImpl*> made_;  // those that were allocated, in order
 };
 
 }  // namespace polyphony::exec

@@ -29,8 +29,8 @@ void IdleThread::start(std::function<void()> job) {
 }
 
 void IdleThread::loop() {
-  // Of this thread alone, as Linux has it. Not SCHED_IDLE, under which a plan of a millisecond does not end
-  // where ranks fill the cores (25 of 30 late).
+  // On Linux this affects only this thread. Not SCHED_IDLE: with it, plans of a millisecond did not
+  // finish while ranks used all cores (25 of 30 were late).
   constexpr int kNicest = 19;
   setpriority(PRIO_PROCESS, 0, kNicest);
   while (true) {

@@ -1,5 +1,6 @@
-// A thread of the lowest priority (nice 19): one job after another. It shares no lock with who gives it
-// jobs and looks for their ends, for it may not get on while it holds one.
+// A thread of the lowest priority (nice 19) that runs one job after another. It shares no lock with
+// the threads that give it jobs and wait for their ends: it might not be scheduled for long while
+// it holds one.
 #pragma once
 
 #include <atomic>
@@ -12,14 +13,15 @@ namespace polyphony::exec {
 
 class IdleThread {
  public:
-  // `ended` is called on the thread after each job.
+  // `ended` is called on this thread after each job.
   explicit IdleThread(std::function<void()> ended);
-  ~IdleThread();  // after its job
+  ~IdleThread();  // waits for the current job
   IdleThread(const IdleThread&) = delete;
   IdleThread& operator=(const IdleThread&) = delete;
 
   bool free() const { return state_.load(std::memory_order_acquire) == kFree; }
-  // When free. Must not throw. What it wrote can be read when the thread is free again.
+  // Starts a job. Requires free(). The job must not throw. What it wrote can be read once free()
+  // returns true again.
   void start(std::function<void()> job);
 
  private:
@@ -28,7 +30,7 @@ class IdleThread {
 
   std::function<void()> ended_, job_;
   std::atomic<std::uint32_t> state_{kFree};
-  std::thread thread_;  // last: starts when the rest is there
+  std::thread thread_;  // last member: starts when all others are constructed
 };
 
 }  // namespace polyphony::exec

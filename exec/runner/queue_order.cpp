@@ -14,7 +14,7 @@ QueueOrder::QueueOrder(const Program& program, Rank rank)
       left_(missing_.size()) {
   const Range own = program.ops_of(rank);
   std::map<std::uint32_t, Local> last;     // by stream
-  std::map<MessageId, Local> sent, taken;  // of messages to the rank itself
+  std::map<MessageId, Local> sent, taken;  // by message from the rank to itself
   for (std::uint32_t id = own.begin; id < own.end; ++id) {
     const Op& op = program.ops[id];
     const Local here = id - first_;
@@ -43,7 +43,8 @@ void QueueOrder::behind(Local before, Local after) {
 
 std::optional<OpId> QueueOrder::next() {
   First& list = others_.empty() ? compute_ : others_;
-  POLYPHONY_CHECK(!list.empty() || left_ == 0, left_ << " ops of a rank wait in a circle");
+  POLYPHONY_CHECK(!list.empty() || left_ == 0,
+                  left_ << " ops of a rank wait for each other (deadlock)");
   if (list.empty()) return {};
   const Local op = list.top();
   list.pop();

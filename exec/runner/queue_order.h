@@ -1,8 +1,10 @@
-// In which order one thread queues a rank's ops on a device (exec/runner/device_streams.h): each behind those that it
-// waits for, those before it on its stream and, where it receives from its own rank, what sends that.
-//   Of those that may come: first what other ranks wait for (messages, collectives, copies), then compute ops. So a
-//   host that waits inside an op has queued all that its peers may need to get there; how early a receive may come,
-//   whose buffer is there from then on, the Program says (its slots).
+// The order in which one thread queues a rank's ops on a device (exec/runner/device_streams.h). An
+// op comes after the ops that it waits for, after the ops before it on its stream and, if it
+// receives from its own rank, after the op that sends.
+//   Among the ops that may come next: first those that other ranks wait for (messages, collectives,
+//   copies), then compute ops. So when the host blocks inside an op, everything that its peers may
+//   need in order to get there has been queued. How early a receive may come, whose buffer exists
+//   from then on, is limited by the Program (its slots).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@ class QueueOrder {
  public:
   QueueOrder(const Program& program, Rank rank);
 
-  // The next op; nothing when all are queued.
+  // Returns the next op; nothing when all have been returned.
   std::optional<OpId> next();
 
  private:
@@ -30,8 +32,8 @@ class QueueOrder {
   void ready(Local op) { (computes_[op] ? compute_ : others_).push(op); }
 
   std::uint32_t first_;
-  std::vector<std::uint32_t> missing_;     // ops before it that are not queued
-  std::vector<std::vector<Local>> after_;  // those that it is missing to
+  std::vector<std::uint32_t> missing_;     // per op: predecessors that are not queued yet
+  std::vector<std::vector<Local>> after_;  // per op: its successors
   std::vector<bool> computes_;
   std::size_t left_;
   First others_, compute_;

@@ -1,7 +1,8 @@
-// How far a host that queues may be ahead of its device, in memory: what one stream made and another used last is given up
-// on the host when that use is queued, but its memory is free only when the device has passed it.
-//   Boundary tensors and gathered parameters, by the Program's sizes. The newest op's do not count: the device always
-//   has something to do.
+// Limits, in bytes, how far the host may queue ahead of its device. A tensor that one stream made
+// and another used last is released on the host when that use is queued, but its memory is free
+// only when the device has passed the use.
+//   Counts boundary tensors and gathered parameters, by the Program's sizes. Those of the newest op
+//   do not count, so the device always has something to do.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,13 @@ namespace polyphony::exec {
 class RunAhead {
  public:
   RunAhead(const Program& program, Rank rank, Bytes limit);
-  // An op is queued.
+  // Counts an op that has been queued.
   void add(OpId op);
-  // The oldest op whose end the host must see before it queues more; nothing: it may go on.
+  // Returns the oldest op whose end the host must wait for before it queues more; nothing if it may
+  // continue.
   std::optional<OpId> too_far() const;
-  void passed();  // that one has ended
+  // Removes that op from the count: it has ended.
+  void passed();
 
  private:
   struct Entry {

@@ -10,7 +10,7 @@ namespace polyphony::exec {
 
 namespace {
 
-// While it lives; no text: none.
+// An NVTX range for the lifetime of the object; none if the text is empty.
 class NvtxRange {
  public:
   explicit NvtxRange(const std::string& text) : open_(!text.empty()) {
@@ -54,7 +54,7 @@ void Runner::Impl::run(const Program& program) {
   }
 }
 
-// Outside ops. What goes wrong on one rank ends the others.
+// Runs `call`, which is outside any op. An error ends the other ranks, too.
 void Runner::Impl::told(const std::function<void()>& call) {
   try {
     call();
@@ -66,7 +66,8 @@ void Runner::Impl::told(const std::function<void()>& call) {
   }
 }
 
-// What a device waits for ends no other way, and is known only before.
+// Ends a rank after a peer was lost. Only abort() ends what a device is waiting for, and which ops
+// these are is known only before that.
 void Runner::Impl::leave(const LostPeer& lost) {
   if (!streams) throw lost;
   const std::string what = lost.what() + streams->unended();
@@ -103,7 +104,7 @@ void Runner::Impl::queue_ops() {
     QueueOrder order(program, rank);
     RunAhead ahead(program, rank, options.run_ahead);
     while (const std::optional<OpId> id = order.next()) {
-      // All that peers may need to get there is queued before a compute op.
+      // Everything that peers may need to get to this point is queued before a compute op.
       if (program.streams[program.ops[id->value].stream.value].kind == StreamKind::compute)
         for (; ahead.too_far(); ahead.passed()) transport.await(streams->end_of(*ahead.too_far()));
       run_op(*id);
@@ -116,17 +117,17 @@ void Runner::Impl::guarded(const std::function<void()>& ops) {
   try {
     ops();
   } catch (const Stopped&) {
-    // Another stream of this rank has failed and holds the reason.
+    // Another stream of this rank has failed and recorded the reason.
   } catch (const LostPeer&) {
     state->fail(std::current_exception());
   } catch (const std::exception& error) {
     state->fail(std::current_exception());
-    transport.abort(
-        error.what());  // peers and this rank's other streams must not wait for what will not come
+    // Peers and this rank's other streams must not wait for data that will not arrive.
+    transport.abort(error.what());
   }
 }
 
-// On a device: queues it.
+// Runs an op or, on a device, queues it.
 void Runner::Impl::run_op(OpId id) {
   const Op& op = state->program().ops[id.value];
   state->wait_for(op);

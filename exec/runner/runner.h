@@ -1,17 +1,21 @@
-// Runs one rank's part of a Program: the same ops, in the same per-stream order, that the simulator
-// plays.
-//   Tapes that go to the host and back: exec/runner/host_tape.h.
-//   A thread per stream; the compute stream runs on the caller's thread. An op starts when its
-//   stream reaches it and all of waits_for have ended; exchanges and collectives block only their
-//   own stream. On a device that runs behind the host a stream is one of the device's, and waiting
-//   is done there (exec/runner/device_streams.h); where the transport queues, too, one thread queues
-//   all ops. The host then waits once a step: for the loss, the norm and whether all is finite, which the update
-//   reads on the device.
-//   Chunks (parameters and layers) are made once from the rank's parameter groups and
-//   live over steps. Paced: a compute op takes max(real, virtual) time, by sleeping; messages and
+// Runs one rank's part of a Program: the same ops, in the same order per stream, that the simulator
+// runs.
+//   There is one thread per stream; the compute stream runs on the caller's thread. An op starts
+//   when its stream reaches it and all ops in its waits_for have ended. Exchanges and collectives
+//   block only their own stream.
+//
+//   On a device that runs asynchronously to the host, each stream is one of the device's, and
+//   waiting is done there (exec/runner/device_streams.h). If the transport queues, too, one thread
+//   queues all ops. The host then waits once per step: for the loss, the norm and whether all
+//   values are finite, which the update reads on the device.
+//
+//   Chunks (parameters and layers) are made once from the rank's parameter groups and live over all
+//   steps. Saved activations may be offloaded to the host: exec/runner/host_tape.h.
+//   Emulated compute (Pace): a compute op takes max(real, virtual) time, by sleeping; messages and
 //   collectives stay real.
-// Errors: LostPeer from the transport, whatever an op throws; the first one stops all streams of
-// the rank and is rethrown by step().
+//
+// Errors: LostPeer from the transport, and any exception an op throws. The first one stops all
+// streams of the rank and is rethrown by the step functions.
 #pragma once
 
 #include <functional>
@@ -30,60 +34,62 @@
 
 namespace polyphony::exec {
 
-// Four boundaries of 8,192 rows of 16,384 in bf16; a hundredth of a GPU's memory.
+// Default of RunnerOptions::run_ahead: four boundary tensors of 8,192 rows × 16,384 in bf16, about
+// a hundredth of a GPU's memory.
 inline constexpr Bytes kRunAhead{std::int64_t{1} << 30};
 
 struct RunnerOptions {
   bool perturb = false;  // tests: see ChunkOptions
   bool check_collectives =
-      false;  // compare what every compute op issued with expand(); for tests and the first step
+      false;  // compare each compute op's collectives with expand(); tests and the first step
   torch::Device device = torch::kCPU;  // of parameters, activations, and the inputs' tensors
   Bytes run_ahead = kRunAhead;         // exec/runner/run_ahead.h
   bool messages_apart = false;         // shared/program/message_order.h; the same on all ranks
-  bool ranges = false;                 // NVTX ranges of ops, for profilers; in builds for GPUs
-  // Tests: called on the op's thread, just before it starts and just after it has ended.
+  bool ranges = false;                 // NVTX ranges around ops, for profilers; in GPU builds
+  // For tests: called on the op's thread, just before it starts and just after it has ended.
   std::function<void(OpId, bool starts)> watch = {};
 };
 
-// What one step of training gave. Equal on every rank.
+// Results of one training step, equal on every rank.
 struct StepScalars {
   double loss = 0;           // mean over the global batch's loss tokens
   double gradient_norm = 0;  // before clipping
-  bool finite = true;        // false: the update was skipped everywhere
-  std::string not_finite;    // where this rank saw it first; empty: another rank did
+  bool finite = true;        // false: the update was skipped on all ranks
+  std::string not_finite;    // where this rank saw the first non-finite value; empty: others did
 };
 
 class Runner {
  public:
-  // `structure`: any Program of the run; its parameter groups and groups are the run's. Collective
-  // over all ranks (makes groups).
+  // `structure`: any Program of the run; its parameter groups and process groups must be the run's.
+  // Collective over all ranks (creates the groups).
   Runner(Transport& transport, const Scenario& scenario, const Program& structure,
          const RunnerOptions& options);
   ~Runner();
 
   using Inputs = std::function<const WorkInput&(WorkId)>;  // called on the compute stream
-  // Virtual durations by op, for paced ranks; empty: not paced.
+  // Virtual durations by op, for emulated compute; empty: real compute only.
   using Pace = std::vector<Seconds>;
 
-  // A step in two halves, at most two steps begun at a time: begin_step() runs it on a CPU and queues it on a device,
-  // where the next one may begin before end_step() waits for the oldest. Program and the inputs' tensors stay as
-  // they are until then.
+  // A step in two halves. begin_step() runs the step on a CPU, or queues it on a device, where the
+  // next step may begin before end_step() waits for the oldest. At most two steps may be begun at a
+  // time. The Program and the inputs' tensors must not change until end_step().
   void begin_step(const Program& program, const Inputs& inputs, double learning_rate,
                   const Pace& pace = {});
   StepScalars end_step();
   StepScalars train_step(const Program& program, const Inputs& inputs, double learning_rate,
                          const Pace& pace = {});
-  // Forward only: the predicted label of every loss row of the work items whose head this rank
-  // runs.
+  // Runs forward passes only. Returns the predicted labels of all loss rows of the microbatches
+  // whose head this rank runs.
   std::map<WorkId, torch::Tensor> evaluate(const Program& program, const Inputs& inputs);
 
-  // When this rank's ops ran, in steady_now() (exec/system/process.h); ranks of one host agree,
-  // others are aligned by exec/runner/clock.h. Before the next step; waits for a device.
+  // Returns when this rank's ops ran, in steady_now() (exec/system/process.h). Ranks of one host
+  // share that clock; others are aligned by exec/runner/clock.h. Call before the next step; waits
+  // for a device.
   const std::vector<OpTime>& times();
 
   std::vector<Chunk*> chunks();  // in parameter-group order
-  // Parameters, gradients and AdamW state, in parameter-group order, and how many updates were
-  // made.
+  // Return parameters, gradients and AdamW state in parameter-group order, and the number of
+  // updates made.
   std::vector<HeldParameters*> stores();
   std::int64_t updates() const;
   void set_updates(std::int64_t updates);

@@ -1,5 +1,5 @@
-// What a Runner is made of: internal to exec/runner/runner.cpp (streams, threads, what callers ask) and
-// exec/runner/runner_ops.cpp (what each kind of op does).
+// The state of a Runner: internal to exec/runner/runner.cpp (streams, threads, the public
+// functions) and exec/runner/runner_ops.cpp (what each kind of op does).
 #pragma once
 
 #include <c10/core/StreamGuard.h>
@@ -31,35 +31,37 @@ struct Runner::Impl {
   Rank rank;
   RunnerOptions options;
   ChunkSet chunks;
-  std::int64_t updates = 0;  // AdamW's steps, as far as the host has asked
-  torch::Tensor count;       // the same on the device, of all that is queued; float
+  std::int64_t updates = 0;  // AdamW's step count as last read by the host
+  torch::Tensor count;       // the same on the device, counting all that is queued; float
   std::map<std::string, std::unique_ptr<StreamThread>> threads;
   std::optional<DeviceStreams> streams;  // none on CPUs
   std::vector<OpTime> times;
-  bool timed = true;  // a device's are read when asked for
+  bool timed = true;  // `times` is up to date; a device's times are read on demand
 
-  // Of the step that runs.
+  // State of the step that is running.
   StepState* state = nullptr;
-  std::optional<MessageChannels> channels_of_step;  // where messages are matched by their order
+  std::optional<MessageChannels> channels_of_step;  // if messages are matched by their order
   const Inputs* inputs = nullptr;
   const Pace* pace = nullptr;
   bool evaluating = false;
   double rate = 0;
-  // One double, of this rank's heads; added to by the compute stream, read by the op that sums over
-  // the world, which waits for it.
+  // One double: the loss of this rank's heads. The compute stream adds to it; the op that sums over
+  // the world waits for that and reads it.
   torch::Tensor loss;
-  // What the step comes to. Of a device the host asks later, when the next step may be queued.
+  // The results of a step. On a device the host reads them later, when the next step may be queued.
   struct Result {
     const Program* program = nullptr;
-    // The largest number, finite if all are, of what ops of this rank made for others, in their order; as the loss.
+    // Of each result that an op made for other ops, in order: its largest absolute value, which is
+    // finite if all values are. Placed like `loss`.
     std::vector<std::pair<OpId, torch::Tensor>> finite;
-    torch::Tensor values;  // loss, squared norm, 0 when both are finite; over the world
-    torch::Tensor here;    // the same for the host, once `came`
+    torch::Tensor values;  // over the world: loss, squared norm, and 0 if both are finite
+    torch::Tensor here;    // `values` on the host, valid after `came`
     std::optional<c10::Event> came;
-    std::optional<StepScalars> scalars;             // of a CPU; else read when asked for
-    std::vector<std::vector<torch::Tensor>> norms;  // by trained store, of a device's gradients
+    std::optional<StepScalars> scalars;  // set at once on a CPU; else on demand
+    std::vector<std::vector<torch::Tensor>>
+        norms;  // by trained store: gradient norms, if on a device
   };
-  std::deque<Result> results;  // of steps whose scalars nobody has asked for; the last one runs
+  std::deque<Result> results;  // of steps whose scalars are not taken yet; the last one runs
   std::map<WorkId, torch::Tensor> predictions;
 
   Impl(Transport& transport_, const Scenario& scenario, const Program& structure,
@@ -80,7 +82,7 @@ struct Runner::Impl {
   void queue_ops();
   void guarded(const std::function<void()>& ops);
   void run_op(OpId id);
-  // Paced ops sleep, and a GPU's work is not the processor's.
+  // False for emulated compute, which sleeps, and on a GPU, whose work is not the processor's.
   bool computes_on_processor(const Op& op) const {
     const bool computes =
         std::holds_alternative<Compute>(op.what) || std::holds_alternative<Update>(op.what);

@@ -1,4 +1,4 @@
-// What each kind of op does (exec/runner/runner.h).
+// The implementation of each kind of op (exec/runner/runner.h).
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -13,13 +13,13 @@
 
 namespace polyphony::exec {
 
-// What another stream has made is used on the device's current one.
+// Records that a tensor of another stream is used on the device's current stream.
 void Runner::Impl::use_here(const torch::Tensor& tensor) const {
   if (!streams || !tensor.defined()) return;
   tensor.record_stream(current_stream(options.device));
 }
 
-// A boundary tensor for its only reader; one that nothing was sent for is zeros.
+// Takes a boundary tensor for its only reader; zeros if nothing was sent to it.
 torch::Tensor Runner::Impl::take(BufferId id) {
   torch::Tensor tensor = std::exchange(state->tensor(id), torch::Tensor());
   use_here(tensor);
@@ -29,12 +29,14 @@ torch::Tensor Runner::Impl::take(BufferId id) {
 
 void Runner::Impl::note_finite(OpId id, const torch::Tensor& made) {
   if (!made.defined() || made.numel() == 0) return;
-  // The largest, read once: isfinite().all() is five kernels, four of which write what the next reads.
+  // The maximum norm reads the tensor once. isfinite().all() takes five kernels, each of which
+  // reads the output of the previous one.
   constexpr double kLargest = std::numeric_limits<double>::infinity();
   results.back().finite.emplace_back(id, at::linalg_vector_norm(made, kLargest));
 }
 
-// The first op of this rank that made a number which is not finite, in words, or a gradient; empty: none.
+// Describes the first op of this rank that made a non-finite value, or else the first such
+// gradient; empty if there is none.
 std::string Runner::Impl::not_finite(const Result& result) {
   const Program& program = *result.program;
   for (const auto& [id, largest] : result.finite) {
@@ -68,7 +70,8 @@ void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
       forward(id, op, what, held);
       break;
     case Phase::recompute:
-      POLYPHONY_CHECK(false, describe(state->program(), id) << ": backwards recompute themselves");
+      POLYPHONY_CHECK(false, describe(state->program(), id)
+                                 << ": recomputation is part of the backward op here");
       break;
     case Phase::backward:
       open_gradients();
@@ -85,7 +88,8 @@ void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
   each_use(op, Use::free, BufferKind::parameter, [&](BufferId, const Buffer&) {
     for (HeldGroup& group : held.parameters) group.store->release();
   });
-  // What was read is gone already; what was written for nobody (another replica sends) goes here.
+  // Tensors that were read are already freed. This frees those that are not sent, since another
+  // replica sends its copy.
   for (const BufferKind kind : {BufferKind::boundary, BufferKind::boundary_gradient})
     each_use(op, Use::free, kind,
              [&](BufferId buffer, const Buffer&) { state->tensor(buffer) = torch::Tensor(); });
@@ -148,7 +152,7 @@ void Runner::Impl::backward(OpId id, const Op& op, const Compute& what, HeldChun
 
 void Runner::Impl::exchange(const Op& op, const Exchange& what) {
   const Program& program = state->program();
-  bool last = false;  // nobody reads what it sends after it; a relay's is still to be computed with
+  bool last = false;  // the sent buffer has no later reader (a relay's buffer has)
   for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u)
     last |= program.buffer_uses[u].use == Use::free;
   std::vector<Transfer> transfers;
@@ -167,9 +171,9 @@ void Runner::Impl::exchange(const Op& op, const Exchange& what) {
       whole = slot.contiguous();
       slot = what.sends && last ? torch::Tensor() : whole;
     }
-    POLYPHONY_CHECK(whole.size(0) == buffer.rows, "an exchange's buffer has " << buffer.rows
-                                                                              << " rows, tensor "
-                                                                              << whole.size(0));
+    POLYPHONY_CHECK(whole.size(0) == buffer.rows, "the buffer of an exchange has "
+                                                      << buffer.rows << " rows, its tensor "
+                                                      << whole.size(0));
     const std::int64_t row = what.sends ? message.from_row : message.to_row;
     transfers.push_back({whole.narrow(0, row, message.rows),
                          what.sends ? message.destination : message.source, state->tag(id),
@@ -191,19 +195,19 @@ torch::Tensor Runner::Impl::step_scalars() {
   torch::Tensor squares = torch::zeros_like(loss);
   each_trained([&](const HeldGroup& group) {
     if (group.counts) squares += group.store->squared_norm();
-    // Asked for before the update makes them zero.
+    // Computed before the update sets gradients to zero.
     if (streams) results.back().norms.push_back(group.store->gradient_norms());
   });
   return torch::stack(
       {loss, squares, (squares + loss).isfinite().logical_not().to(torch::kFloat64)});
 }
 
-// Sums over the world.
+// Keeps the step's scalars, which have been summed over the world.
 void Runner::Impl::keep_scalars(const torch::Tensor& values) {
   Result& result = results.back();
   result.values = result.here = values;
   if (!streams) {
-    result.scalars = read(result);  // while the gradients are there
+    result.scalars = read(result);  // while the gradients still exist
     return;
   }
   OnTheWay copy = to_host(values);
@@ -218,7 +222,8 @@ StepScalars Runner::Impl::read(const Result& result) {
   return scalars;
 }
 
-// Of the oldest step that was not asked for. Here the host waits for a device.
+// Returns the scalars of the oldest step whose scalars have not been taken. The host waits for a
+// device here.
 StepScalars Runner::Impl::take_scalars() {
   const Result result = std::move(results.front());
   results.pop_front();
@@ -259,7 +264,7 @@ void Runner::Impl::collective(const Collective& what) {
   }
 }
 
-// On a device, by numbers that the host does not know yet.
+// On a device the update uses numbers that the host does not know yet.
 void Runner::Impl::update() {
   const torch::NoGradGuard no_grad;
   if (transport.world_size() == 1) keep_scalars(step_scalars());
@@ -267,7 +272,8 @@ void Runner::Impl::update() {
   use_here(values);
   UpdateTerms terms{{}, count, values[2].ne(0).to(torch::kFloat32)};
   count.add_(1).sub_(terms.skip);
-  // The 1e-6 and the clamp are those of torch.nn.utils.clip_grad_norm_, so that runs compare.
+  // The 1e-6 and the clamp are those of torch.nn.utils.clip_grad_norm_, so that runs are
+  // comparable.
   if (training.clip_norm > 0)
     terms.clip = (training.clip_norm / (values[1].sqrt() + 1e-6)).clamp_max_(1.0);
   const AdamWOptions adamw{training.beta1, training.beta2, training.epsilon, training.weight_decay};

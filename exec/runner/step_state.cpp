@@ -31,7 +31,8 @@ void StepState::add_away(const Op& op) {
   for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u) {
     const BufferUse& use = program_.buffer_uses[u];
     if (use.use == Use::write) host = use.buffer.value;
-    if (use.use == Use::read) tape = use.buffer.value;  // any: a forward writes all of its parts
+    if (use.use == Use::read)
+      tape = use.buffer.value;  // any part identifies it: a forward writes all parts
   }
   host_tapes_.try_emplace(host);
   away_of_[tape] = host;
@@ -85,7 +86,7 @@ void StepState::rethrow() {
 torch::Tensor& StepState::tensor(BufferId buffer) {
   const auto entry = tensors_.find(buffer.value);
   POLYPHONY_CHECK(entry != tensors_.end(),
-                  "buffer " << buffer.value << " is not one of this rank's boundaries");
+                  "buffer " << buffer.value << " is not a boundary buffer of this rank");
   return entry->second;
 }
 

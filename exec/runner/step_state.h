@@ -1,5 +1,5 @@
-// One rank's view of one Program while a step runs: its ops by stream, which have ended, its
-// boundary tensors, the first error.
+// One rank's state of one Program while a step runs: its ops by stream, which ops have ended, its
+// boundary tensors, and the first error.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace polyphony::exec {
 
-// Thrown inside a rank to leave its streams after another stream of it has failed.
+// Thrown inside a rank to leave its streams after another of its streams has failed.
 struct Stopped {};
 
 class StepState {
@@ -30,21 +30,21 @@ class StepState {
     return streams_;
   }  // by stream name
 
-  // Blocks until the ops that `op` waits for have ended; throws Stopped when the step has failed.
+  // Blocks until the ops that `op` waits for have ended. Throws Stopped if the step has failed.
   void wait_for(const Op& op);
   void finish(const OpTime& time);
-  // Keeps the first error and releases every waiting stream.
+  // Records the first error and releases every waiting stream.
   void fail(std::exception_ptr error);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void rethrow();
 
-  // exec/runner/agreed_names.h
+  // The tag of a message that all ranks agree on (exec/runner/agreed_names.h).
   std::uint64_t tag(MessageId message) const { return tags_[message.value]; }
   // The boundary tensor of a buffer of this rank; empty until written.
   torch::Tensor& tensor(BufferId buffer);
-  // Of a buffer of the host's.
+  // The offloaded activations of a buffer in host memory.
   HostTape& host_tape(BufferId buffer);
-  // Where what the forward keeps goes; null: it stays.
+  // Where a forward op's saved activations are offloaded to; null if they stay on the device.
   HostTape* away(const Op& forward);
   std::vector<OpTime> take_times();
 
@@ -60,9 +60,9 @@ class StepState {
   std::vector<std::uint32_t> tags_;
   std::vector<OpTime> times_;  // by local op; each entry written by its own stream only
   std::unordered_map<std::uint32_t, torch::Tensor>
-      tensors_;  // shape fixed after construction; entries ordered by the ops' waits
+      tensors_;  // no entry is added after construction; accesses are ordered by the ops' waits
   std::unordered_map<std::uint32_t, HostTape> host_tapes_;    // likewise
-  std::unordered_map<std::uint32_t, std::uint32_t> away_of_;  // by tape, of those that go to a host
+  std::unordered_map<std::uint32_t, std::uint32_t> away_of_;  // by tape buffer: its host buffer
   std::atomic<bool> failed_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;  // protected by error_mutex_

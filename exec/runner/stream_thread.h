@@ -1,5 +1,5 @@
-// A thread that runs one job after another: one per communication stream of a rank, kept over
-// steps.
+// A thread that runs one job after another. Each communication stream of a rank has one, which is
+// kept over all steps.
 #pragma once
 
 #include <condition_variable>
@@ -55,7 +55,7 @@ class StreamThread {
   std::function<void()>
       job_;  // protected by mutex_ while set from outside; read by the thread alone while it runs
   bool stop_ = false;   // protected by mutex_
-  std::thread thread_;  // last: starts when the rest is there
+  std::thread thread_;  // last member: starts when all others are constructed
 };
 
 }  // namespace polyphony::exec

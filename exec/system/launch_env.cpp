@@ -22,8 +22,9 @@ int to_int(const std::string& name, const std::string& text, int lowest, int hig
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || stop != end || value < lowest || value > highest) {
-    bad(name + " is \"" + text + "\"",
-        "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
+    bad(name + " is not a whole number from " + std::to_string(lowest) + " to " +
+            std::to_string(highest) + ": \"" + text + "\"",
+        "change it, or omit it");
   }
   return value;
 }
@@ -35,7 +36,7 @@ std::optional<int> optional_int(const Environment& environment, const std::strin
   return to_int(name, *text, lowest, highest);
 }
 
-// The first of `names` that is set.
+// Returns the value of the first of `names` that is set.
 std::optional<std::string> first_set(const Environment& environment,
                                      const std::vector<std::string>& names) {
   for (const std::string& name : names) {
@@ -44,7 +45,7 @@ std::optional<std::string> first_set(const Environment& environment,
   return std::nullopt;
 }
 
-// What one launcher calls its variables; alternatives in order of preference.
+// The names of one launcher's variables; alternatives in order of preference.
 struct Names {
   std::string source;
   std::string rank;
@@ -71,13 +72,13 @@ const std::vector<Names>& launchers() {
   return table;
 }
 
-// Fills in ranks and sizes when this launcher's variables are there.
+// Fills in ranks and sizes if this launcher's variables are set; returns whether they are.
 bool take(const Names& names, const Environment& environment, LaunchEnv& launch) {
   const auto size_name = first_set(environment, names.world_size);
   const bool has_rank = environment(names.rank).has_value();
   if (!has_rank && !size_name) return false;
-  // Slurm sets the number of tasks in every job; only srun gives a process its own number. PMI_SIZE
-  // alone is likewise a leftover.
+  // Slurm sets the number of tasks in every job, but only srun gives a process its own number.
+  // PMI_SIZE alone does not mean that PMI started this process, either.
   if (!has_rank && names.source != "torchrun") return false;
   if (!has_rank) bad("WORLD_SIZE is set but RANK is not", "set both, or neither");
   if (!size_name)
@@ -94,7 +95,7 @@ bool take(const Names& names, const Environment& environment, LaunchEnv& launch)
   launch.local_world_size = launch.world_size;
   launch.local_rank = static_cast<int>(launch.rank.value);
   if (const auto name = first_set(environment, names.local_world_size)) {
-    // Slurm's "4(x2),3" gives the counts of all nodes; the first stands for all.
+    // Slurm's "4(x2),3" lists the counts of all nodes; we use the first.
     const std::string text = *environment(*name);
     launch.local_world_size =
         to_int(*name, text.substr(0, text.find_first_of("(,")), 1, launch.world_size);
@@ -125,7 +126,8 @@ bool take_flags(const LaunchFlags& flags, LaunchEnv& launch) {
   return true;
 }
 
-// The first hosts that the launchers tell, when MASTER_ADDR does not.
+// Sets the rendezvous address and port: from the flags, else from MASTER_ADDR and MASTER_PORT, else
+// the launcher's first host.
 void find_master(const LaunchFlags& flags, const Environment& environment, LaunchEnv& launch) {
   if (flags.master_port) {
     launch.master_port = static_cast<std::uint16_t>(
@@ -142,8 +144,8 @@ void find_master(const LaunchFlags& flags, const Environment& environment, Launc
         first_set(environment, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
     if (name) launch.master_address = first_host(*environment(*name));
   } else if (launch.local_world_size < launch.world_size) {
-    bad(launch.source + " gives " + std::to_string(launch.world_size) +
-            " ranks on several nodes and no meeting point",
+    bad(launch.source + " started " + std::to_string(launch.world_size) +
+            " ranks on several nodes but gives no rendezvous address",
         "set MASTER_ADDR to the first node's address");
   }
 }
@@ -199,7 +201,7 @@ std::string first_host(const std::string& slurm_list) {
   const std::size_t stop = comma == std::string::npos ? slurm_list.size() : comma;
   const std::string tail = slurm_list.substr(close + 1, stop - close - 1);
   if (tail.find('[') != std::string::npos)
-    bad("the node list \"" + slurm_list + "\"", "set MASTER_ADDR");
+    bad("the node list \"" + slurm_list + "\" has no first host", "set MASTER_ADDR");
   return slurm_list.substr(0, bracket) + slurm_list.substr(bracket + 1, first_end - bracket - 1) +
          tail;
 }

@@ -1,8 +1,11 @@
-// Who am I? Rank, world size and the meeting point of this process, from whatever started it.
-//   Order: flags of the command line > torchrun (or plain RANK and WORLD_SIZE) > Slurm (srun) >
-//   Open MPI > PMI (MPICH, Intel MPI) > a world of one. MASTER_ADDR and MASTER_PORT are honoured
-//   under every launcher. The first that is there is taken whole: half-set variables are
-//   InputErrors, never mixed with another launcher's.
+// Reads this process's rank, world size and rendezvous address from the launcher that started it.
+//
+// Sources in order of precedence: command-line flags, torchrun (or plain RANK and WORLD_SIZE),
+// Slurm (srun), Open MPI, PMI (MPICH, Intel MPI), else a world of one rank. MASTER_ADDR and
+// MASTER_PORT are honored under every launcher.
+//
+// The first source that is present supplies everything: a partly set group of variables is an
+// InputError and is never completed from another launcher's variables.
 // Source of the variable names: torch/distributed/run.py; srun(1) "OUTPUT ENVIRONMENT VARIABLES";
 // mpirun(1); the PMI-1 wire protocol.
 #pragma once
@@ -16,11 +19,11 @@
 
 namespace polyphony::exec {
 
-// Looks a variable up; absent and empty are not the same.
+// Looks up an environment variable. An absent variable (nullopt) differs from an empty one.
 using Environment = std::function<std::optional<std::string>(const std::string&)>;
 Environment process_environment();
 
-// What the command line said; absent means "not said".
+// Values given on the command line; nullopt means that the option was not given.
 struct LaunchFlags {
   std::optional<int> rank, world_size, local_rank;
   std::optional<std::string> master_address;
@@ -33,23 +36,24 @@ struct LaunchEnv {
   Rank rank{0};
   int world_size = 1;
   int local_rank = 0;        // among the ranks of this node
-  int local_world_size = 1;  // world_size when the launcher does not tell
+  int local_world_size = 1;  // world_size when the launcher does not provide it
   std::string master_address = "127.0.0.1";
   std::uint16_t master_port = 29500;
-  // torchrun's agent may run the store itself: then every rank, 0 too, is a client of it.
+  // torchrun's agent may run the store itself: then every rank, rank 0 too, is a client of it.
   bool launcher_hosts_store = false;
-  int restart =
-      0;  // attempt number of an elastic job: keys of different attempts must not meet in the store
+  // Attempt number of an elastic job; it keeps the store keys of different attempts apart.
+  int restart = 0;
 
   Rank store_host() const { return launcher_hosts_store ? Rank() : Rank(0); }
 };
 
+// Returns the launch description. Throws InputError if variables are malformed or only partly set.
 LaunchEnv read_launch_env(const LaunchFlags& flags, const Environment& environment);
-// InputError when the layout asks for another number of ranks. `file` and `pointer` say where the
-// layout stands.
+// Throws InputError if the layout needs another number of ranks than were started. `file` and
+// `pointer` give the layout's place for the message.
 void require_world_size(const LaunchEnv& launch, int layout_ranks, const std::string& file,
                         const std::string& pointer);
-// The first host of a Slurm list: "gnode[10,20-22],other3" -> "gnode10".
+// Returns the first host of a Slurm node list: "gnode[10,20-22],other3" -> "gnode10".
 std::string first_host(const std::string& slurm_list);
 
 }  // namespace polyphony::exec

@@ -23,7 +23,7 @@ namespace polyphony::exec {
 
 namespace {
 
-// Of the calling thread. Only a hint: refusal changes nothing but speed.
+// Sets the scheduling policy of the calling thread. It affects only speed, so a failure is ignored.
 void set_policy(int policy) {
   const int priority = 0;
   syscall(SYS_sched_setscheduler, 0, policy, &priority);
@@ -37,8 +37,9 @@ Seconds read(clockid_t clock) {
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-// That taskset, a container or the launcher lets this process run on. Two threads on one core would
-// wait for each other, spinning, at the end of every parallel loop.
+// Returns the number of cores on which taskset, a container or the launcher lets this process run.
+// With more threads than that, two threads on one core would spin and wait for each other at the
+// end of every parallel loop.
 int allowed_cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : cores();

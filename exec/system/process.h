@@ -1,32 +1,40 @@
-// How a rank's process behaves on a machine that it shares with other ranks.
+// Process-wide settings of a rank that shares its machine with other ranks: compute threads,
+// scheduling policy, memory and logging; and clocks.
 #pragma once
 
 #include "shared/units.h"
 
 namespace polyphony::exec {
 
-// With more ranks than cores: one compute thread and, unless ranks are paced, SCHED_BATCH, under which a
-// woken rank does not interrupt the one that runs (a step of TP over 8 ranks on two cores: 458 -> 193 ms,
-// measured). A paced rank sleeps most of its time, and must go on when its time is over, not when the
-// others' slices are. Else this rank's share of the cores as compute threads, never more than the process
-// may run on. Call it first: threads started later inherit it.
+// Sets the number of compute threads and the scheduling policy for `local_ranks` ranks on this
+// machine. Call it first: threads started later inherit the settings.
+//
+// With at least one core per rank, a rank computes on its share of the cores, but on no more than
+// the process may run on. With more ranks than cores it computes on one thread under SCHED_BATCH,
+// so that a woken rank does not preempt a running one (a step of TP over 8 ranks on two cores: 458
+// -> 193 ms, measured).
+//
+// `paced` (emulated compute) keeps the default policy: such a rank mostly sleeps, and must continue
+// as soon as its sleep ends, not when the other ranks' time slices end.
 void share_cores(int local_ranks, bool paced = false);
-// Of the host's steady clock (CLOCK_MONOTONIC), which stands still while the machine is suspended
-// and runs on while this process is stopped (SIGSTOP).
+// Returns the time of the host's steady clock (CLOCK_MONOTONIC), which stops while the machine is
+// suspended and continues while this process is stopped (SIGSTOP).
 Seconds steady_now();
-// Processor time so far: of the calling thread, or of the whole process where LibTorch computes on
-// several threads.
+// Returns the processor time used so far: by the calling thread, or, where LibTorch computes on
+// several threads, by the whole process.
 Seconds processor_now();
-Seconds process_processor_now();  // of all threads
-// Undoes the scheduling part for the calling thread: a sign of life must not wait for its action.
+Seconds process_processor_now();  // used by all threads of the process
+// Restores the default scheduling policy for the calling thread, for example for the heartbeat
+// thread, which must not be delayed by computing ranks.
 void be_prompt();
-// Activations come and go at the same sizes every step: freed memory is kept, not handed back to
-// the system and taken again.
+// Makes the allocator keep freed memory instead of returning it to the system: activations are
+// allocated and freed at the same sizes in every step.
 void keep_freed_memory();
-// c10d logs a stack trace for every connection that a lost peer breaks; only its errors are let
-// through. TORCH_CPP_LOG_LEVEL overrules.
+// Silences LibTorch's log below errors: c10d logs a stack trace for every connection that a lost
+// peer breaks. TORCH_CPP_LOG_LEVEL, if set, takes precedence.
 void quieten_libtorch();
-// Ranks have a core each, so that looking for a while before sleeping costs nobody anything.
+// Returns true if every local rank can have a core of its own, so that spinning before sleeping
+// costs no other rank any time.
 bool cores_suffice(int local_ranks);
 
 }  // namespace polyphony::exec

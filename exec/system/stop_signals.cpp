@@ -18,17 +18,18 @@ struct State {
   std::mutex mutex;
   std::function<void(const std::string&)> tell;
   const char* when = "before its first step: there is nothing to save";
-  bool saving = false;  // a first signal only asks
+  bool saving = false;  // true: the first signal only asks for a stop
   bool asked = false, ending = false;
 };
 
-// Never destroyed: the thread outlives main.
+// Returns the process's only state. It is never destroyed, because the signal thread outlives main.
 State& state() {
   static State& only = *new State;
   return only;
 }
 
-// The peers' own waits end with this; one that does not answer must not keep us.
+// Tells the peers, whose waits then end, but waits less than a second: a peer that does not answer
+// must not delay the end of this process.
 void tell_within_a_second(const std::function<void(const std::string&)>& tell,
                           const std::string& reason) {
   constexpr std::chrono::milliseconds kLimit{800};
@@ -38,7 +39,7 @@ void tell_within_a_second(const std::function<void(const std::string&)>& tell,
   told.wait_for(kLimit);
 }
 
-// True when the process has to end.
+// Handles one signal; returns true if the process must end.
 bool take(const std::string& name) {
   State& own = state();
   std::function<void(const std::string&)> tell;
@@ -83,7 +84,7 @@ void tell_peers_by(std::function<void(const std::string&)> tell) {
 bool stop_asked() {
   const std::scoped_lock lock(state().mutex);
   state().saving = true;
-  state().when = "again, at once: the last checkpoint stands";
+  state().when = "again, and ends at once: the last checkpoint is kept";
   return state().asked;
 }
 

@@ -1,5 +1,5 @@
-// Transports whose groups are made together: those of devices (exec/device/device_transport.h). A part of
-// exec/transport/communicator.h's Transport that few call.
+// An optional interface of a Transport (exec/transport/communicator.h): create several groups at
+// once. Device transports implement it (exec/device/device_transport.h).
 #pragma once
 
 #include <string>
@@ -17,13 +17,16 @@ struct NamedGroup {
 class AnnouncingTransport {
  public:
   virtual ~AnnouncingTransport() = default;
-  // Collective over all ranks: the groups that this rank is among and is to make next. They are connected here, so that
-  // make_group() of them and their calls wait for nobody; one that is not announced connects at its first call with a
-  // device's tensors, where it may wait for the other members.
+  // Connects the groups that this rank is a member of and will make next. Collective over all
+  // ranks.
+  //
+  // Afterwards make_group() of these groups, and the calls on them, do not wait for other ranks to
+  // connect. A group that was not announced connects at its first call with device tensors, and may
+  // wait for its other members there.
   virtual void announce(const std::vector<NamedGroup>& groups) = 0;
 };
 
-// To transports that want to know.
+// Announces the groups if the transport is an AnnouncingTransport; else does nothing.
 inline void announce(Transport& transport, const std::vector<NamedGroup>& groups) {
   if (auto* announcing = dynamic_cast<AnnouncingTransport*>(&transport))
     announcing->announce(groups);

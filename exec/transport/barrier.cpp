@@ -17,9 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long to look before sleeping: about the cost of one sleep and wake-up.
+// How long to poll before sleeping: about the cost of one sleep and wake-up.
 constexpr std::chrono::microseconds kSpin{30};
-// Sleepers look up this often, so that an abort needs no list of them.
+// Sleeping threads wake this often to check for an abort, so that an abort needs no list of them.
 constexpr Seconds kSlice{0.05};
 
 void pause_core() {

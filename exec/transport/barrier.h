@@ -1,7 +1,8 @@
-// Threads of one process meeting: Linux futexes rather than std::condition_variable, because N
-// woken threads need not queue for a mutex.
-//   Spins for some microseconds first when every thread can have a core; never when threads
-//   outnumber cores.
+// A barrier for the threads of one process, and the wait that it is built on. It uses Linux futexes
+// instead of std::condition_variable, so that N woken threads need not queue for a mutex.
+//
+// A waiting thread first spins for some microseconds if every thread can have a core, and never if
+// threads outnumber cores.
 #pragma once
 
 #include <atomic>
@@ -14,11 +15,12 @@ namespace polyphony::exec {
 
 enum class Waited : std::uint8_t { done, aborted, timed_out };
 
-// Blocks while `word` is `seen`, until woken or until `slice` has passed; may return early.
+// Blocks while `word` equals `seen`, until woken or until `slice` has passed; may return early.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, Seconds slice);
 void futex_wake_all(std::atomic<std::uint32_t>& word);
 
-// Blocks while `word` is `seen`. `spin`: look for a while before sleeping.
+// Blocks until `word` differs from `seen`, `aborted` is set, or `timeout` has passed. `spin`: poll
+// for a while before sleeping.
 Waited wait_for_change(std::atomic<std::uint32_t>& word, std::uint32_t seen, bool spin,
                        const std::atomic<bool>& aborted, Seconds timeout);
 
@@ -26,11 +28,12 @@ class Barrier {
  public:
   Barrier(int size, bool spin, const std::atomic<bool>& aborted)
       : size_(static_cast<std::uint32_t>(size)), spin_(spin), aborted_(aborted) {}
-  // What the others wrote before they arrived is visible after it returns. Either all pass or,
-  // after an abort or a time-out, none does, now or later.
+  // Waits until all threads have arrived. What the other threads wrote before they arrived is
+  // visible when it returns. Either all threads pass or, after an abort or a timeout, none does,
+  // now or later.
   Waited arrive_and_wait(Seconds timeout);
-  // For a second meeting while the others may still touch this thread's memory: not to be left
-  // before all are there.
+  // Waits until all threads have arrived, without a timeout and despite an abort. For the second
+  // barrier of a collective: before it, other threads may still access this thread's memory.
   void arrive_and_wait_at_any_rate();
 
  private:
@@ -40,7 +43,7 @@ class Barrier {
   bool spin_;
   const std::atomic<bool>& aborted_;
   std::atomic<std::uint32_t> arrived_{0};
-  std::atomic<std::uint32_t> generation_{0};  // two more for each meeting; odd: broken
+  std::atomic<std::uint32_t> generation_{0};  // grows by two per barrier; odd: broken
 };
 
 }  // namespace polyphony::exec

@@ -1,4 +1,5 @@
-// A transport around another one: what a wrapper does not say otherwise is the inner one's.
+// Base class of transports that wrap another one: every call that a wrapper does not override is
+// forwarded to the inner transport.
 #pragma once
 
 #include <memory>

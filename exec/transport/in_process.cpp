@@ -26,7 +26,7 @@ void InProcessWorld::abort(Rank rank, const std::string& why) {
   if (aborted) return;
   culprit = rank;
   reason = why;
-  aborted = true;  // sleepers look at it every 50 ms (exec/transport/barrier.cpp)
+  aborted = true;  // sleeping threads check it every 50 ms (exec/transport/barrier.cpp)
 }
 
 void InProcessWorld::require(Waited waited, Rank self, const std::string& where) {

@@ -12,12 +12,13 @@ namespace {
 
 using Kind = InProcessGroup::Kind;
 
-// Up to here every member adds up the whole array: one meeting instead of two, at the price of
-// `size` times the additions. Measured over 2 cores (tests/exec/transport/transport_bench.cpp): the two cost
-// the same at 16 KiB on 4 and on 8 threads.
+// Up to this size every member sums the whole array: one barrier instead of two, at the price of
+// `size` times the additions. Measured on 2 cores (tests/exec/transport/transport_bench.cpp): both
+// options cost the same at 16 KiB on 4 and on 8 threads.
 constexpr std::size_t kSmallBytes = 16 << 10;
-// Up to here a member copies what the others will read: one copy instead of a second meeting.
-// Measured likewise: faster up to here, equal to 256 KiB, slower from 512 KiB on.
+// Up to this size a member copies the data that the others will read: one copy instead of a second
+// barrier. Measured the same way: faster up to this size, equal up to 256 KiB, slower from 512 KiB
+// on.
 constexpr std::size_t kCopyBytes = 64 << 10;
 
 const char* text(Kind kind) {
@@ -60,7 +61,7 @@ const InProcessCommunicator::Calls& InProcessCommunicator::meet() {
   return calls;
 }
 
-// All members come to the same verdict, so that none is left alone in leave().
+// All members reach the same conclusion, so that none waits alone in leave().
 void InProcessCommunicator::check(const Calls& calls) const {
   const Call& mine = calls[index_];
   for (const Call& call : calls)
@@ -102,8 +103,8 @@ void InProcessCommunicator::all_reduce(torch::Tensor& tensor, Reduction reductio
   offer(Kind::all_reduce, tensor, kSmallBytes).reduction = reduction;
   const Calls& calls = meet();
   const Call& mine = calls[index_];
-  // Small: the whole of the copies into its own tensor. Else this member's slice of everyone's
-  // tensor, in place.
+  // Small: each member sums whole copies into its own tensor. Else it sums its slice of all
+  // members' tensors, in place.
   const bool sliced = !mine.copied;
   const std::size_t width = size_of(mine.element);
   const std::size_t count = mine.bytes / width;
@@ -158,7 +159,7 @@ void InProcessCommunicator::all_to_all(const torch::Tensor& send, torch::Tensor&
   const Parts out(send, send_counts, size()), in(receive, receive_counts, size());
   check_apart(send, receive);
   std::byte* const to = bytes_of(receive);
-  // A member with nothing to move must come all the same: the others cannot know.
+  // A member with nothing to move must take part, too: the other members do not know its counts.
   Call& mine = offer(Kind::all_to_all, send, size() == 1 ? 0 : kCopyBytes);
   mine.counts = send_counts;
   mine.receive_counts = receive_counts;

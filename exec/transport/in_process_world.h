@@ -1,4 +1,5 @@
-// What ranks that are threads of one process share. Internal to exec/in_process*.cpp.
+// The state shared by ranks that are threads of one process, and their communicator. Internal to
+// exec/transport/in_process*.cpp.
 #pragma once
 
 #include <array>
@@ -17,8 +18,8 @@
 
 namespace polyphony::exec {
 
-// Of a group. Two generations of calls: a member may start call n + 1 while others still read call
-// n's.
+// The shared state of one group. It keeps two generations of calls, because a member may start call
+// n + 1 while others still read the entries of call n.
 struct InProcessGroup {
   enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
   struct Call {
@@ -46,7 +47,7 @@ struct InProcessGroup {
 struct InProcessWorld {
   InProcessWorld(int ranks, Seconds timeout_);
   void abort(Rank rank, const std::string& why);
-  // Throws unless the wait was a success.
+  // Throws unless the wait succeeded.
   void require(Waited waited, Rank self, const std::string& where);
 
   int size;
@@ -54,9 +55,9 @@ struct InProcessWorld {
   bool spin;
   std::atomic<bool> aborted{false};
   std::deque<Mailbox> mailboxes;         // by destination
-  std::atomic<std::uint32_t> posted{0};  // letters so far
+  std::atomic<std::uint32_t> posted{0};  // number of letters posted so far
   std::unique_ptr<InProcessGroup> world;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // protects the members below
   std::map<std::string, std::shared_ptr<InProcessGroup>> groups;
   std::map<std::string, std::string> letters;
   Rank culprit;
@@ -84,13 +85,13 @@ class InProcessCommunicator : public Communicator {
  private:
   using Call = InProcessGroup::Call;
   using Calls = std::vector<Call>;
-  // Shows `tensor` to the others, or a copy of it when it has no more than `copy_bytes`; the caller
-  // fills in the rest and then calls meet().
+  // Publishes `tensor` to the other members, or a copy of it if it has at most `copy_bytes` bytes.
+  // The caller fills in the remaining fields and then calls meet().
   Call& offer(InProcessGroup::Kind kind, const torch::Tensor& tensor, std::size_t copy_bytes);
-  // Returns when all are there, with their calls.
+  // Waits until all members have arrived, and returns their calls.
   const Calls& meet();
   void check(const Calls& calls) const;
-  // Returns when nobody reads this member's tensor any more.
+  // Returns when no other member reads this member's tensor any more.
   void leave(const Calls& calls);
 
   std::shared_ptr<InProcessWorld> world_;

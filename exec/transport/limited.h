@@ -1,10 +1,15 @@
-// A transport whose rank sends no faster than a rate: what a slow link does, on a machine that has none.
-//   A token bucket of one rank, without burst: bytes that leave the rank wait until those before them would have
-//   gone through a link of the rate, and take as long themselves; then they go as the transport beneath sends
-//   them. Sent are a message's bytes; of a group of n and S bytes of the whole what exec/wire/peer_exchange.h sends:
-//   (n-1)/n·S of a reduce-scatter, twice that of an all-reduce, own part · (n-1) of an all-gather, others' parts of
-//   an all-to-all. Messages to oneself, barriers and posts are free.
-// Does not model: latency, a receiver's link, several links of one rank.
+// A transport that limits the rate at which its rank sends. It emulates a slow link on a machine
+// that has none.
+//
+// Each rank has a token bucket without burst: outgoing bytes wait until all earlier bytes would
+// have passed a link of this rate, plus their own time on it; then the inner transport sends them.
+//
+// Bytes counted: those of a message; for a collective over n ranks with S bytes in the whole array,
+// what exec/wire/peer_exchange.h sends: (n-1)/n·S for a reduce-scatter, twice that for an
+// all-reduce, (n-1) times the own part for an all-gather, and the other members' parts for an
+// all-to-all. Messages to the rank itself, barriers and posts cost nothing.
+//
+// Does not model: latency, the receiver's link, several links per rank.
 #pragma once
 
 #include <chrono>
@@ -18,14 +23,15 @@
 
 namespace polyphony::exec {
 
-// When bytes may have gone. Threads may ask at the same time.
+// Computes when bytes have passed the emulated link. Several threads may use it at the same time.
 class TokenBucket {
  public:
   using Clock = std::chrono::steady_clock;
   explicit TokenBucket(BytesPerSecond rate) : rate_(rate) {}
-  // The time at which `bytes` asked for at `now` are through.
+  // Reserves the link for `bytes` requested at `now`, and returns the time at which they have
+  // passed.
   Clock::time_point take(std::int64_t bytes, Clock::time_point now);
-  void wait(std::int64_t bytes);  // until then
+  void wait(std::int64_t bytes);  // reserves the link, and sleeps until the bytes have passed
 
  private:
   BytesPerSecond rate_;

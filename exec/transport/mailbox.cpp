@@ -8,10 +8,10 @@
 namespace polyphony::exec {
 
 struct Mailbox::Item {
-  const std::byte* from = nullptr;  // sends
-  std::byte* to = nullptr;          // receives
+  const std::byte* from = nullptr;  // set for sends
+  std::byte* to = nullptr;          // set for receives
   std::size_t bytes = 0;
-  std::vector<std::byte> kept;  // the sender's bytes, when it did not wait
+  std::vector<std::byte> kept;  // a copy of the sender's bytes, if the sender did not wait
   std::shared_ptr<Arrivals> arrivals;
   Key key;
   bool sends = false;
@@ -29,7 +29,7 @@ void Mailbox::copy(Item& send, Item& receive) {
   }
 }
 
-// Returns the other end when it is already here, else leaves the item in its queue.
+// Returns the other end if it has already arrived; else puts the item in its queue.
 Mailbox::Ticket Mailbox::post(const Key& key, const Ticket& item, bool sends) {
   item->key = key;
   item->sends = sends;

@@ -1,7 +1,9 @@
-// Messages to one rank from threads of the same process: whoever comes second copies straight from
-// the sender's memory to the receiver's. A rendezvous: the sender too waits for the copy. A message
-// marked `keep` is copied at once, and its sender goes on. Matched by (source, tag), first come
-// first served. No tensors here: bytes.
+// The messages to one rank from threads of the same process, as bytes (no tensors). Sends and
+// receives are matched by (source, tag), first come first served.
+//
+// A message is a rendezvous: the thread that arrives second copies directly from the sender's
+// memory to the receiver's, and the sender waits for that copy. A message marked `keep` is copied
+// at once, so that its sender continues.
 #pragma once
 
 #include <atomic>
@@ -28,14 +30,14 @@ class Mailbox {
   struct Item;
   using Ticket = std::shared_ptr<Item>;
 
-  // Counts `arrivals` up now and down when the bytes are across. Throws InternalError when the two
-  // ends' sizes differ.
+  // Starts a send or a receive: increments `arrivals` now, and decrements it when the bytes have
+  // been copied. Throws InternalError if the two ends' sizes differ.
   Ticket send(std::uint32_t source, std::uint64_t tag, const std::byte* data, std::size_t bytes,
               bool keep, const std::shared_ptr<Arrivals>& arrivals);
   Ticket receive(std::uint32_t source, std::uint64_t tag, std::byte* data, std::size_t bytes,
                  const std::shared_ptr<Arrivals>& arrivals);
-  // Takes the message back when nobody has begun to copy it, else waits for the end of the copy:
-  // afterwards its memory is not touched. Not for kept messages.
+  // Withdraws the message if its copy has not begun, else waits until the copy has ended.
+  // Afterwards the message's memory is no longer accessed. Not for messages sent with `keep`.
   void cancel(const Ticket& ticket);
 
  private:
@@ -50,7 +52,7 @@ class Mailbox {
   std::map<Key, Queues> queues_;
 };
 
-// Waits until nothing is left. On an abort or a time-out the caller must cancel its tickets.
+// Waits until no message is left. After an abort or a timeout the caller must cancel its tickets.
 Waited wait_all(Arrivals& arrivals, bool spin, const std::atomic<bool>& aborted, Seconds timeout);
 
 }  // namespace polyphony::exec

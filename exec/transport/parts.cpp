@@ -20,8 +20,8 @@ bool overlap(const torch::Tensor& one, const torch::Tensor& other) {
 void check_pair(const torch::Tensor& one, const torch::Tensor& other) {
   POLYPHONY_CHECK(one.defined() && one.is_contiguous(), "a collective needs contiguous tensors");
   POLYPHONY_CHECK(one.scalar_type() == other.scalar_type() && one.device() == other.device(),
-                  "one collective of "
-                      << torch::toString(one.scalar_type()) << " on " << one.device() << " and of "
+                  "the tensors of a collective differ: "
+                      << torch::toString(one.scalar_type()) << " on " << one.device() << " and "
                       << torch::toString(other.scalar_type()) << " on " << other.device());
 }
 
@@ -35,7 +35,7 @@ Parts::Parts(const torch::Tensor& whole, const std::vector<std::int64_t>& counts
                   counts.size() << " counts for " << members << " members");
   begins_.reserve(counts.size() + 1);
   for (const std::int64_t count : counts) {
-    POLYPHONY_CHECK(count >= 0, "a part of " << count << " elements");
+    POLYPHONY_CHECK(count >= 0, "a part must have at least 0 elements (got " << count << ")");
     begins_.push_back(begins_.back() + static_cast<std::size_t>(count) * whole.element_size());
   }
   POLYPHONY_CHECK(total() == whole.nbytes(),
@@ -52,15 +52,15 @@ void check_part(const torch::Tensor& part, const torch::Tensor& whole, const Par
                 std::size_t member) {
   check_pair(part, whole);
   POLYPHONY_CHECK(part.nbytes() == parts.bytes(member),
-                  "member " << member << " has " << part.nbytes() << " bytes, its part "
+                  "member " << member << " passes " << part.nbytes() << " bytes, but its part has "
                             << parts.bytes(member));
   POLYPHONY_CHECK(!overlap(part, whole) || start(part) == start(whole) + parts.begin(member),
-                  "the part of member " << member << " lies over another place of the whole");
+                  "the part of member " << member << " overlaps the whole at another place");
 }
 
 void check_apart(const torch::Tensor& one, const torch::Tensor& other) {
   check_pair(one, other);
-  POLYPHONY_CHECK(!overlap(one, other), "an all-to-all's two tensors share memory");
+  POLYPHONY_CHECK(!overlap(one, other), "the two tensors of an all-to-all must not share memory");
 }
 
 }  // namespace polyphony::exec

@@ -1,5 +1,6 @@
-// A contiguous tensor cut into one part per member of a group, in group order: what all-gather,
-// reduce-scatter and all-to-all are given, checked. In bytes; on any device.
+// A contiguous tensor cut into one part per member of a group, in group order, and checks of the
+// arguments of all-gather, reduce-scatter and all-to-all. Offsets are in bytes; the tensor may be
+// on any device.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@ namespace polyphony::exec {
 
 class Parts {
  public:
-  // InternalError unless `whole` is contiguous and has as many elements as `counts` say.
+  // Throws InternalError unless `whole` is contiguous and has as many elements as the sum of
+  // `counts`.
   Parts(const torch::Tensor& whole, const std::vector<std::int64_t>& counts, int members);
 
   std::size_t size() const { return begins_.size() - 1; }
@@ -25,11 +27,11 @@ class Parts {
   std::vector<std::size_t> begins_;  // one more than members
 };
 
-// InternalError when `part` is not the member's part of `whole` in type and size, or shares memory
-// with `whole` at another place.
+// Throws InternalError if `part` differs from the member's part of `whole` in type or size, or
+// overlaps `whole` at another place than that part.
 void check_part(const torch::Tensor& part, const torch::Tensor& whole, const Parts& parts,
                 std::size_t member);
-// InternalError when the two differ in type or share memory.
+// Throws InternalError if the two tensors differ in type or share memory.
 void check_apart(const torch::Tensor& one, const torch::Tensor& other);
 
 }  // namespace polyphony::exec

@@ -12,7 +12,7 @@ namespace polyphony::exec {
 namespace {
 
 // Small enough for the accumulator and a source to stay in the first-level cache; a fixed count
-// lets the compiler vectorise.
+// lets the compiler vectorize.
 constexpr std::size_t kBlock = 1024;
 
 struct Bfloat16 {
@@ -66,7 +66,7 @@ void reduce_typed(Reduction reduction, std::span<const std::byte* const> sources
   std::array<Accumulator, kBlock> total;
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t used = std::min(kBlock, count - start);
-    if (used < kBlock) loaded.fill(T{});  // the tail is computed too, and not stored
+    if (used < kBlock) loaded.fill(T{});  // the tail is also computed, but not stored
     const std::size_t offset = start * sizeof(T);
     std::memcpy(loaded.data(), sources[0] + offset, used * sizeof(T));
     for (std::size_t i = 0; i < kBlock; ++i) total[i] = widen(loaded[i]);

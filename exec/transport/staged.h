@@ -1,6 +1,7 @@
-// Tensors on any device over a transport that moves host memory only: copied out, moved, copied
-// back. For ranks that share a GPU, which NCCL refuses. CPU tensors go straight through.
-//   Copies are pageable, and block the host until the device is done.
+// Exchanges device tensors over a transport that moves host memory only: each tensor is copied to
+// the host, exchanged, and copied back. It serves ranks that share a GPU, which NCCL does not
+// support. CPU tensors are passed through unchanged.
+//   The copies use pageable memory, and block the host until the device is done.
 #pragma once
 
 #include <memory>

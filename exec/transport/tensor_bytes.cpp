@@ -17,7 +17,8 @@ Element element_of(const torch::Tensor& tensor) {
   if (type == torch::kFloat32) return Element::float32;
   if (type == torch::kFloat64) return Element::float64;
   if (type == torch::kBFloat16) return Element::bfloat16;
-  POLYPHONY_CHECK(type == torch::kInt64, "a collective of " << torch::toString(type));
+  POLYPHONY_CHECK(type == torch::kInt64,
+                  "collectives do not support the type " << torch::toString(type));
   return Element::int64;
 }
 
@@ -26,7 +27,8 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
 }
 
 void check_tag(const Transfer& transfer, int world_size) {
-  POLYPHONY_CHECK(transfer.tag < kTagEnd, "tag " << transfer.tag);
+  POLYPHONY_CHECK(transfer.tag < kTagEnd,
+                  "a tag must be below " << kTagEnd << " (got " << transfer.tag << ")");
   POLYPHONY_CHECK(transfer.peer.value < static_cast<std::uint32_t>(world_size),
                   "message to or from rank " << transfer.peer.value << " of " << world_size);
 }

@@ -15,7 +15,7 @@ namespace polyphony::exec {
 
 namespace {
 
-constexpr Seconds kHostPatience{3};  // with those who have not read a verdict
+constexpr Seconds kHostPatience{3};  // how long the host waits for ranks to read a verdict
 
 const std::string kLost = "lost";    // the verdict: "RANK what happened"; empty until there is one
 const std::string kAlarm = "alarm";  // not empty: some rank's call failed
@@ -30,7 +30,7 @@ std::string to_text(const std::vector<std::uint8_t>& bytes) { return {bytes.begi
 
 }  // namespace
 
-// Shared with the two threads, which may outlive the object when the store does not answer.
+// Shared with the two threads, which may outlive the Liveness object if the store does not answer.
 struct Liveness::State {
   c10::intrusive_ptr<c10d::Store> store;
   Rank self;
@@ -40,7 +40,7 @@ struct Liveness::State {
   std::function<void()> on_lost, on_look;
 
   std::atomic<bool> lost{false};
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // protects the members below, up to beats_done
   std::condition_variable changed;
   bool stop = false, finished = false, alarm = false, verdict_given = false, settled = false;
   std::string own_reason;
@@ -48,7 +48,7 @@ struct Liveness::State {
   std::string reason;
   Rank suspect;
   std::uint64_t beats_done = 0;
-  // Of the beating thread.
+  // Used by the heartbeat thread only.
   std::uint32_t watched = 0;
   std::string seen;
   int silent = 0;
@@ -61,18 +61,18 @@ struct Liveness::State {
   void settle();
   void guard_until_stopped();
   void wait_settled(int silence);
-  LostPeer loss() const;  // under the mutex
+  LostPeer loss() const;  // call it with the mutex locked
 };
 
 void Liveness::State::watch(std::uint32_t rank) {
   watched = rank;
   seen.clear();
   silent = 0;
-  // It may not have begun yet, and reading a missing key waits.
+  // The watched rank may not have started yet, and reading a missing key would block.
   store->compareSet(beat_key(rank), to_bytes(""), to_bytes(""));
 }
 
-// One round trip: own sign out, the watched rank's sign and the common keys in.
+// In one round trip, writes the own heartbeat and reads the watched rank's and the common keys.
 void Liveness::State::look() {
   const auto values = store->multiGet({kLost, kAlarm, beat_key(watched)});
   const std::string verdict = to_text(values[0]);
@@ -108,12 +108,13 @@ void Liveness::State::give_verdict(Rank rank, const std::string& what) {
   on_lost();
 }
 
-// The store dies with its host: the host stays until all who can have read the verdict.
+// The store ends with its host, so the host stays until all other ranks that can have read the
+// verdict.
 void Liveness::State::settle() {
   constexpr std::chrono::milliseconds kPoll{20};
   try {
     if (self != culprit) store->add(kRead, 1);
-    const std::int64_t others = world_size - 1;  // than the culprit
+    const std::int64_t others = world_size - 1;  // all ranks except the lost one
     Patience patience(kHostPatience, steady_now());
     while (self == host && !patience.over(steady_now()) && store->add(kRead, 0) < others)
       std::this_thread::sleep_for(kPoll);
@@ -166,7 +167,8 @@ void Liveness::State::beat_until_stopped() {
   if (lost) settle();
 }
 
-// Ends a process that does not end by itself, and notices a store that neither answers nor closes.
+// Ends a process that does not end by itself, and detects a store that neither answers nor closes
+// its connection.
 void Liveness::State::guard_until_stopped() {
   constexpr std::chrono::milliseconds kLook{200};
   Patience with_store(options.store_silence, steady_now()),
@@ -201,8 +203,9 @@ LostPeer Liveness::State::loss() const {
   return LostPeer(culprit, "lost rank " + std::to_string(culprit.value) + ": " + reason);
 }
 
-// Until everybody can have read a verdict after `silence` beats, counted by this process, which may
-// be starved: one for the alarm and one for the verdict more. Then the host's patience.
+// Waits until all ranks can have read a verdict: `silence` beats of this process (which may be
+// starved of processor time), plus one for the alarm and one for the verdict; then for
+// kHostPatience.
 void Liveness::State::wait_settled(int silence) {
   std::unique_lock lock(mutex);
   const std::uint64_t last = beats_done + static_cast<std::uint64_t>(silence) + 3;
@@ -222,7 +225,7 @@ Liveness::Liveness(c10::intrusive_ptr<c10d::Store> store, Rank self, int world_s
   state.options = options;
   state.on_lost = std::move(on_lost);
   state.on_look = std::move(on_look);
-  // Keys must exist before anyone reads them.
+  // Keys must exist before any rank reads them.
   state.store->compareSet(kLost, to_bytes(""), to_bytes(""));
   state.store->compareSet(kAlarm, to_bytes(""), to_bytes(""));
   state.store->set(beat_key(self.value), to_bytes("0"));

@@ -1,16 +1,23 @@
-// Finds out, through the store all ranks share, that a rank is gone, and which, so that every other
-// rank can say so and leave.
-//   Every `beat` a small thread writes this rank's sign of life and looks at the next rank's (the
-//   ring skips ranks that have finished). A rank silent for `silent_beats` looks is lost; for
-//   `alarmed_beats` when some rank has raised the alarm because a connection of its own broke: that
-//   one watches whom it suspects. The first to notice writes the verdict; the others read it within
-//   a beat. When the store goes, so did the rank that hosts it. That rank stays until the others
-//   have read a verdict. A process that has not left `grace` after the verdict is ended with exit
-//   status 1.
-//   Silence is counted in the watcher's own beats and looks, and so is patience with the store
-//   (shared/patience.h): stopping and continuing all ranks (SIGSTOP, a sleeping laptop) is no loss,
-//   however long, and a starved watcher blames nobody for its own starvation.
-// Does not see: a rank that lives but never gets anywhere (the transports' own time-outs do).
+// Detects lost ranks with heartbeats in the store that all ranks share, and tells every other rank
+// which rank was lost, so that each can report it and exit.
+//
+// Heartbeats: in every period `beat`, a small thread writes this rank's heartbeat and reads that of
+// the next rank in a ring, which skips ranks that have finished. A rank whose heartbeat did not
+// change for `silent_beats` reads is lost. After an alarm, which a rank raises when one of its
+// connections breaks, `alarmed_beats` reads suffice, and the rank that raised it watches the peer
+// that it suspects.
+//
+// Verdict: the first rank that notices writes the verdict into the store; the others read it within
+// one beat. If the store is gone, the rank that hosts it is lost. The host stays until the others
+// have read a verdict. A process that is still running `grace` after the verdict is ended with exit
+// status 1.
+//
+// Silence is counted in the watcher's own beats, and so is the time that it waits for the store
+// (shared/patience.h). So stopping and continuing all ranks, for however long (SIGSTOP, a suspended
+// laptop), loses no rank, and a watcher that is starved of processor time reports no other rank
+// lost.
+//
+// Does not detect: a rank that is alive but makes no progress (the transports' timeouts do).
 #pragma once
 
 #include <atomic>
@@ -33,24 +40,25 @@ struct LivenessOptions {
 
 class Liveness {
  public:
-  // `store`: a connection of its own, for a blocked call on one connection blocks all others on it.
-  // Collective; `host`: the rank that runs the store, invalid when the launcher does. `on_lost` is
-  // called once, from one of the threads; `on_look` several times a second, never again after the
-  // destructor.
+  // Starts the watching threads. Collective over all ranks.
+  //   store    a connection of its own, because a blocked call on a connection blocks all others
+  //   host     the rank that runs the store; invalid if the launcher runs it
+  //   on_lost  called once, from one of the threads
+  //   on_look  called several times a second, and never after the destructor has returned
   Liveness(c10::intrusive_ptr<c10d::Store> store, Rank self, int world_size, Rank host,
            const LivenessOptions& options, std::function<void()> on_lost,
            std::function<void()> on_look);
-  // Leaves at once; call finish() first on a good end.
+  // Stops watching at once; after a successful run, call finish() first.
   ~Liveness();
 
   // True from the verdict on.
   const std::atomic<bool>& lost() const;
-  // A call failed: asks all watchers to look sharply, waits for their verdict, and returns the
-  // exception to throw. Without a verdict the suspect and `what` stand in.
+  // To be called after a failed call: raises the alarm, waits for the verdict, and returns the
+  // exception to throw. If there is no verdict, the exception names `suspect` and `what`.
   LostPeer explain(Rank suspect, const std::string& what);
-  // This rank stops the run: the verdict names it.
+  // Stops the run: writes a verdict that names this rank and the reason.
   void report(const std::string& reason);
-  // This rank is done. The host waits here for the others.
+  // Marks this rank as finished. The rank that hosts the store waits here for the others.
   void finish();
 
  private:
@@ -58,8 +66,8 @@ class Liveness {
   std::shared_ptr<State> state_;
 };
 
-// Says what happened on stderr and ends the process without destructors, which could wait for the
-// dead.
+// Prints the loss on stderr and ends the process without running destructors, which could wait for
+// lost ranks.
 [[noreturn]] void leave_after(const LostPeer& loss, Rank self);
 
 }  // namespace polyphony::exec

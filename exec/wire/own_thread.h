@@ -1,5 +1,5 @@
-// Calls that nothing can wake (LibTorch's store, Gloo's connecting), made on a thread of their own,
-// so that the caller can give them up.
+// Runs a blocking call that cannot be interrupted (LibTorch's store, Gloo's connection setup) on a
+// thread of its own, so that the caller can abandon it.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@
 
 namespace polyphony::exec {
 
-// What `make` returns or throws; nothing once `aborted`, or after `timeout`. The thread that was
-// given up still runs: `make` must hold what it uses, and the process is to be left without
-// destructors (leave_after()).
+// Returns or throws what `make` does, or returns nullopt once `aborted` is set or `timeout` has
+// passed. An abandoned thread keeps running: `make` must own what it uses, and the process must
+// then exit without destructors (leave_after()).
 template <class Make>
 auto on_own_thread(const Make& make, const std::atomic<bool>& aborted, Seconds timeout)
     -> std::optional<decltype(make())> {

@@ -16,11 +16,11 @@ std::uint32_t code(Kind kind, Element element, Reduction reduction = Reduction::
          static_cast<std::uint32_t>(reduction);
 }
 
-// Bytes of an all-reduce up to which everyone sends everything to everyone: one round trip instead of two.
-// Measured over 2 cores (tests/exec/transport/transport_bench.cpp): half the time up to 64 KiB on 2 ranks and up
-// to 16 KiB on 8.
+// Bytes of an all-reduce up to which every member sends its whole array to every other: one round
+// trip instead of two. Measured on 2 cores (tests/exec/transport/transport_bench.cpp): half the
+// time up to 64 KiB on 2 ranks and up to 16 KiB on 8.
 constexpr std::size_t kGatherBytes = 16 << 10;
-// Memory for what the others send: longer sums go piece by piece.
+// Memory for the data that the other members send; longer sums are computed in chunks.
 constexpr std::size_t kPieceBytes = 16 << 20;
 
 void add(Element element, Reduction reduction, const std::vector<const std::byte*>& sources,
@@ -96,7 +96,7 @@ void PeerExchange::all_gather(Element element, const std::byte* mine, std::byte*
 void PeerExchange::reduce_scatter(Element element, const std::byte* all, std::byte* mine,
                                   const Parts& parts) {
   const std::size_t width = size_of(element);
-  const std::size_t step = kPieceBytes / size_ / width * width;  // of each part in one piece
+  const std::size_t step = kPieceBytes / size_ / width * width;  // bytes of each part per chunk
   const auto left = [&](std::size_t member, std::size_t done) {
     return std::min(step, parts.bytes(member) - std::min(done, parts.bytes(member)));
   };

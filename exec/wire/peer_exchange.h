@@ -1,9 +1,10 @@
-// Collectives among processes, built on one step: every member hands each other member a parcel of
-// bytes and takes one from it, all at the same time. Who adds up adds all members' numbers, in
-// group order (exec/transport/reduce.h), so results are the same bits on every way of exchanging.
-//   n members, S bytes of the whole: each sends (n-1)/n·S in a reduce-scatter, twice that in a big
-//   all-reduce, its own part n-1 times in an all-gather: no way of exchanging sends less, except
-//   that small all-reduces send (n-1)·S to save a round trip.
+// Collectives among processes, built on one step: every member exchanges a parcel of bytes with
+// each other member, all at the same time. Sums are taken over all members' values in group order
+// (exec/transport/reduce.h), so every implementation of that step gives the same bits.
+//
+// Bytes sent per member, with n members and S bytes in the whole array: (n-1)/n·S in a
+// reduce-scatter, twice that in a large all-reduce, and (n-1) times the own part in an all-gather.
+// These are the minimum. A small all-reduce sends (n-1)·S instead, which saves a round trip.
 #pragma once
 
 #include <cstddef>
@@ -33,18 +34,19 @@ class PeerExchange {
   std::size_t size() const { return size_; }
 
   void all_reduce(Element element, Reduction reduction, std::byte* data, std::size_t bytes);
-  // `mine` may lie in its place in `all`; as in exec/transport/communicator.h for the others.
+  // The contracts are those of exec/transport/communicator.h; `mine` may be its part of `all`.
   void all_gather(Element element, const std::byte* mine, std::byte* all, const Parts& parts);
   void reduce_scatter(Element element, const std::byte* all, std::byte* mine, const Parts& parts);
   void all_to_all(Element element, const std::byte* send, const Parts& out, std::byte* receive,
                   const Parts& in);
 
  protected:
-  // One parcel per member, its own ignored. `kind` tells different calls apart.
+  // Exchanges one parcel per member; this member's own entry is ignored. `kind` identifies the
+  // collective, so that implementations can detect members in different calls.
   virtual void exchange(const std::vector<Parcel>& parcels, std::uint32_t kind) = 0;
 
  private:
-  std::byte* inbox(std::size_t bytes);  // kept until the next call
+  std::byte* inbox(std::size_t bytes);  // receive buffer, valid until the next call
   void gather_and_add(Element element, Reduction reduction, std::byte* data, std::size_t bytes);
   void scatter_add_and_gather(Element element, Reduction reduction, std::byte* data,
                               std::size_t bytes);

@@ -21,12 +21,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long to look before sleeping: about the cost of one sleep and wake-up.
+// How long to poll before sleeping: about the cost of one sleep and wake-up.
 constexpr std::chrono::microseconds kSpin{30};
-// Sleepers look up this often, so that an abort needs no list of them.
+// A sleeping thread wakes this often to check for an abort, so that an abort needs no list of
+// threads.
 constexpr int kSliceMilliseconds = 50;
 
-// The first bytes on a connection: from which member, and that it knows the listener's token.
+// The first bytes on a connection: the connecting member, and the listener's token as proof.
 struct Hello {
   std::uint64_t token = 0, index = 0;
 };
@@ -37,7 +38,7 @@ struct Header {
   std::uint64_t bytes = 0;
 };
 
-// The part of {header, payload} that starts `done` bytes in.
+// Returns the part of {header, payload} after its first `done` bytes.
 struct Rest {
   std::array<iovec, 2> parts{};
   std::size_t count = 0;
@@ -59,7 +60,7 @@ struct Rest {
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 std::uint64_t random_token() {
-  std::random_device device;  // keeps strangers out, decides no result
+  std::random_device device;  // only keeps other processes out; does not affect results
   return (std::uint64_t{device()} << 32) | device();
 }
 
@@ -98,8 +99,9 @@ PeerLinks::PeerLinks(const std::vector<Rank>& members, std::size_t index, const 
   }
 }
 
-// Whoever connects has to greet first. One who says nothing, says something else or hangs up is a
-// stranger: the others are greeted meanwhile.
+// Accepts the connections of the other members. A connection must first send a valid Hello; one
+// that sends nothing or something else, or closes, is not a member's, and does not delay the
+// others.
 void PeerLinks::receive_members(const Listener& listener, std::uint64_t token) {
   struct Guest {
     Socket socket;
@@ -142,7 +144,7 @@ void PeerLinks::receive_members(const Listener& listener, std::uint64_t token) {
   }
 }
 
-// Sends what fits; true when something moved.
+// Sends as much as fits; returns true if any bytes were sent.
 bool PeerLinks::push(std::size_t peer, const Parcel& parcel, Progress& progress) {
   if (progress.all_sent) return false;
   Rest rest(&progress.out_header, const_cast<std::byte*>(parcel.out), parcel.out_bytes,

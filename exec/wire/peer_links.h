@@ -1,8 +1,9 @@
-// Direct TCP connections among the members of one small group: no helper threads and no rendezvous
-// messages, so no scheduler slices lost when ranks outnumber cores.
-//   Each call carries its number, byte count and kind: members that call different things find out
-//   (InternalError).
-// A closed connection throws LostPeer naming the member at its other end.
+// Collectives of one small group over direct TCP connections between its members. There are no
+// helper threads and no rendezvous messages, so no time slices are lost to them when ranks
+// outnumber cores.
+//
+// Each call sends its sequence number, byte count and kind: members that call different collectives
+// get an InternalError. A closed connection throws LostPeer with the member at its other end.
 #pragma once
 
 #include <atomic>
@@ -20,13 +21,13 @@ namespace polyphony::exec {
 
 class PeerLinks : public PeerExchange {
  public:
-  // How members find each other: a store whose `get` waits until the key is set.
+  // How members find each other: the operations of a store whose `get` waits until the key is set.
   struct Meeting {
     std::function<void(const std::string& key, const std::string& value)> set;
     std::function<std::string(const std::string& key)> get;
     std::string own_address;
   };
-  // Collective over the group.
+  // Connects to all other members. Collective over the group.
   PeerLinks(const std::vector<Rank>& members, std::size_t index, const Meeting& meeting, bool spin,
             const std::atomic<bool>& aborted, Seconds timeout);
 

@@ -54,7 +54,8 @@ void set_blocking(const Socket& socket, bool blocking) {
   if (flags < 0 || fcntl(socket.get(), F_SETFL, wanted) != 0) fail("socket options");
 }
 
-// A connect() that is left to the system may take minutes where packets are dropped.
+// Connects with a timeout of our own: the system's connect() may take minutes if packets are
+// dropped.
 bool connected(const Socket& socket, const addrinfo& address, Patience& patience) {
   set_blocking(socket, false);
   if (connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
@@ -95,7 +96,7 @@ Listener listen_at(const std::string& address, std::uint16_t port) {
   listener.socket = Socket(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int descriptor = listener.socket.get();
   constexpr int kBacklog = 1024;
-  const int on = 1;  // a port whose last owner has just ended
+  const int on = 1;  // allows a port whose last owner has just ended
   if (descriptor < 0 || setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
       bind(descriptor, found->ai_addr, found->ai_addrlen) != 0 ||
       listen(descriptor, kBacklog) != 0) {

@@ -1,5 +1,6 @@
-// The few TCP calls that exec/wire/peer_links.cpp and exec/wire/store.cpp need. IPv4 and IPv6; numeric
-// addresses in, numeric addresses out.
+// The TCP calls that exec/wire/peer_links.cpp and exec/wire/store.cpp need, for IPv4 and IPv6. They
+// return addresses in numeric form. Unless stated otherwise they throw std::runtime_error, with the
+// address and the system's error text.
 #pragma once
 
 #include <poll.h>
@@ -37,22 +38,23 @@ struct Listener {
   std::uint16_t port = 0;
 };
 
-// Port 0: a free one. Throws std::runtime_error, as all below, with the address and the system's
-// words.
+// Listens at the address. Port 0 chooses a free port.
 Listener listen_at(const std::string& address, std::uint16_t port = 0);
+// Connects to host:port, waiting at most `timeout` for the connection.
 Socket connect_to(const std::string& host, std::uint16_t port, Seconds timeout);
-// Non-blocking; invalid when nobody waits there (any more).
+// Accepts a pending connection without blocking; returns an invalid socket if there is none.
 Socket accept_from(const Listener& listener);
-// Waits a tenth of a second at most; true when one of the entries is ready.
+// Waits for at most 0.1 s; returns true if one of the entries is ready.
 bool ready_soon(std::vector<pollfd>& entries);
-// Blocking, all bytes or an error. For hand-shakes.
+// Writes all bytes or throws; blocks. For handshakes.
 void write_all(const Socket& socket, const void* data, std::size_t bytes);
-// Non-blocking, and small packets leave at once.
+// Makes the socket non-blocking, and disables delayed sending of small packets (TCP_NODELAY).
 void make_quick(const Socket& socket);
 
-// This machine's address on the way to `host`: the one that others which also reach `host` can use.
+// Returns this machine's address on its route to `host`, which other machines that reach `host` can
+// use, too.
 std::string own_address_towards(const std::string& host, std::uint16_t port);
-// Of a network interface ("eth0").
+// Returns the address of a network interface ("eth0").
 std::string address_of_interface(const std::string& name);
 
 }  // namespace polyphony::exec

@@ -16,7 +16,7 @@ namespace {
 
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
-// Nobody is lost before liveness watches.
+// Before liveness detection starts, no rank is lost.
 const std::atomic<bool> kNeverLost{false};
 const std::string kAllHere = "all here";
 
@@ -52,14 +52,16 @@ c10d::TCPStoreOptions store_options(const LaunchEnv& launch, Seconds timeout) {
 }
 
 std::string other_port(const LaunchEnv& launch) {
-  return "choose another MASTER_PORT, or end who has it: `ss -ltnp 'sport = :" +
+  return "choose another MASTER_PORT, or stop the process that uses this one: `ss -ltnp 'sport = "
+         ":" +
          std::to_string(launch.master_port) + "'` shows it";
 }
 
-// LibTorch greets whoever accepts and waits for the answer without a limit.
+// Connects LibTorch's client on a thread of its own: after any server has accepted the connection,
+// the client sends a greeting and waits for the answer without a limit.
 StorePointer greeted(const LaunchEnv& launch, const c10d::TCPStoreOptions& options,
                      Seconds timeout) {
-  const std::string stranger = "no store of a run; " + other_port(launch);
+  const std::string stranger = "another program uses this port; " + other_port(launch);
   std::optional<StorePointer> made;
   try {
     made = on_own_thread(
@@ -68,12 +70,12 @@ StorePointer greeted(const LaunchEnv& launch, const c10d::TCPStoreOptions& optio
         },
         kNeverLost, timeout);
   } catch (const std::exception& error) {
-    cannot_meet(place(launch) + " does not answer as a run's store does: " + line_of(error),
+    cannot_meet(place(launch) + " does not answer like the store of a run: " + line_of(error),
                 stranger);
   }
   if (!made)
     cannot_meet(place(launch) +
-                    " accepts connections, but has not answered as a run's store does in " +
+                    " accepts connections, but did not answer like the store of a run within " +
                     in_words(timeout),
                 stranger);
   (*made)->setTimeout(milliseconds(kForEver));
@@ -83,8 +85,8 @@ StorePointer greeted(const LaunchEnv& launch, const c10d::TCPStoreOptions& optio
 
 StorePointer host_store(const LaunchEnv& launch, Seconds timeout) {
   c10d::TCPStoreOptions options = store_options(launch, timeout);
-  // We open the port ourselves: LibTorch only logs a port that is taken, and always listens to the
-  // whole network.
+  // We open the port ourselves: LibTorch only logs that a port is in use, and always listens on all
+  // interfaces.
   Listener listener;
   try {
     listener = listen_at(is_loopback(launch.master_address) ? launch.master_address : "0.0.0.0",
@@ -99,10 +101,10 @@ StorePointer host_store(const LaunchEnv& launch, Seconds timeout) {
 
 StorePointer connect_store(const LaunchEnv& launch, Seconds timeout) {
   try {
-    // LibTorch tries once a second; we look more often whether anyone listens yet.
+    // LibTorch tries once a second; we check more often whether the store is listening yet.
     connect_to(launch.master_address, launch.master_port, timeout);
   } catch (const std::exception& error) {
-    cannot_meet(line_of(error), "is rank 0 running, and MASTER_ADDR:MASTER_PORT right?");
+    cannot_meet(line_of(error), "check that rank 0 is running, and MASTER_ADDR and MASTER_PORT");
   }
   return greeted(launch, store_options(launch, timeout), timeout);
 }
@@ -116,16 +118,16 @@ std::string missing_ranks(c10d::Store& store, int world_size) {
   return missing;
 }
 
-// Says that this rank is here and waits for all; returns who did not come. Rank 0 looks for each of
-// them, the others for its word.
+// Registers this rank and waits for all others; returns the ranks that did not appear. Rank 0 waits
+// for each rank, the others wait for rank 0's confirmation.
 std::string await_all(const LaunchEnv& launch, c10d::Store& store, Seconds timeout) {
   const int self = static_cast<int>(launch.rank.value);
   const std::string token = std::to_string(std::random_device{}());
   const std::vector<std::uint8_t> own(token.begin(), token.end());
   if (store.compareSet(here(self), {}, own) != own)
     cannot_meet("rank " + std::to_string(self) + " of " + std::to_string(launch.world_size) +
-                    " is at " + place(launch) + " already",
-                "a rank was started twice, or another run has the port: choose another "
+                    " has already connected to " + place(launch),
+                "a rank was started twice, or another run uses the port: choose another "
                 "MASTER_PORT");
   Patience patience(timeout, steady_now());
   const auto came = [&](const std::string& key) {
@@ -148,11 +150,11 @@ c10::intrusive_ptr<c10d::Store> meet_at_store(const LaunchEnv& launch, Seconds t
   const bool hosts = launch.store_host() == launch.rank;
   const StorePointer store = hosts ? host_store(launch, timeout) : connect_store(launch, timeout);
   const std::string gone = "the store at " + place(launch) + " is gone";
-  const std::string see =
-      launch.launcher_hosts_store ? "see why the launcher ended it" : "see why rank 0 ended";
+  const std::string see = launch.launcher_hosts_store ? "find out why the launcher ended it"
+                                                      : "find out why rank 0 ended";
   std::optional<std::string> missing;
   try {
-    constexpr Seconds kAnswer{5};  // beyond the time-out: to be told who is missing
+    constexpr Seconds kAnswer{5};  // after the timeout: time to read which ranks are missing
     missing = on_own_thread([launch, store, timeout] { return await_all(launch, *store, timeout); },
                             kNeverLost, timeout + kAnswer);
   } catch (const InputError&) {
@@ -163,7 +165,7 @@ c10::intrusive_ptr<c10d::Store> meet_at_store(const LaunchEnv& launch, Seconds t
   if (!missing) cannot_meet(gone + ": it does not answer", see);
   if (!missing->empty())
     cannot_meet(
-        "of " + std::to_string(launch.world_size) + " ranks these did not appear: " + *missing,
+        "of " + std::to_string(launch.world_size) + " ranks, these did not connect: " + *missing,
         "start them all within " + in_words(timeout));
   return store;
 }
@@ -188,7 +190,7 @@ bool await_key(c10d::Store& store, const std::string& key, const std::atomic<boo
       store.wait({key}, milliseconds(Patience::kLongestLook));
       return true;
     } catch (const c10::DistStoreError&) {
-      // Not yet: in slices, for a store cannot be woken when a peer is lost meanwhile.
+      // Not posted yet. We wait in slices, because a loss of a peer does not interrupt the wait.
     }
   }
   return false;

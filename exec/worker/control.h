@@ -1,4 +1,4 @@
-// What the training loop's ranks agree on.
+// Agreement between the ranks of a training loop.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,14 @@
 
 namespace polyphony::exec {
 
-// Decisions that all ranks must take at the same step, and sums over them. Exchanged about twice a second, at steps
-// that all ranks derive from the same numbers, so that short steps do not pay for it.
+// Decisions that all ranks must take at the same step, and sums over the ranks. Decisions are
+// exchanged about twice a second, at steps that all ranks derive from the same numbers, so that
+// short steps are not slowed down.
 class Control {
  public:
   struct Decision {
-    bool interrupted = false;
-    Seconds elapsed{};  // of the rank that has run longest
+    bool interrupted = false;  // on any rank
+    Seconds elapsed{};         // of the rank that has run longest
   };
   explicit Control(Transport& transport) : world_(transport.world_size()) {
     std::vector<Rank> all;
@@ -28,6 +29,7 @@ class Control {
 
   bool due(std::int64_t step) const { return step >= next_; }
 
+  // Collective, at steps that are due(). Also checks that all ranks have the same `plan` digest.
   Decision exchange(std::int64_t step, bool interrupted, Seconds elapsed, Seconds last_step,
                     std::uint64_t plan) {
     const auto high = static_cast<double>(plan >> 32),
@@ -43,7 +45,7 @@ class Control {
     return {v[0] > 0, Seconds(v[1])};
   }
 
-  // Sums over the ranks.
+  // Sums `values` over the ranks, in place. Collective.
   void sum(torch::Tensor& values) { group_->all_reduce(values, Reduction::sum); }
 
  private:

@@ -1,4 +1,4 @@
-// What a device's caching allocator says of a run.
+// Memory statistics of a device's caching allocator.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,12 @@
 
 namespace polyphony::exec {
 
-// The most that was in use, by tensors or by streams not yet through with them,
-// and that it held, over the run.
+// `used`: peak over the run of memory in use by tensors, or by streams that still use freed
+// tensors.
+// `held`: peak of memory reserved from the device.
 struct DeviceMemory {
   Bytes used, held;
-  std::int64_t segments = 0;  // that it holds at the end
+  std::int64_t segments = 0;  // reserved at the end
 };
 DeviceMemory memory_of(torch::Device device);
 

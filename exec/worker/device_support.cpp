@@ -16,7 +16,7 @@ bool runs_kernels(const DeviceFound& found, const DeviceSupport& support) {
 DeviceSupport support_of_build() { return {gpu_libraries(), kernels::built_for()}; }
 
 std::string in_words(const DeviceSupport& support) {
-  if (support.gpu_libraries.empty()) return "CPUs alone: no CUDA, no NCCL, no fused kernels";
+  if (support.gpu_libraries.empty()) return "CPU only: no CUDA, no NCCL, no fused kernels";
   return support.gpu_libraries + ", " +
          (support.kernels.empty()
               ? "no fused kernels"
@@ -39,18 +39,16 @@ std::string advice(const DeviceFound& found, const DeviceSupport& support) {
     if (found.cpu_asked || found.gpus_of_node == 0) return "";
     const std::string gpus = "this machine has GPUs (" + std::to_string(found.gpus_of_node) + "), ";
     if (support.gpu_libraries.empty())
-      return gpus + "and this build computes on CPUs alone: run POLYPHONY_CUDA=on scripts/setup" +
-             again;
-    return gpus + "and CUDA shows none: check nvidia-smi, the driver and CUDA_VISIBLE_DEVICES";
+      return gpus + "but this build is for CPUs only: run POLYPHONY_CUDA=on scripts/setup" + again;
+    return gpus + "but CUDA finds none: check nvidia-smi, the driver and CUDA_VISIBLE_DEVICES";
   }
   if (support.kernels.empty())
-    return "this build has no fused kernels, so that several of LibTorch's run for each: put an "
-           "nvcc "
-           "of the same CUDA in PATH or /usr/local/cuda" +
+    return "this build has no fused kernels and runs several of LibTorch's instead of each: put an "
+           "nvcc of the same CUDA in PATH or /usr/local/cuda" +
            again;
   if (!runs_kernels(found, support))
     return "fused kernels and flash attention need compute capability 8.0, which this GPU does not "
-           "have: slower forms run";
+           "have: slower kernels are used";
   return "";
 }
 

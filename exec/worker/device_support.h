@@ -1,5 +1,5 @@
-// What this build can compute on and what it computes on, in words: for --version, for the first lines of a run on GPUs,
-// and for its summary.
+// Describes, in words, which devices this build supports and which device a rank uses: for
+// --version, the first lines of a run on GPUs, and the run's summary.
 #pragma once
 
 #include <string>
@@ -9,24 +9,24 @@
 namespace polyphony::exec {
 
 struct DeviceSupport {
-  std::string gpu_libraries;  // "CUDA 13.0, NCCL 2.28.9"; empty: CPUs alone
+  std::string gpu_libraries;  // "CUDA 13.0, NCCL 2.28.9"; empty: CPU only
   std::string
-      kernels;  // compute capabilities that ours are built for, "8.0, 9.0, 10.0"; empty: none
+      kernels;  // compute capabilities of our compiled kernels, "8.0, 9.0, 10.0"; empty: none
 };
 DeviceSupport support_of_build();
 std::string in_words(const DeviceSupport& support);
 
-// Where a rank computes.
+// The device on which a rank computes.
 struct DeviceFound {
-  std::string gpu;         // its name; empty: on the CPU
-  int capability = 0;      // the major number of the GPU's
-  int gpus_of_node = 0;    // as its driver lists them
-  bool cpu_asked = false;  // by --device
+  std::string gpu;         // name of the GPU; empty: CPU
+  int capability = 0;      // major number of the GPU's compute capability
+  int gpus_of_node = 0;    // GPUs that the node's driver lists
+  bool cpu_asked = false;  // --device requested the CPU
 };
 DeviceFound found(torch::Device device, const std::string& wish);
-// "cpu", or the GPU and which kernels of ours it runs.
+// Returns "cpu", or the GPU's name and which of our kernels it runs.
 std::string in_words(const DeviceFound& found, const DeviceSupport& support);
-// What the machine has and the build does not use, and how to come by it; empty: nothing.
+// Returns what hardware this build does not use, and how to change that; empty if there is none.
 std::string advice(const DeviceFound& found, const DeviceSupport& support);
 
 }  // namespace polyphony::exec

@@ -8,7 +8,8 @@
 namespace polyphony::exec {
 namespace {
 
-// Tensor-parallel index of the rank in the language module's grid; only index 0 counts predictions.
+// Returns the rank's tensor-parallel index in the language module's grid; only index 0 counts
+// predictions.
 bool counts_predictions(const Program& program, Rank rank) {
   const ModuleLayout& grid = program.layout.modules[language_module(program.model).value];
   return (static_cast<int>(rank.value) - grid.first_rank) % grid.tp == 0;
@@ -23,8 +24,8 @@ std::vector<Sample> spread_out(std::vector<Sample> samples, int wanted) {
   return chosen;
 }
 
-// Right answers and questions among the first `real` samples of a batch, as far as this rank
-// predicted them. `positions`: of the Program's samples in the batch.
+// Counts right answers and samples among the first `real` samples of a batch, as far as this rank
+// predicted them. `positions`: positions of the Program's samples in the batch.
 std::pair<double, double> count_right(const Program& program,
                                       const std::vector<std::uint32_t>& positions,
                                       const std::map<WorkId, torch::Tensor>& predictions,
@@ -56,13 +57,13 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
   const std::vector<Sample> questions = spread_out(dataset.held_out(), samples);
   if (questions.empty())
     throw InputError(scenario.file, "/data/source", "has no held-out samples to evaluate on",
-                     "use a data set with a test split, or leave evaluation out");
+                     "use a data set with a test split, or omit evaluation");
   const auto size = static_cast<std::size_t>(scenario.data.global_batch);
   torch::Tensor counts = torch::zeros({2}, torch::kFloat64);
   for (std::size_t begin = 0; begin < questions.size(); begin += size) {
     Batch batch;
     for (std::size_t i = 0; i < size;
-         ++i)  // the last batch is filled up with questions that do not count
+         ++i)  // the last batch is padded with samples that do not count
       batch.samples.push_back(questions[(begin + i) % questions.size()]);
     const StepPart part = planner.own_part(batch);
     const Program program = planner.lower_own(part, StepKind::evaluate);

@@ -1,4 +1,6 @@
-// How many held-out samples the model answers right, each asked alone.
+// Accuracy on held-out samples, each evaluated separately.
+// The share of held-out samples whose labels are all predicted correctly, and the number of samples
+// evaluated. Equal on every rank.
 #pragma once
 
 #include "exec/data/dataset.h"
@@ -13,8 +15,8 @@ struct Answers {
   double share = 0;
   int asked = 0;
 };
-// Collective. `samples`: how many, spread over all; 0: all. InputError when the data set holds none
-// out.
+// Evaluates `samples` held-out samples, evenly spread over the data set; 0: all. Throws InputError
+// if the data set has no held-out samples. Collective.
 Answers evaluate(Control& control, Transport& transport, Runner& runner, const Scenario& scenario,
                  const StepPlanner& planner, const Dataset& dataset, int samples,
                  torch::Device device);

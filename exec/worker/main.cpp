@@ -1,6 +1,5 @@
-// polyphony-worker: one rank of a training run, of a rehearsal, or of the machine's
-// microbenchmarks. Started by `polyphony run`, torchrun
-// --no-python, srun or mpirun.
+// polyphony-worker: one rank of a training run, of a run with emulated compute, or of the machine's
+// microbenchmarks. Started by `polyphony run`, torchrun --no-python, srun or mpirun.
 #include <csignal>
 #include <cstdio>
 #include <cxxopts.hpp>
@@ -28,25 +27,28 @@ namespace polyphony::exec {
 namespace {
 
 constexpr const char* kExample = R"(
-Runs one rank of the layout in SCENARIO: the same Program that `polyphony simulate` plays. Every rank is started with the same
-arguments; who it is comes from --rank and --world-size, or from torchrun, Slurm, Open MPI or PMI variables.
+Runs one rank of the layout in SCENARIO: the same Program that `polyphony simulate` simulates. Start every
+rank with the same arguments. A rank reads its number from --rank and --world-size, or from the variables of
+torchrun, Slurm, Open MPI or PMI.
 
 Examples
-  polyphony run scenarios/easy_vqa.json                                   starts local ranks for you
+  polyphony run scenarios/easy_vqa.json                                   starts local ranks
   polyphony-worker one_rank.json --steps 5                                a layout of one rank needs no launcher
   torchrun --no-python --standalone --nproc-per-node 2 polyphony-worker scenarios/easy_vqa.json --out runs/a
   srun -n 16 polyphony-worker scenario.json --out runs/b --resume
 
-Ctrl-C or SIGTERM: from the first step on the ranks save a checkpoint and stop; a second one, or one before that, ends the rank at once.
+On Ctrl-C or SIGTERM the ranks save a checkpoint and stop; before the first step, or on a second signal, a
+rank ends at once.
 Exit codes: 0 done, 1 failed (a lost rank is named) or stopped, 2 bad input, 3 the layout cannot run here.
 )";
 
 cxxopts::Options make_options() {
   cxxopts::Options options("polyphony-worker", "One rank of a training run.");
   options.positional_help("SCENARIO").custom_help("[OPTION...]");
-  options.add_options()("h,help", "this text")("version", "what this build can compute on")(
+  options.add_options()("h,help", "print this text")("version",
+                                                     "print which devices this build supports")(
       "scenario", "scenario file with a layout", cxxopts::value<std::string>())(
-      "out", "folder for metrics, traces and checkpoints; nothing is written without it",
+      "out", "folder for metrics, traces and checkpoints; without it nothing is written",
       cxxopts::value<std::string>()->default_value(""))(
       "steps", "train until this step; default: training.steps of the scenario",
       cxxopts::value<std::int64_t>())("resume", "continue from the newest checkpoint in --out")(
@@ -57,37 +59,36 @@ cxxopts::Options make_options() {
       cxxopts::value<std::int64_t>()->default_value("0"))(
       "evaluate-samples", "held-out samples per evaluation; 0: all",
       cxxopts::value<int>()->default_value("0"))(
-      "stop-accuracy", "stop when an evaluation reaches this share of right answers",
+      "stop-accuracy", "stop when an evaluation reaches this share of correct answers; 0: never",
       cxxopts::value<double>()->default_value("0"))(
       "trace-steps", "steps to record, FIRST:LAST (LAST excluded)",
       cxxopts::value<std::string>()->default_value(""))(
       "planning",
-      "of a layout with a planner: inline: every rank plans before a step; live: rank 0 does, "
-      "while "
-      "earlier steps train; replay: as --plans says",
+      "for a layout with a planner: inline: every rank plans before each step; live: rank 0 plans "
+      "while earlier steps train; replay: use the plans of --plans",
       cxxopts::value<std::string>()->default_value("inline"))(
-      "planning-seconds", "with --planning live: time for a plan",
+      "planning-seconds", "with --planning live: time to make a plan, in seconds",
       cxxopts::value<double>()->default_value("1"))(
       "plans", "file of plans: --planning live writes it, replay reads it",
       cxxopts::value<std::string>()->default_value(""))(
-      "pace", "hardware profile (name or file) that compute ops are slowed down to",
+      "pace",
+      "emulated compute: compute ops take as long as this hardware profile (name or file) predicts",
       cxxopts::value<std::string>()->default_value(""))(
-      "pace-scale", "how many times slower than --pace",
-      cxxopts::value<double>()->default_value("1"))(
-      "send-rate", "this rank sends no faster: 100MBps; for trying out what a slow link does",
+      "pace-scale", "factor on the times of --pace", cxxopts::value<double>()->default_value("1"))(
+      "send-rate", "limit of this rank's send rate, e.g. 100MBps, to try the effect of a slow link",
       cxxopts::value<std::string>()->default_value(""))(
       "data", "folder of downloaded data sets; default: the set-up cache",
       cxxopts::value<std::string>()->default_value(""))(
-      "device", "cuda or cpu; default: cuda when this build and this machine can",
+      "device", "cuda or cpu; default: cuda if this build and this machine support it",
       cxxopts::value<std::string>()->default_value(""))(
       "deterministic",
-      "on GPUs: sums over ranks in their order, the same bits at all times; slower")(
-      "nvtx", "on GPUs: ranges of ops for Nsight Systems")(
-      "check", "compare every op's inner collectives with its expansion")(
+      "on GPUs: sum over ranks in a fixed order, for bitwise reproducible results; slower")(
+      "nvtx", "on GPUs: mark ops as NVTX ranges for Nsight Systems")(
+      "check", "check the collectives inside every op against the predicted ones")(
       "microbench", "measure this machine instead of training; no SCENARIO")(
-      "rank", "this rank", cxxopts::value<int>())("world-size", "number of ranks",
-                                                  cxxopts::value<int>())(
-      "master", "HOST:PORT of the meeting point", cxxopts::value<std::string>());
+      "rank", "number of this rank", cxxopts::value<int>())("world-size", "number of ranks",
+                                                            cxxopts::value<int>())(
+      "master", "HOST:PORT of the rendezvous", cxxopts::value<std::string>());
   options.parse_positional({"scenario"});
   return options;
 }
@@ -105,21 +106,21 @@ LaunchFlags launch_flags(const cxxopts::ParseResult& args) {
     try {
       flags.master_port = std::stoi(master.substr(colon + 1));
     } catch (const std::exception&) {
-      throw InputError("--master", "", "\"" + master.substr(colon + 1) + "\" is no port",
+      throw InputError("--master", "", "\"" + master.substr(colon + 1) + "\" is not a port",
                        "write HOST:PORT");
     }
   }
   return flags;
 }
 
-// LibTorch's threads may still run, so no destructor may wait for them.
+// Exits at once. LibTorch's threads may still run, and destructors would wait for them.
 [[noreturn]] void leave(const std::exception& error, ExitCode code) {
   give_way_to_signal();
   std::cerr << error.what() << std::endl;
   std::_Exit(static_cast<int>(code));
 }
 
-// Of the exception that is being handled.
+// Exits with the message and code of the exception that is being handled.
 [[noreturn]] void leave_with_rank(Rank rank) {
   try {
     throw;
@@ -142,43 +143,45 @@ std::unique_ptr<Transport> connect_or_leave(const LaunchEnv& launch, torch::Devi
   }
 }
 
-// While it lives, a signal that ends this rank tells the others.
-class Tells {
+// During its lifetime, a signal that ends this rank also informs the other ranks.
+class AbortOnSignal {
  public:
-  explicit Tells(Transport& transport) {
+  explicit AbortOnSignal(Transport& transport) {
     tell_peers_by([&transport](const std::string& reason) { transport.abort(reason); });
   }
-  ~Tells() {
+  ~AbortOnSignal() {
     tell_peers_by({});
     give_way_to_signal();
   }
-  Tells(const Tells&) = delete;
-  Tells& operator=(const Tells&) = delete;
+  AbortOnSignal(const AbortOnSignal&) = delete;
+  AbortOnSignal& operator=(const AbortOnSignal&) = delete;
 };
 
-// In use beside foreseen; held beyond that is what the allocator keeps, in pieces or not.
-void say_memory(const DeviceMemory& memory, Bytes foreseen, const LaunchEnv& launch) {
-  std::cerr << "polyphony-worker: rank " << launch.rank.value << ": at most "
-            << bytes_text(memory.used) << " of GPU memory in use (the first step was to take "
-            << bytes_text(foreseen) << "), " << bytes_text(memory.held) << " held, in "
-            << memory.segments << " segments" << std::endl;
+// Prints the memory in use compared with the prediction. What is reserved beyond that is kept by
+// the allocator, fragmented or not.
+void print_memory(const DeviceMemory& memory, Bytes foreseen, const LaunchEnv& launch) {
+  std::cerr << "polyphony-worker: rank " << launch.rank.value << ": peak GPU memory "
+            << bytes_text(memory.used)
+            << " in use (predicted for the first step: " << bytes_text(foreseen) << "), "
+            << bytes_text(memory.held) << " reserved in " << memory.segments << " segments"
+            << std::endl;
 }
 
-// Of rank 0, when a GPU is used or could be.
-void say_device(const DeviceFound& found) {
+// Prints on rank 0 which GPU is used, or how one could be used.
+void print_device(const DeviceFound& found) {
   const DeviceSupport support = support_of_build();
-  const auto say = [](const std::string& text) {
+  const auto print = [](const std::string& text) {
     if (!text.empty()) std::cerr << "polyphony-worker: " + text + "\n" << std::flush;
   };
-  if (!found.gpu.empty()) say("rank 0 on " + found.gpu + "; " + in_words(support));
-  say(advice(found, support));
+  if (!found.gpu.empty()) print("rank 0 on " + found.gpu + "; " + in_words(support));
+  print(advice(found, support));
 }
 
 int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   const std::string wish = args["device"].as<std::string>();
   const torch::Device device = choose_device(wish, launch);
   const DeviceFound computes_on = found(device, wish);
-  if (launch.rank == Rank(0)) say_device(computes_on);
+  if (launch.rank == Rank(0)) print_device(computes_on);
   const std::string data_path = args["data"].as<std::string>();
   const auto outcome =
       prepare(args["scenario"].as<std::string>(), read_file, launch,
@@ -195,8 +198,8 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   TrainOptions options = train_options(args, scenario, launch.rank);
   options.device = device;
   if (options.ranges && device.is_cpu())
-    throw InputError("--nvtx", "", "marks what a GPU does, and this rank runs on a CPU",
-                     "leave it out; --trace-steps records what a CPU does");
+    throw InputError("--nvtx", "", "needs a GPU, but this rank runs on a CPU",
+                     "omit it; --trace-steps records ops on CPUs, too");
   if (options.planner == Planner::live) {
     if (const auto no = check_late_plan(prepared, args["scenario"].as<std::string>())) {
       std::cerr << no->reason << std::endl;
@@ -211,18 +214,18 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       connect_or_leave(launch, device, args.count("deterministic") > 0);
   if (options.send_rate)
     transport = std::make_unique<LimitedTransport>(std::move(transport), *options.send_rate);
-  const Tells tells(*transport);
+  const AbortOnSignal abort_on_signal(*transport);
   try {
     const TrainResult result = train(*transport, scenario, layout, *prepared.dataset, options);
     all_saved();
-    if (result.memory) say_memory(*result.memory, prepared.need[launch.rank.value].peak, launch);
+    if (result.memory) print_memory(*result.memory, prepared.need[launch.rank.value].peak, launch);
     if (launch.rank.value == 0) {
       nlohmann::json summary{{"steps", result.steps},
                              {"median_step_seconds", result.median_step.count()},
                              {"interrupted", result.interrupted},
                              {"device", in_words(computes_on, support_of_build())}};
       if (result.median_step.count() > 0)
-        summary["loss"] = result.loss;  // else it was at its last step already
+        summary["loss"] = result.loss;  // else the run was at its last step already
       if (result.live > 0) summary["plans"] = {{"steps", result.live}, {"late", result.late}};
       if (result.accuracy) summary["accuracy"] = *result.accuracy;
       std::cout << summary.dump() << std::endl;
@@ -259,13 +262,13 @@ int run(int argc, char** argv) {
   keep_freed_memory();
   if (args.count("microbench")) {
     const std::unique_ptr<Transport> transport = connect_or_leave(launch, torch::kCPU);
-    const Tells tells(*transport);
+    const AbortOnSignal abort_on_signal(*transport);
     std::cout << run_microbench(*transport, {}) << std::flush;
     return static_cast<int>(ExitCode::ok);
   }
   if (!args.count("scenario"))
     throw InputError("polyphony-worker", "", "no SCENARIO given",
-                     "polyphony-worker --help explains");
+                     "polyphony-worker --help explains the usage");
   return train_scenario(args, launch);
 }
 
@@ -275,7 +278,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace polyphony;
   std::signal(SIGXFSZ,
-              SIG_IGN);  // a file over the size limit is then a write that fails, and is reported
+              SIG_IGN);  // a write over the file size limit then fails and is reported
   exec::hear_stop_signals();
   try {
     const int code = exec::run(argc, argv);

@@ -11,7 +11,7 @@
 namespace polyphony::exec {
 namespace {
 
-// A name beside the file that nothing has yet.
+// Returns an unused file name next to the file.
 std::string unused(const std::string& path) {
   for (int i = 1;; ++i)
     if (std::string name = path + ".damaged-" + std::to_string(i); !std::filesystem::exists(name))
@@ -32,7 +32,8 @@ MetricsFile::MetricsFile(const std::string& folder, Rank rank, std::int64_t done
     for (const std::string& what : kept.damage)
       std::cerr << "polyphony-worker: " << path_ << ": " << what << "\n";
     std::cerr << "polyphony-worker: " << path_
-              << ": goes on with its whole lines; kept as it was: " << aside << std::endl;
+              << ": continuing with its complete lines; the damaged file is kept as " << aside
+              << std::endl;
   }
   write_file(path_, kept.text);
   file_.open(path_, std::ios::app);

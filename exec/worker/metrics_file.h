@@ -1,5 +1,5 @@
-// The losses and times a training run leaves in its folder. Every write is checked: a full disk is an
-// error that names the file.
+// Writes the losses and times of a training run to its folder. Every write is checked: a full disk
+// is an error that names the file.
 #pragma once
 
 #include <fstream>
@@ -10,15 +10,15 @@
 
 namespace polyphony::exec {
 
-// traces/format/metrics.h has the lines.
+// The format of the lines: traces/format/metrics.h.
 class MetricsFile {
  public:
-  // Goes on after the lines of the first `done` steps: later ones are of steps that were lost with
-  // a killed run. Damaged lines are said on stderr, and the file kept beside the new one. No folder:
-  // nothing is written. Ranks other than 0 write nothing.
+  // Continues after the lines of the first `done` steps; later lines belong to steps that were lost
+  // when a run was killed. Reports damaged lines on stderr and keeps the old file next to the new
+  // one. Writes nothing without a folder, and on ranks other than 0.
   MetricsFile(const std::string& folder, Rank rank, std::int64_t done);
   void write(const traces::MetricsLine& line);
-  void sync() const;  // what was written outlives a crash
+  void sync() const;  // makes written lines survive a crash
 
  private:
   std::string path_;

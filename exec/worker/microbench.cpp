@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Median seconds of one call, from batches of calls until the time is spent.
+// Returns the median seconds of one call, from batches of calls until the time is used up.
 double median_seconds(Seconds budget, const std::function<void()>& call) {
   call();
   std::vector<double> samples;
@@ -29,7 +29,7 @@ double median_seconds(Seconds budget, const std::function<void()>& call) {
   return samples[samples.size() / 2];
 }
 
-// A third of a layer's three products in bf16, the weight's added to a gradient in fp32
+// Times a third of a layer's three GEMMs in bf16, the weight gradient accumulated in fp32
 // (exec/autograd/wide_gradient.h).
 double narrow_seconds(Seconds budget, const torch::Tensor& a, const torch::Tensor& b) {
   const torch::Tensor x = a.to(torch::kBFloat16), weight = b.to(torch::kBFloat16);
@@ -55,10 +55,12 @@ double attention_backward_seconds(Seconds budget, const torch::Tensor& values) {
   });
 }
 
-// As many calls on every rank, or a collective would hang: the count comes from rank 0's first,
-// timed, calls.
+// Makes the same number of calls on every rank, or a collective would hang. The number is derived
+// from rank 0's first, timed calls.
 struct CollectiveTime {
-  double median = 0, processor = 0;  // seconds of one call; of all threads of this rank meanwhile
+  double median = 0,
+         processor =
+             0;  // seconds per call: wall time, and processor time of all threads of this rank
 };
 CollectiveTime collective_time(Communicator& group, Seconds budget,
                                const std::function<void()>& call) {
@@ -149,7 +151,7 @@ std::string run_microbench(Transport& transport, const MicrobenchOptions& option
     const torch::Tensor x = torch::rand({rows, kWidth}), y = torch::rand({rows, kWidth}),
                         weight = torch::rand({kWidth});
     torch::Tensor to = torch::empty_like(x);
-    const std::int64_t one = rows * kWidth * 4;  // bytes of a side
+    const std::int64_t one = rows * kWidth * 4;  // bytes of one tensor
     const auto pass = [&](std::int64_t sides, const std::function<void()>& call) {
       add({{"record", "pass"},
            {"bytes", sides * one},
@@ -168,7 +170,7 @@ std::string run_microbench(Transport& transport, const MicrobenchOptions& option
     const std::unique_ptr<Communicator> world = transport.make_group("microbench", all);
     for (const std::int64_t bytes : message_sizes) {
       torch::Tensor data = torch::zeros({bytes / 4});
-      // There and back between ranks 0 and 1: half of it is one message.
+      // A round trip between ranks 0 and 1; half of it is one message.
       const CollectiveTime round_trip = collective_time(*world, options.per_point, [&] {
         const Rank self = transport.rank();
         if (self.value == 0) {

@@ -1,7 +1,8 @@
-// Short runs that tell what this machine does: matrix products, attention, memory copies, messages
-// and all-reduces, one median each. Writes the records of traces/calibrate/machine_profile.h as JSON lines.
-// With one rank only the compute records; with two or more, each rank times compute while all of
-// them do (so shared caches and cores count), and rank 0 writes.
+// Microbenchmarks of this machine: matrix multiplications, attention, memory copies, messages and
+// all-reduces; one median each. Returns the records of traces/calibrate/machine_profile.h as JSON
+// lines. With one rank it makes only the compute records. With several, all ranks compute at the
+// same time, so that contention for shared caches and cores is included, and rank 0 writes the
+// records.
 #pragma once
 
 #include <functional>
@@ -13,11 +14,11 @@
 namespace polyphony::exec {
 
 struct MicrobenchOptions {
-  Seconds per_point{0.15};                            // time spent on one record
+  Seconds per_point{0.15};                            // measuring time per record
   std::function<void(int done, int total)> progress;  // may be empty
 };
 
-// Collective. The text on rank 0, empty elsewhere.
+// Returns the text on rank 0, and an empty text on other ranks. Collective.
 std::string run_microbench(Transport& transport, const MicrobenchOptions& options);
 
 }  // namespace polyphony::exec

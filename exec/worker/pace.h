@@ -1,4 +1,4 @@
-// What paced ranks are slowed down to.
+// Durations for emulated compute: ranks sleep until an op would have ended on the real device.
 #pragma once
 
 #include "exec/runner/runner.h"
@@ -6,7 +6,7 @@
 
 namespace polyphony::exec {
 
-// Of a rank's compute ops: so many times what the profile says of them.
+// Returns the virtual durations of a rank's compute ops: the profile's prediction times `scale`.
 Runner::Pace make_pace(const Program& program, Rank rank, const Cluster& cluster,
                        const HardwareProfile& profile, double scale);
 

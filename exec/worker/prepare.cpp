@@ -16,8 +16,8 @@
 namespace polyphony::exec {
 namespace {
 
-// The layout with its stages split, for good: as the checkpoint that is continued has it, else as
-// the scenario's profile balances them.
+// Returns the layout with its stages split for the whole run: as in the checkpoint that the run
+// resumes from, else balanced by the scenario's profile.
 Layout split(const Scenario& scenario, const HardwareProfile& profile,
              const std::string& checkpoints) {
   Layout layout = *scenario.layout;
@@ -25,7 +25,7 @@ Layout split(const Scenario& scenario, const HardwareProfile& profile,
   if (const auto blocks = newest_blocks(checkpoints); blocks.size() == layout.modules.size()) {
     for (std::size_t m = 0; m < blocks.size(); ++m)
       if (layout.modules[m].blocks.empty()) layout.modules[m].blocks = blocks[m];
-    // Of another layout: it is loaded into this one's stages.
+    // Saved with another layout: the checkpoint is loaded into this layout's stages.
     if (is_split(scenario.model, layout) && !check_layout(scenario, layout)) return layout;
   }
   return with_blocks(*scenario.layout, balanced_plan(scenario, *scenario.layout, profile));
@@ -35,7 +35,7 @@ std::optional<Infeasible> infeasible(const std::string& file, const std::string&
   if (no.empty()) return {};
   return Infeasible{InputError::line(
       file, "/layout", no,
-      "take more ranks on more machines, smaller microbatches, or recompute \"full\"")};
+      "use more ranks on more machines, smaller microbatches, or recompute \"full\"")};
 }
 
 }  // namespace
@@ -60,8 +60,8 @@ std::string RankRoom::too_small_for(const Program& program,
                        [](const RankMemory& a, const RankMemory& b) { return a.peak < b.peak; });
   if (worst == need.end() || worst->peak <= memory) return "";
   const Rank rank(static_cast<std::size_t>(worst - need.begin()));
-  return stage_name(program, rank) + " needs " + bytes_text(worst->peak) + ", this machine has " +
-         bytes_text(memory) + " for each of its ranks";
+  return stage_name(program, rank) + " needs " + bytes_text(worst->peak) +
+         ", but this machine has " + bytes_text(memory) + " for each of its ranks";
 }
 
 std::optional<Infeasible> check_late_plan(const Prepared& prepared, const std::string& file) {
@@ -70,7 +70,7 @@ std::optional<Infeasible> check_late_plan(const Prepared& prepared, const std::s
   const Scenario& scenario = prepared.scenario;
   const std::string no = prepared.room.too_small_for(
       lower(scenario, plain, make_plan(scenario, plain), prepared.dataset->batch(0)));
-  return infeasible(file, no.empty() ? no : "where a plan comes too late, " + no);
+  return infeasible(file, no.empty() ? no : "if a plan is late, " + no);
 }
 
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
@@ -80,7 +80,7 @@ std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadTe
   const Scenario& scenario = result.scenario;
   if (!scenario.layout)
     throw InputError(file, "/layout", "is missing",
-                     "name one, or let `polyphony run` choose it from the search");
+                     "add one, or let `polyphony run` choose it by the search");
   if (const auto no = check_layout(scenario, *scenario.layout))
     throw InputError(file, "/layout", no->reason, "`polyphony sweep` lists the legal layouts");
   const Layout& layout = *scenario.layout;

@@ -1,6 +1,6 @@
-// All that has to be right before the ranks of a run meet: the scenario, its layout, the number of
-// ranks, the data, the memory. Every rank comes to the same answer, so that a refusal is no lost
-// rank.
+// Everything that must be checked before the ranks of a run connect: the scenario, its layout, the
+// number of ranks, the data, the memory. Every rank reaches the same result, so that an error does
+// not look like a lost rank to its peers.
 #pragma once
 
 #include <memory>
@@ -19,36 +19,39 @@
 
 namespace polyphony::exec {
 
-// What this machine has for each rank, and how a Program's need is foreseen: its buffers in the order of the
-// estimate (shared/cost/cost.h) with the scenario's profile.
+// The memory that this machine has for each rank, and the prediction of a Program's need: its
+// buffers in the order of the estimate (shared/cost/cost.h) with the scenario's profile.
 struct RankRoom {
   Cluster cluster;
   HardwareProfile profile;
   Bytes memory{};
-  // What each rank needs while a step runs.
+  // Returns what each rank needs while a step runs.
   std::vector<RankMemory> need_of(const Program& program) const;
-  // Which stage needs more, and how much there is; empty: none does.
+  // Returns which stage needs more memory than there is, and how much there is; empty if all fit.
   std::string too_small_for(const Program& program) const;
   std::string too_small_for(const Program& program, const std::vector<RankMemory>& need) const;
 };
 
 struct Prepared {
-  // With the samples of its data set; its layout is legal, runnable, of as many ranks as started.
+  // Includes the samples of its data set. Its layout is legal, runnable, and for as many ranks as
+  // were started.
   Scenario scenario;
   std::unique_ptr<Dataset> dataset;
   RankRoom room;
-  std::vector<RankMemory> need;  // by rank, of the first batch
+  std::vector<RankMemory> need;  // by rank, for the first batch
 };
 
-// `data_path`: of downloaded data sets. `memory`: what a rank can have. The Program of the first
-// batch must fit: what `polyphony simulate --estimate` says of that batch. `checkpoints`: folder of those
-// that are continued; empty: none. Errors: InputError. Infeasible: right, but this program or
-// machine cannot run it.
+// Reads and checks a run's scenario. Throws InputError if the input is wrong; returns Infeasible if
+// it is right, but this program or machine cannot run it. The Program of the first batch must fit
+// in memory, by the prediction of `polyphony simulate --estimate` for that batch.
+// `data_path`: folder of downloaded data sets. `memory`: available to each rank. `checkpoints`:
+// folder of the checkpoints that the run resumes from; empty: none.
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
                                            Bytes memory, const std::string& checkpoints = "");
 
-// Of a run that is planned while it trains: what it takes where a plan comes too late must fit, too.
+// Checks a run that is planned live: the schedule used for steps whose plan is late must fit in
+// memory, too.
 std::optional<Infeasible> check_late_plan(const Prepared& prepared, const std::string& file);
 
 }  // namespace polyphony::exec

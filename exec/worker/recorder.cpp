@@ -27,17 +27,17 @@ void Recorder::write(std::ofstream& file, const std::string& path, const std::st
   if (file) return;
   failed_ = path;
   std::cerr << "polyphony-worker: rank " << transport_.rank().value << ": " << path
-            << " cannot be written: no more steps are recorded" << std::endl;
+            << " cannot be written: recording stops" << std::endl;
 }
 
 void Recorder::open() {
   std::error_code failed;
-  std::filesystem::create_directories(paths_.traces(), failed);  // what failed, writing says
+  std::filesystem::create_directories(paths_.traces(), failed);  // a failure shows when writing
   const std::string path = paths_.journal(transport_.rank().value);
   journal_.open(path, std::ios::binary | std::ios::trunc);
   write(journal_, path, traces::journal_head());
   if (transport_.rank() != Rank(0)) return;
-  std::filesystem::remove(paths_.plans(), failed);  // of an earlier part of the run
+  std::filesystem::remove(paths_.plans(), failed);  // left by an earlier part of the run
   batches_.open(paths_.batches(), std::ios::trunc);
   write(batches_, paths_.batches(), "");
 }

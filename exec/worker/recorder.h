@@ -1,9 +1,9 @@
-// Records a rank's traced steps. What a step took is in the rank's journal when the step is over
-// (traces/format/op_journal.h): memory does not grow with the steps, and a killed run keeps it. When the
-// run ends, trace files are made of it and the journal goes.
+// Records the traced steps of a rank. A step is written to the rank's journal when it is over
+// (traces/format/op_journal.h), so memory does not grow with the number of steps, and a killed run
+// keeps them. At the end of the run the journal is converted to trace files and removed.
 //   Clocks are compared before the first traced step and after the last one (exec/runner/clock.h).
-//   A journal that cannot be written (a full disk) stops the recording, not the training; the run
-//   fails with the reason when all else is saved.
+//   If the journal cannot be written (full disk), recording stops but training continues; the run
+//   fails with the reason after everything else has been saved.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,20 @@ namespace polyphony::exec {
 
 class Recorder {
  public:
-  // Of steps [first, last) of a run that starts at any. No folder: nothing is recorded.
+  // Records steps [first, last), of a run that may start at any step. Records nothing without a
+  // folder.
   Recorder(std::string folder, std::int64_t first, std::int64_t last, Transport& transport,
            const Dataset& dataset);
 
   bool records(std::int64_t step) const {
     return !paths_.folder.empty() && step >= first_ && step < last_;
   }
-  // Of all ranks, before a recorded step and after it.
+  // Before and after a recorded step. Collective.
   void begin();
   void add(traces::JournalStep step);
-  // Of all ranks, when no recorded step follows: trace/step-<n>.rank-<r>.json, and on rank 0 trace/plans.bin
-  // where any was planned live. `whole`: of a recorded step, asked for on all ranks in the same order.
+  // Writes trace/step-<n>.rank-<r>.json, and on rank 0 trace/plans.bin if steps were planned live.
+  // Collective; call after the last recorded step. `whole` returns a recorded step; it is called on
+  // all ranks in the same order.
   void finish(const std::function<WholeStep(std::int64_t)>& whole);
 
  private:
@@ -45,9 +47,9 @@ class Recorder {
   std::int64_t first_, last_;
   Transport& transport_;
   const Dataset& dataset_;
-  std::ofstream journal_, batches_;  // batches: of rank 0
+  std::ofstream journal_, batches_;  // batches_: on rank 0
   std::vector<std::int64_t> steps_;
-  Seconds took_{};      // to record the last step
+  Seconds took_{};      // time to record the last step
   std::string failed_;  // the file that could not be written
 };
 

@@ -61,7 +61,8 @@ class Trainer {
   TrainResult run();
 
  private:
-  // This rank's part of a first Program whose whole is proven, where that is no large work.
+  // Returns this rank's part of the first Program. Checks the whole Program, if there are not too
+  // many ranks.
   Program structure(const Batch& batch) {
     if (transport_.world_size() <= kProveWhole) {
       const Program whole = planner_.whole(batch);
@@ -70,8 +71,8 @@ class Trainer {
       apart_ = transport_.matches_in_order() && !out_of_order(whole, false).empty();
       const std::string mixed = apart_ ? out_of_order(whole, true) : "";
       if (!mixed.empty())
-        throw InputError("layout", "", "NCCL matches messages by their order, and " + mixed,
-                         "take actions in the order of their works, or run with --device cpu");
+        throw InputError("layout", "", "NCCL matches messages by their order, but " + mixed,
+                         "order actions by microbatch, or run with --device cpu");
     }
     return planner_.lower_own(planner_.own_part(batch));
   }
@@ -83,7 +84,7 @@ class Trainer {
     std::int64_t number = 0;
     StepData data;
     double rate = 0;
-    Seconds asked{}, start{};  // for the data; of the step
+    Seconds asked{}, start{};  // when the data were requested; when the step began
   };
   void begin_step(std::int64_t number, MetricsFile& metrics);
   void end_step(const Begun& step, MetricsFile& metrics);
@@ -98,24 +99,25 @@ class Trainer {
   const TrainOptions& options_;
   Plan plan_;
   StepPlanner planner_;
-  bool apart_ = false;  // RunnerOptions; found by structure()
+  bool apart_ = false;  // RunnerOptions::messages_apart; set by structure()
   Program structure_;
   Runner runner_;
   Control control_;
-  std::optional<RunFolder> folder_;  // of rank 0
+  std::optional<RunFolder> folder_;  // on rank 0
   StepLoader loader_;
-  std::deque<Begun> begun_;  // not ended
+  std::deque<Begun> begun_;  // steps that have not ended
   Recorder recorder_;
   TrainResult result_;
   Seconds began_ = steady_now();
   Seconds last_checkpoint_ = steady_now();
   std::int64_t checkpointed_ = -1;
-  Seconds last_seconds_{}, ended_{};  // of the last step that ended
+  Seconds last_seconds_{}, ended_{};  // duration and end of the last step that ended
   std::uint64_t last_plan_ = 0;
   std::vector<double> seconds_;
 };
 
-// A CPU runs it; a device has it queued then, and of what is recorded everything is read before the next begins.
+// Runs a step on a CPU, or queues it on a device. The times of a recorded step are read before the
+// next step begins.
 void Trainer::begin_step(std::int64_t number, MetricsFile& metrics) {
   const bool records = recorder_.records(number);
   if (records) {
@@ -166,8 +168,7 @@ void Trainer::end_step(const Begun& step, MetricsFile& metrics) {
   metrics.write(line);
   if (!scalars.not_finite.empty())
     std::cerr << "polyphony-worker: rank " << transport_.rank().value << ": step " << step.number
-              << " is skipped on all ranks: a number is not finite in " << scalars.not_finite
-              << "\n";
+              << " is skipped on all ranks: non-finite value in " << scalars.not_finite << "\n";
   if (recorder_.records(step.number))
     recorder_.add({static_cast<std::uint64_t>(step.number),
                    step.data.plan,
@@ -182,8 +183,8 @@ void Trainer::claim() {
   if (!folder_->note().empty()) std::cerr << "polyphony-worker: " << folder_->note() << "\n";
 }
 
-// Loads what is continued; then, nothing being left that could be refused, writes for the first
-// time. Steps done before.
+// Loads the checkpoint that the run resumes from. All checks that can fail have then passed, and
+// the run's folder is written for the first time. Returns the number of steps done before.
 std::int64_t Trainer::begin() {
   std::optional<Loaded> loaded;
   if (options_.earlier == EarlierRun::resume)
@@ -194,7 +195,7 @@ std::int64_t Trainer::begin() {
   if (!folder_) return done;
   if (options_.earlier == EarlierRun::resume && !loaded)
     std::cerr << "polyphony-worker: " << options_.out
-              << ": the run had saved no checkpoint yet: it starts from its beginning\n";
+              << ": the run had not saved a checkpoint: it restarts from the beginning\n";
   for (const std::string& change : loaded ? loaded->changed : std::vector<std::string>{})
     std::cerr << "polyphony-worker: from step " << done << " on: " << change << "\n";
   folder_->begin();
@@ -209,14 +210,14 @@ std::int64_t Trainer::begin() {
 void Trainer::checkpoint(std::int64_t done, MetricsFile& metrics) {
   if (options_.out.empty() || checkpointed_ == done) return;
   end_steps(metrics, 0);
-  metrics.sync();  // a checkpoint never knows of more steps than the metrics
+  metrics.sync();  // a checkpoint must not contain more steps than the metrics
   save_checkpoint(RunPaths{options_.out}.checkpoints(), done, transport_, runner_, structure_,
                   run_record(scenario_));
   checkpointed_ = done;
   last_checkpoint_ = steady_now();
 }
 
-// After `done` steps: evaluation, interruption, checkpoint. True: stop.
+// Called after `done` steps: evaluation, interruption, checkpoint. Returns true to stop.
 bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   if (options_.evaluate_every > 0 &&
       (done % options_.evaluate_every == 0 || done >= options_.steps)) {
@@ -228,7 +229,7 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;
   }
   if (!control_.due(done)) return false;
-  if (last_seconds_ == Seconds(0)) end_steps(metrics, 0);  // how long steps are is still unknown
+  if (last_seconds_ == Seconds(0)) end_steps(metrics, 0);  // the step time is still unknown
   const bool wants_stop = options_.interrupted && options_.interrupted();
   const Control::Decision decision = control_.exchange(
       done, wants_stop, steady_now() - last_checkpoint_, last_seconds_, last_plan_);
@@ -251,7 +252,7 @@ void Trainer::go_live(std::int64_t done) {
       options_.live);
 }
 
-// Steps that are done then.
+// Trains, and returns the number of steps done.
 std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
   go_live(done);
   try {
@@ -268,7 +269,7 @@ std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
     planner_.stop();
     throw;
   } catch (const std::exception& error) {
-    // What is being loaded may wait for a plan that nobody makes any more.
+    // The loader may be waiting for a plan that will not be made.
     planner_.stop();
     if (planner_.live()) transport_.abort(error.what());
     throw;
@@ -282,7 +283,7 @@ TrainResult Trainer::run() {
   done = train_from(done, metrics);
   result_.steps = done;
   if (!options_.device.is_cpu()) result_.memory = memory_of(options_.device);
-  // First: what was learnt must not be lost to a disk that the traces fill up.
+  // Before the traces, which may fill up the disk.
   checkpoint(done, metrics);
   recorder_.finish(
       [&](std::int64_t step) { return planner_.whole_of(static_cast<std::uint64_t>(step)); });

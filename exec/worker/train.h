@@ -1,14 +1,15 @@
 // The training loop of one rank: batch -> Program -> step, with metrics, traces, evaluation and
-// checkpoints around it.
+// checkpoints. It writes to the run's folder:
 //   scenario.json (rank 0)   the scenario as it is trained, its stages split
 //   metrics.jsonl (rank 0)   traces/format/metrics.h
-//   trace/                   batches.jsonl, of live plans plans.bin (rank 0) and, of the traced steps,
-//                            step-<n>.rank-<r>.json
+//   trace/                   batches.jsonl, of live plans plans.bin (rank 0) and, of the traced
+//                            steps, step-<n>.rank-<r>.json
 //                            (traces/format/chrome_json.h); until the run ends, journals
 //                            (exec/worker/recorder.h)
 //   checkpoints/             exec/checkpoint/checkpoint.h
-// Rank 0 claims the folder (shared/files/run_folder.h); nothing in it changes before everything that
-// can be refused has been.
+//
+// Rank 0 claims the folder (shared/files/run_folder.h). Nothing in the folder changes before all
+// checks that can fail have passed.
 // Learning rate: linear warm-up over warmup_steps, then constant.
 #pragma once
 
@@ -28,17 +29,18 @@
 
 namespace polyphony::exec {
 
-// From so many ranks on, one plans for all: what a rank spends on planning grows with the world.
+// From this number of ranks on, rank 0 plans for all: a rank's planning time grows with the world
+// size.
 inline constexpr int kPlanForAll = 128;
 
 struct TrainOptions {
   torch::Device device = torch::kCPU;
-  std::string out;                // folder; empty: nothing is written
-  std::int64_t steps = 10;        // train until this step
+  std::string out;                // output folder; empty: nothing is written
+  std::int64_t steps = 10;        // train until this step is reached
   std::int64_t trace_first = -1;  // traced steps [first, last); -1: none
   std::int64_t trace_last = -1;
-  std::int64_t evaluate_every = 0;          // steps; 0: never
-  int evaluate_samples = 0;                 // held-out samples taken; 0: all
+  std::int64_t evaluate_every = 0;          // in steps; 0: never
+  int evaluate_samples = 0;                 // held-out samples evaluated; 0: all
   double stop_accuracy = 0;                 // stop when an evaluation reaches it; 0: never
   Seconds checkpoint_every{0};              // 0: only at the end (none without `out`)
   EarlierRun earlier = EarlierRun::refuse;  // in `out`; resume: from its newest checkpoint, if any
@@ -47,7 +49,7 @@ struct TrainOptions {
   Planner planner = Planner::each;  // each: Planner::first from kPlanForAll ranks on
   LiveOptions live;                 // with Planner::live
   std::optional<HardwareProfile>
-      pace;  // paced ranks: compute ops last at least pace_scale times what this profile says
+      pace;  // emulated compute: ops last at least pace_scale times this profile's prediction
   double pace_scale = 1;
   std::optional<BytesPerSecond> send_rate;  // exec/transport/limited.h
   bool ranges = false;                      // RunnerOptions
@@ -59,7 +61,7 @@ struct TrainResult {
   double loss = 0;         // of the last step
   std::optional<double> accuracy;
   Seconds median_step{};            // over the steps after the third
-  std::int64_t live = 0, late = 0;  // steps planned live; those of them whose plan came too late
+  std::int64_t live = 0, late = 0;  // steps planned live; those of them whose plan was late
   bool interrupted = false;
   std::optional<DeviceMemory> memory;  // of this rank
 };

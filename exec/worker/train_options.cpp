@@ -17,13 +17,13 @@ HardwareProfile load_profile(const std::string& name) {
   return parse_profile(read_file(name), name);
 }
 
-// A number of the command line that must not be negative (or not a number).
+// Returns a number of the command line. Throws InputError if it is negative or NaN.
 template <class T>
 T at_least_zero(const cxxopts::ParseResult& args, const std::string& name) {
   const T value = args[name].as<T>();
   if (!(value >= 0))
     throw InputError("--" + name, "", "must not be negative",
-                     "polyphony-worker --help explains it");
+                     "polyphony-worker --help explains the option");
   return value;
 }
 
@@ -32,12 +32,12 @@ std::optional<BytesPerSecond> send_rate(const std::string& text) {
   try {
     const BytesPerSecond rate = parse_rate(text);
     if (rate.value > 0) return rate;
-  } catch (const InputError&) {  // said below, with its option
+  } catch (const InputError&) {  // reported below, with the option's name
   }
-  throw InputError("--send-rate", "", "\"" + text + "\" is no rate above 0", "such as 100MBps");
+  throw InputError("--send-rate", "", "\"" + text + "\" is not a positive rate", "e.g. 100MBps");
 }
 
-// Replayed plans are rank 0's: it tells the others.
+// Only rank 0 reads replayed plans; it sends them to the others.
 void read_planning(const cxxopts::ParseResult& args, const Scenario& scenario, Rank rank,
                    TrainOptions& options) {
   const Layout& layout = *scenario.layout;
@@ -45,30 +45,31 @@ void read_planning(const cxxopts::ParseResult& args, const Scenario& scenario, R
                     plans = args["plans"].as<std::string>();
   const bool live = planning == "live", replay = planning == "replay";
   if (!live && !replay && planning != "inline")
-    throw InputError("--planning", "", "\"" + planning + "\" is none of inline, live, replay",
-                     "polyphony-worker --help explains it");
+    throw InputError("--planning", "", "must be inline, live or replay (got \"" + planning + "\")",
+                     "polyphony-worker --help explains the option");
   if (!live && !replay && !plans.empty())
-    throw InputError("--plans", "", "needs --planning live, which writes it, or replay",
-                     "leave it out");
+    throw InputError("--plans", "", "requires --planning live, which writes the file, or replay",
+                     "omit it");
   if (replay && plans.empty())
-    throw InputError("--planning", "", "replay needs --plans",
+    throw InputError("--planning", "", "replay requires --plans",
                      "name a file that --planning live has written");
   if ((live || replay) && layout.planner == Planning::none)
     throw InputError("--planning", "", "the layout has no planner",
-                     "give it one (\"planner\": \"entrain\"), or leave --planning out");
+                     "give it one (\"planner\": \"entrain\"), or omit --planning");
   if (!live && !replay) return;
   if (const auto no = check_layout(scenario, without_planner(layout)))
     throw InputError(
         "--planning", "",
-        "late steps take the layout without its planner, which is not legal: " + no->reason,
-        "leave --planning out, or change the layout");
+        "late steps use the layout without its planner, which is not legal: " + no->reason,
+        "omit --planning, or change the layout");
   options.planner = Planner::live;
   options.live.budget = Seconds(at_least_zero<double>(args, "planning-seconds"));
   if (live) options.live.save = plans;
   if (replay && rank == Rank(0)) {
     options.live.replayed = parse_plans(read_records(plans), plans);
     if (options.live.replayed.empty())
-      throw InputError(plans, "", "holds no plans", "name a file that --planning live has written");
+      throw InputError(plans, "", "contains no plans",
+                       "name a file that --planning live has written");
   }
 }
 
@@ -101,7 +102,8 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   }
   for (const char* flag : {"resume", "fresh"})
     if (args.count(flag) && options.out.empty())
-      throw InputError(std::string("--") + flag, "", "needs --out", "name the folder of the run");
+      throw InputError(std::string("--") + flag, "", "requires --out",
+                       "name the folder of the run");
   const std::string pace = args["pace"].as<std::string>();
   if (!pace.empty()) options.pace = load_profile(pace);
   options.pace_scale = at_least_zero<double>(args, "pace-scale");

@@ -1,4 +1,4 @@
-// What polyphony-worker's command line says of the training.
+// Parses the training options of polyphony-worker's command line.
 #pragma once
 
 #include <cxxopts.hpp>
@@ -7,7 +7,7 @@
 
 namespace polyphony::exec {
 
-// Errors: InputError.
+// Throws InputError if an option is invalid.
 TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& scenario, Rank rank);
 
 }  // namespace polyphony::exec

@@ -17,6 +17,7 @@ function(require_file path)
   endif()
 endfunction()
 
+find_package(Threads REQUIRED)
 if(POLYPHONY_SIM)
   find_package(cxxopts REQUIRED)
   # Without <regex>, which costs every file that includes cxxopts 4 s to compile.
@@ -30,7 +31,6 @@ endif()
 
 if(POLYPHONY_EXEC)
   find_package(PNG REQUIRED)
-  find_package(Threads REQUIRED)
   # Not find_package(Torch): the PyPI wheel's package insists on nvcc, even for the CPU part.
   set(torch ${POLYPHONY_TORCH_ROOT}/torch)
   require_file(${torch}/lib/libtorch_cpu.so)

@@ -13,7 +13,7 @@
 namespace polyphony {
 namespace {
 
-// No parameter moves by more than this: a derivative, not a leap.
+// Largest change of a parameter for a derivative.
 constexpr double kLongestMove = 0.1;
 
 HardwareProfile moved(const HardwareProfile& profile, const ParameterError& error, double share) {

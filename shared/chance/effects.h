@@ -1,4 +1,4 @@
-// What a profile's errors do to a step, however it is made of prices.
+// The effects of a profile's errors on a step, however the step is composed of prices.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,9 @@
 
 namespace polyphony {
 
-// By errors of `profile`: change of ln(step) for one standard deviation (shared/chance/belief.h). `log_step`
-// prices with every profile that it knows moved by its argument.
+// Returns, for each error of `profile`, the change of ln(step) for one standard deviation
+// (shared/chance/belief.h). `log_step` must return ln(step) with its argument applied to every
+// profile that it prices with.
 using Moved = std::function<HardwareProfile(const HardwareProfile&)>;
 std::vector<double> effects_on(const std::function<double(const Moved&)>& log_step,
                                const HardwareProfile& profile);

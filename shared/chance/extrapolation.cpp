@@ -12,7 +12,7 @@
 namespace polyphony {
 namespace {
 
-// What one kernel or transfer asks of a profile, how often, and how much of the work it is.
+// The size of one kernel or transfer, how often it occurs, and its fraction of the work.
 struct Asked {
   double value = 0;
   double work = 0;
@@ -24,7 +24,7 @@ struct Demands {
   double kernel_work = 0, sent = 0;
 };
 
-// Compute ops of equal shape are looked at once.
+// Compute ops of equal shape are examined once.
 using Shape = std::tuple<std::uint32_t, std::uint16_t, std::uint16_t, Phase, std::int64_t,
                          std::int64_t, std::int64_t, std::uint32_t, Recipe>;
 
@@ -42,7 +42,7 @@ std::size_t group_size(const Program& program, const Op& op, const Compute& comp
 
 void add_compute(const Program& program, OpId id, const Compute& compute, std::size_t count,
                  const HardwareProfile* profile, Demands& demands) {
-  // What was measured is not modelled.
+  // Measured layer times are not modeled, so that they are not extrapolated.
   const Module& module = program.model.modules[compute.module.value];
   if (profile && profile->layer_times.contains(module.name)) return;
   const Expansion inside = expand(program, id);
@@ -126,13 +126,12 @@ std::string bytes_in_words(double value) {
 }
 std::string elements_in_words(double value) { return std::to_string(std::llround(value)); }
 
-// One line for what lies below, one for what lies above.
+// Adds one entry for values below the range, and one for values above.
 void judge(const std::string& what, const std::optional<FittedRange>& fitted,
            const std::vector<Asked>& all, double whole, std::string (*words)(double),
            std::vector<Extrapolation>& found) {
   if (!fitted) return;
-  // Not worth a word: a twentieth beyond.
-  constexpr double kSlack = 0.05;
+  constexpr double kSlack = 0.05;  // values up to 5 % outside are not reported
   for (const bool above : {false, true}) {
     Extrapolation outside;
     double worst = above ? fitted->high : fitted->low;
@@ -178,7 +177,7 @@ std::vector<Extrapolation> find_extrapolations(const Program& program,
   const Demands demands = demands_of(program, &profile);
   const FittedRanges& fitted = profile.certainty.fitted;
   std::vector<Extrapolation> found;
-  judge("matrix products of (mnk)^(1/3)", fitted.gemm_size, demands.gemm_size, demands.kernel_work,
+  judge("GEMM sizes (m·n·k)^(1/3)", fitted.gemm_size, demands.gemm_size, demands.kernel_work,
         elements_in_words, found);
   judge("messages", fitted.message_bytes, demands.message_bytes, demands.sent, bytes_in_words,
         found);
@@ -188,7 +187,7 @@ std::vector<Extrapolation> find_extrapolations(const Program& program,
   if (fitted != FittedRanges{}) {
     const auto unseen = [&](const char* what, const auto& range, const std::vector<Asked>& all) {
       if (range || all.empty()) return;
-      Extrapolation none{std::string(what) + ": none were fitted", 0, 0};
+      Extrapolation none{std::string(what) + ": the profile was fitted on none", 0, 0};
       for (const Asked& asked : all) {
         none.share += demands.sent > 0 ? asked.work / demands.sent : 0;
         none.count += asked.count;
@@ -201,9 +200,9 @@ std::vector<Extrapolation> find_extrapolations(const Program& program,
   if (!profile.corrections.empty()) {
     for (const auto& [key, asked] : demands.layers) {
       if (profile.corrections.contains(key)) continue;
-      found.push_back({std::string(name(key.first)) + " " + name(key.second) + ": no correction",
-                       demands.kernel_work > 0 ? asked.work / demands.kernel_work : 0,
-                       asked.count});
+      found.push_back(
+          {std::string(name(key.first)) + " " + name(key.second) + ": no correction in the profile",
+           demands.kernel_work > 0 ? asked.work / demands.kernel_work : 0, asked.count});
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const Extrapolation& a, const Extrapolation& b) {

@@ -58,7 +58,7 @@ void draw_jitter(const Compiled& compiled, const CostTable& costs, const Jitter&
   POLYPHONY_CHECK(costs.nodes.size() == compiled.nodes.size(),
                   costs.nodes.size() << " costs, " << compiled.nodes.size() << " nodes");
   drawn = costs;
-  // Streams of their own: steps and ops never share a number.
+  // Separate random streams, so that steps and ops never share a number.
   const std::uint64_t steps = random_bits(seed, 0), ops = random_bits(seed, 1);
   double common[kActivityKinds];
   for (std::size_t kind = 0; kind < kActivityKinds; ++kind)

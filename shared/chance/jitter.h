@@ -1,9 +1,11 @@
-// A draw of the same step on another day: the same Program, another CostTable.
-//   Every node's time · exp(step · Z + op · z) with the deviations of its activity kind
-//   (shared/hardware/certainty.h); Z depends on (seed, kind), z on (seed, node). A node with flows:
-//   its delay and its bytes. The median factor is 1, as profiles are fitted to medians. Updates
-//   count as compute. Does not model: hiccups beyond a log-normal, ranks that stay slow, kinds that
-//   slow down together.
+// Random variation of a step between runs (jitter): the same Program with another CostTable.
+//   The time of every node is multiplied by exp(step · Z + op · z), with the deviations of its
+//   activity kind (shared/hardware/certainty.h). Z depends on (seed, kind), z on (seed, node), both
+//   standard normal. For a node with flows, its delay and its bytes are multiplied. The median
+//   factor is 1, as profiles are fitted to medians. Optimizer updates count as compute.
+//
+//   Does not model: hiccups beyond a log-normal distribution, ranks that stay slow, kinds of
+//   activity that slow down together.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +16,14 @@
 
 namespace polyphony {
 
+// Returns one random CostTable.
 CostTable draw_jitter(const Compiled& compiled, const CostTable& costs, const Jitter& jitter,
                       std::uint64_t seed);
-// Into a table that keeps its memory between draws.
+// Does the same into an existing table, so that no memory is allocated per draw.
 void draw_jitter(const Compiled& compiled, const CostTable& costs, const Jitter& jitter,
                  std::uint64_t seed, CostTable& drawn);
 
-// Steps of the estimate under seeds first, first + 1, …, sorted.
+// Returns the estimated step times under the seeds first, first + 1, …, sorted.
 std::vector<Seconds> jittered_steps(const Compiled& compiled, const CostTable& costs,
                                     const Jitter& jitter, std::uint64_t first, std::size_t count);
 

@@ -1,5 +1,5 @@
-// check_layout and check_runnable; the rules by subject: check_model.cpp, check_grid.cpp,
-// check_placement.cpp, check_work.cpp.
+// check_layout() and check_runnable(). The rules are grouped by subject in check_model.cpp,
+// check_grid.cpp, check_placement.cpp and check_work.cpp.
 #include <algorithm>
 
 #include "shared/check/checks.h"
@@ -30,15 +30,17 @@ Verdict check_offload(const Scenario& scenario, const Layout& layout) {
     const bool own = layout.placement != Placement::homogeneous &&
                      model.modules[m].kind != ModuleKind::projector;
     if (own && !needs_backward(model, ModuleId(m)))
-      return refuse(model.modules[m].name +
-                    ": offload_activations, but it has no backward to keep any for; leave it out");
+      return refuse(
+          model.modules[m].name +
+          ": offload_activations is set, but the module runs no backward pass and saves no "
+          "activations; leave it out");
   }
   for (const Actions& actions : layout.actions)
     for (const Action& action : actions) moves = moves || action.recipe == Recipe::offload;
   if (!moves || scenario.cluster.host_link.rate.value > 0 || scenario.cluster.free_links) return {};
   return refuse(
-      "offload_activations: the cluster does not say how fast an accelerator reaches its host's "
-      "memory; give it \"host_link\", such as \"63GBps\"");
+      "offload_activations needs the rate between an accelerator and its host's memory; give the "
+      "cluster \"host_link\", such as \"63GBps\"");
 }
 
 }  // namespace
@@ -46,8 +48,8 @@ Verdict check_offload(const Scenario& scenario, const Layout& layout) {
 std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& layout) {
   const Model& model = scenario.model;
   if (layout.modules.size() != model.modules.size())
-    return refuse("the layout names " + std::to_string(layout.modules.size()) +
-                  " modules, the model has " + std::to_string(model.modules.size()));
+    return refuse("the layout has grids for " + std::to_string(layout.modules.size()) +
+                  " modules, but the model has " + std::to_string(model.modules.size()));
   if (Verdict verdict = checks::check_model(model)) return verdict;
   int chain_blocks = 0;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
@@ -80,8 +82,8 @@ std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&
   for (const Module& module : scenario.model.modules)
     if (module.abstract.is)
       return refuse(module.name +
-                    " is known by its layer_times alone: simulation only; the executor needs its "
-                    "dimensions (a preset, or hidden, heads, …)");
+                    " is defined by its layer_times alone, which is simulation only; the executor "
+                    "needs its dimensions (a preset, or hidden, heads, …)");
   return {};
 }
 

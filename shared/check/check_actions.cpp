@@ -1,7 +1,7 @@
-// check_actions() of shared/step/step_plan.h. Actions of ranks that wait for each other in a ring are found by
-// whoever knows what waits for what: of a layout's own actions check_layout(), as ranks and actions
-// (shared/planner/timetable.h); of any step compile() and verify(), as ranks and ops (FaultKind::cycle), which
-// see a plan before it is simulated, run live or replayed.
+// check_actions() of shared/step/step_plan.h. It does not look for deadlocks (ranks whose actions
+// wait for each other in a cycle). For a layout's own actions check_layout() finds them, and names
+// ranks and actions (shared/planner/timetable.h). For any step compile() and verify() find them,
+// and name ranks and ops (FaultKind::cycle), before the step is simulated, run live or replayed.
 #include <algorithm>
 #include <map>
 
@@ -23,7 +23,7 @@ class Checking {
         if (step_.order_of[rank.value] != step_.order_of[set.front().value] &&
             step_.actions(rank) != step_.actions(set.front()))
           add("ranks " + std::to_string(set.front().value) + " and " + std::to_string(rank.value) +
-              " compute together but have different orders");
+              " compute together but run their actions in different orders");
       check_rank(set.front());
     }
     return std::move(faults_);
@@ -53,12 +53,12 @@ class Checking {
 
   void check_rank(Rank rank) {
     std::map<std::vector<std::size_t>, Counts> counts;
-    const std::string who = "rank " + std::to_string(rank.value) + ": ";
+    const std::string subject = "rank " + std::to_string(rank.value) + ": ";
     for (const Action& action : step_.actions(rank)) {
       if (action.branch >= plan_.branches.size() ||
           action.stage >= plan_.branches[action.branch].stages.size()) {
-        add(who + "there is no stage " + std::to_string(action.stage) + " of branch " +
-            std::to_string(action.branch));
+        add(subject + "stage " + std::to_string(action.stage) + " of branch " +
+            std::to_string(action.branch) + " does not exist");
         continue;
       }
       const Branch& branch = plan_.branches[action.branch];
@@ -66,20 +66,20 @@ class Checking {
           std::string(1, letter(action.kind)) + " of " +
           name(action.branch, action.stage, static_cast<std::size_t>(action.work));
       if (action.work >= branch.microbatches) {
-        add(who + action_name + ": there are " + std::to_string(branch.microbatches) +
-            " microbatches");
+        add(subject + action_name + " does not exist: there are " +
+            std::to_string(branch.microbatches) + " microbatches");
         continue;
       }
       if (!branch.holds(rank, action.stage)) {
-        add(who + action_name + ": the stage is on other ranks, index " +
+        add(subject + action_name + " belongs on other ranks: its stage is at index " +
             std::to_string(branch.rank_of_stage[action.stage]) + " of the pipeline");
         continue;
       }
       Counts& count = counts[{action.branch, action.stage, static_cast<std::size_t>(action.work)}];
       if (!is_forward(action) && count.forwards == 0)
-        add(who + action_name + ": before its forward");
+        add(subject + action_name + " comes before its forward");
       if (action.kind == ActionKind::backward_weight && count.inputs == 0)
-        add(who + action_name + ": before its input part (I)");
+        add(subject + action_name + " comes before its input part (I)");
       ++(is_forward(action)                          ? count.forwards
          : action.kind == ActionKind::backward       ? count.backwards
          : action.kind == ActionKind::backward_input ? count.inputs
@@ -89,22 +89,23 @@ class Checking {
       for (std::size_t s = 0; s < plan_.branches[b].stages.size(); ++s) {
         if (!plan_.branches[b].holds(rank, s)) continue;
         for (int w = 0; w < plan_.branches[b].microbatches; ++w)
-          check_counts(who, b, s, static_cast<std::size_t>(w),
+          check_counts(subject, b, s, static_cast<std::size_t>(w),
                        counts[{b, s, static_cast<std::size_t>(w)}]);
       }
   }
 
-  void check_counts(const std::string& who, std::size_t branch, std::size_t stage, std::size_t work,
-                    const Counts& count) {
+  void check_counts(const std::string& subject, std::size_t branch, std::size_t stage,
+                    std::size_t work, const Counts& count) {
     const std::string of = " of " + name(branch, stage, work);
-    if (count.forwards == 0) add(who + "the forward" + of + " is lost");
-    if (count.forwards > 1) add(who + "the forward" + of + " is doubled");
+    if (count.forwards == 0) add(subject + "the forward" + of + " is missing");
+    if (count.forwards > 1) add(subject + "the forward" + of + " is repeated");
     const int backwards = count.backwards + count.inputs;
-    if (backwards == 0 && trains(branch, stage, false)) add(who + "the backward" + of + " is lost");
-    if (backwards > 1) add(who + "the backward" + of + " is doubled");
-    if (count.weights > 1) add(who + "the weight part" + of + " is doubled");
+    if (backwards == 0 && trains(branch, stage, false))
+      add(subject + "the backward" + of + " is missing");
+    if (backwards > 1) add(subject + "the backward" + of + " is repeated");
+    if (count.weights > 1) add(subject + "the weight part" + of + " is repeated");
     if (count.inputs == 1 && count.weights == 0 && trains(branch, stage, true))
-      add(who + "the weight part" + of + " is lost");
+      add(subject + "the weight part" + of + " is missing");
   }
 
   const Model& model_;

@@ -1,4 +1,4 @@
-// A layout's own actions (Layout::actions).
+// Checks a layout's own actions (Layout::actions).
 #include <algorithm>
 
 #include "shared/check/checks.h"
@@ -18,20 +18,20 @@ Verdict check_own_actions(const Scenario& scenario, const Layout& layout) {
   const Module& language = scenario.model.modules[language_module(scenario.model).value];
   const ModuleLayout& grid = layout.modules[language_module(scenario.model).value];
   if (layout.actions.size() != static_cast<std::size_t>(grid.pp))
-    return refuse("actions of " + number(layout.actions.size()) + " ranks, but pp is " +
-                  std::to_string(grid.pp) + "; one order a rank along the pipeline");
+    return refuse("actions lists " + number(layout.actions.size()) + " ranks, but pp is " +
+                  std::to_string(grid.pp) + "; give one order per rank along the pipeline");
   int stages = 0;
   for (const Actions& actions : layout.actions)
     for (const Action& action : actions) stages = std::max(stages, action.stage + 1);
   if (stages != grid.pp * grid.vpp)
-    return refuse("actions of " + std::to_string(stages) + " stages, but pp·vpp is " +
-                  std::to_string(grid.pp * grid.vpp) + "; set vpp, or mend the actions");
+    return refuse("actions has " + std::to_string(stages) + " stages, but pp·vpp is " +
+                  std::to_string(grid.pp * grid.vpp) + "; set vpp, or correct the actions");
   const Plan plan = make_plan(scenario, layout);
   const Branch& branch = plan.branches[plan.language];
   if (language.tied && grid.pp > 1 && branch.rank_of_stage.front() == branch.rank_of_stage.back())
     return refuse(language.name +
-                  ": tied embeddings lie on two ranks, the actions have both ends of "
-                  "the pipeline on one");
+                  ": tied embeddings need the first and the last stage on different ranks, but the "
+                  "actions place both on one");
   const std::vector<std::string> faults =
       check_actions(scenario.model, plan, make_orders(layout, plan));
   if (!faults.empty())

@@ -21,7 +21,8 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
       if (one.tp != other.tp || one.cp != other.cp || one.pp != other.pp || one.vpp != other.vpp ||
           one.shard != other.shard || one.shard_ranks != other.shard_ranks ||
           !same_ranks(one, other))
-        return refuse(first + ": a homogeneous layout has one grid, that of " + second);
+        return refuse(first + ": in a homogeneous layout it must have the same grid as " + second +
+                      " (tp, cp, pp, vpp, shard, shard_ranks and ranks)");
       return {};
     case Placement::colocated:
       if (!same_ranks(one, other))
@@ -42,33 +43,33 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
   const bool interleaved = layout.encoder_order == EncoderOrder::interleaved;
   if (ModuleId(a) == language && !interleaved)
     return refuse(second + ": cannot share the ranks of " + first +
-                  ", which feeds it, but in a homogeneous layout or under encoder_order " +
+                  ", which feeds it, except in a homogeneous layout or with encoder_order " +
                   "interleaved; give it ranks of its own");
-  // They would take actions in the encoder's order, which runs ahead of what comes back to it.
+  // Both would run in the encoder's order, which runs ahead of the gradients that return to it.
   if (ModuleId(a) < language && language < ModuleId(b)) {
     if (interleaved && same_ranks(other, layout.modules[language.value])) return {};
     return refuse(second + ": cannot share the ranks of " + first +
                   ", whose rows it waits for through " + model.modules[language.value].name +
-                  ", but in a homogeneous layout; give it ranks of its own");
+                  ", except in a homogeneous layout; give it ranks of its own");
   }
   const bool with_language = ModuleId(a) == language || ModuleId(b) == language;
   if (!with_language && (one.pp != other.pp || one.vpp != other.vpp))
     return refuse(first + ": encoders on the same ranks need the same pp and vpp; " + second +
                   " has pp " + number(other.pp) + ", vpp " + number(other.vpp));
   if (ModuleId(b) == language && other.pp % one.pp != 0)
-    return refuse(first + ": its pp " + number(one.pp) + " must divide that of " + second +
-                  " on the same ranks, " + number(other.pp) +
-                  "; nearest legal: " + nearest_divisors(other.pp, one.pp));
+    return refuse(first + ": pp must divide the pp of " + second + " on the same ranks, " +
+                  number(other.pp) + " (got " + number(one.pp) +
+                  "); nearest legal: " + nearest_divisors(other.pp, one.pp));
   if (with_language && interleaved && one.pp != other.pp)
     return refuse((ModuleId(b) == language ? first : second) +
-                  ": encoder_order interleaved makes one pipeline with " +
-                  model.modules[language.value].name + "; use its pp, " +
+                  ": encoder_order interleaved joins it into one pipeline with " +
+                  model.modules[language.value].name + "; use the same pp, " +
                   number(layout.modules[language.value].pp) +
                   (ModuleId(b) == language ? ", or encoder_order phases" : ""));
   return {};
 }
 
-// The lowest rank that no grid has; all below the world's size have one: that size.
+// Returns the lowest rank that is in no grid; the world size if all ranks are in one.
 int first_without_module(const Layout& layout) {
   int rank = 0;
   for (bool grew = true; grew;) {
@@ -82,7 +83,8 @@ int first_without_module(const Layout& layout) {
   return rank;
 }
 
-// The embedding and the output matrix that is its copy must lie in one chunk, or on two ranks.
+// Checks tied embeddings: the embedding and the output matrix, which is its copy, must be in one
+// chunk or on two ranks.
 Verdict check_tied(const Model& model, const Layout& layout) {
   const ModuleId language = language_module(model);
   const Module& module = model.modules[language.value];
@@ -92,18 +94,23 @@ Verdict check_tied(const Model& model, const Layout& layout) {
   const Schedule& row = schedule(layout.schedule);
   if (pp > 1 && layout.actions.empty() &&
       row.place({pp, vpp}, 0) == row.place({pp, vpp}, pp * vpp - 1))
-    return refuse(module.name + ": tied embeddings lie on two ranks, schedule " + row.name +
-                  " has both on the first; use interleaved or zero-bubble, or untie them");
+    return refuse(module.name +
+                  ": tied embeddings need the first and the last stage on different ranks, but "
+                  "schedule " +
+                  row.name +
+                  " places both on the first; use interleaved or zero-bubble, or untie them");
   if (pp > 1 && !chain) return {};
   const bool cut = std::any_of(model.edges.begin(), model.edges.end(), [&](const Edge& edge) {
     return edge.from == language || (edge.to == language && edge.to_layer > 0);
   });
-  const std::string who = module.name + ": tied embeddings ";
+  const std::string subject = module.name + ": tied embeddings ";
   if (cut)
-    return refuse(who + "with edges into or out of its inner layers need pp 2 or more and a grid " +
-                  "of its own; or untie them");
+    return refuse(subject +
+                  "with edges into or out of its inner layers need pp 2 or more and a grid " +
+                  "of its own; otherwise untie them");
   if (vpp > 1)
-    return refuse(who + "with virtual stages need pp 2 or more and a grid of its own; use vpp 1");
+    return refuse(subject +
+                  "with virtual stages need pp 2 or more and a grid of its own; use vpp 1");
   return {};
 }
 
@@ -116,31 +123,31 @@ Verdict check_bridge(const Layout& layout) {
 
 }  // namespace
 
-Verdict check_blocks(const std::string& who, int blocks, const ModuleLayout& layout) {
+Verdict check_blocks(const std::string& subject, int blocks, const ModuleLayout& layout) {
   const int stages = layout.pp * layout.vpp;
   if (stages > blocks)
-    return refuse(who + ": pp·vpp = " + number(stages) +
-                  " needs at least as many blocks, there are " + number(blocks) +
+    return refuse(subject + ": pp·vpp must be at most the number of blocks, " + number(blocks) +
+                  " (got " + number(stages) + ")" +
                   (layout.vpp > 1 ? "; largest legal vpp for pp " + number(layout.pp) + ": " +
                                         number(std::max(1, blocks / layout.pp))
                                   : "; largest legal pp: " + number(blocks)));
   if (layout.blocks.empty()) return {};
   if (static_cast<int>(layout.blocks.size()) != stages)
-    return refuse(who + ": blocks lists " +
+    return refuse(subject + ": blocks lists " +
                   number(static_cast<std::int64_t>(layout.blocks.size())) +
                   " stages but pp·vpp is " + number(stages));
   if (*std::min_element(layout.blocks.begin(), layout.blocks.end()) < 1)
-    return refuse(who + ": every stage needs at least one block");
+    return refuse(subject + ": every stage needs at least one block");
   const int sum = std::accumulate(layout.blocks.begin(), layout.blocks.end(), 0);
   if (sum != blocks)
-    return refuse(who + ": blocks sum to " + number(sum) + " but there are " + number(blocks));
+    return refuse(subject + ": blocks sum to " + number(sum) + " but there are " + number(blocks));
   return {};
 }
 
 Verdict check_placement(const Model& model, const Layout& layout, int cluster_ranks) {
   const int world = world_size(layout);
   if (world > cluster_ranks)
-    return refuse("the layout needs " + number(world) + " ranks, the cluster has " +
+    return refuse("the layout needs " + number(world) + " ranks, but the cluster has " +
                   number(cluster_ranks));
   if (const int orphan = first_without_module(layout); orphan < world)
     return refuse("rank " + number(orphan) + " belongs to no module; the grids must tile [0, " +
@@ -155,27 +162,31 @@ Verdict check_placement(const Model& model, const Layout& layout, int cluster_ra
     if (owner != ModuleId(m)) {
       if (grid.tp != owners.tp || grid.cp != owners.cp || grid.pp != owners.pp ||
           grid.sp != owners.sp || !same_ranks(grid, owners))
-        return refuse(model.modules[m].name + ": a projector shares the grid of " +
-                      model.modules[owner.value].name);
+        return refuse(model.modules[m].name + ": a projector must have the same grid as " +
+                      model.modules[owner.value].name + " (tp, cp, pp, sp and ranks)");
       continue;
     }
     for (std::size_t other = m + 1; other < model.modules.size(); ++other)
       if (model.modules[other].kind != ModuleKind::projector)
         if (Verdict verdict = check_pair(model, layout, m, other)) return verdict;
-    const bool apart = layout.placement != Placement::homogeneous;
-    const bool beside = same_ranks(grid, layout.modules[language.value]);
-    if (apart && language < ModuleId(m) && grid.vpp > 1 && !beside)
+    const bool own_grids = layout.placement != Placement::homogeneous;
+    const bool colocated = same_ranks(grid, layout.modules[language.value]);
+    if (own_grids && language < ModuleId(m) && grid.vpp > 1 && !colocated)
       return refuse(model.modules[m].name +
-                    ": virtual stages (vpp) are for encoders, the language module and what it " +
-                    "feeds on its ranks; use vpp 1");
-    const bool own = apart && ModuleId(m) < language && !beside;
-    if (grid.ahead < 0) return refuse(model.modules[m].name + ": ahead must not be negative");
+                    ": vpp must be 1 for a module that the language module feeds on other ranks " +
+                    "(got " + number(grid.vpp) + ")");
+    const bool own = own_grids && ModuleId(m) < language && !colocated;
+    if (grid.ahead < 0)
+      return refuse(model.modules[m].name + ": ahead must not be negative (got " +
+                    number(grid.ahead) + ")");
     if (grid.ahead > 0 && !own)
       return refuse(model.modules[m].name +
-                    ": ahead is for an encoder with ranks of its own; leave it out");
-    if (grid.spread == Spread::images && (ModuleId(m) == language || !apart))
-      return refuse(model.modules[m].name +
-                    ": spread \"images\" is for an encoder with a grid of its own; leave it out");
+                    ": ahead applies only to an encoder with ranks of its own; leave it out");
+    if (grid.spread == Spread::images && (ModuleId(m) == language || !own_grids))
+      return refuse(
+          model.modules[m].name +
+          ": spread \"images\" applies only to an encoder with a grid of its own; leave it "
+          "out");
   }
   return {};
 }

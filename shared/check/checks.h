@@ -1,5 +1,5 @@
-// The rules behind check_layout() (shared/plan/plan.h), by what they are about. Each refusal names
-// the module, what is wrong and the nearest legal values. For check*.cpp, and for searches that
+// The rules behind check_layout() (shared/plan/plan.h), grouped by subject. Each refusal names the
+// module, what is wrong and the nearest legal values. Used by check*.cpp, and by searches that
 // build grids one by one.
 #pragma once
 
@@ -13,22 +13,23 @@ namespace polyphony::checks {
 
 using Verdict = std::optional<Infeasible>;
 inline Verdict refuse(std::string reason) { return Infeasible{std::move(reason)}; }
-// The divisors of `value` nearest to `asked` from below and above: "4 or 8".
+// Returns the divisors of `value` nearest to `asked`, below and above, as text: "4 or 8".
 std::string nearest_divisors(std::int64_t value, std::int64_t asked);
 
-// Which modules feed which.
+// Checks the modules and edges of a model.
 Verdict check_model(const Model& model);
-// One module's tp, cp, ep, sp, shard and recompute against its own dimensions.
+// Checks one module's tp, cp, ep, sp, shard and recompute against its dimensions.
 Verdict check_grid(const Module& module, const ModuleLayout& layout);
-// Of a module with a grid of its own: what is the language module's is not said of another.
+// Checks that a module with a grid of its own has no keys that apply to language modules only.
 Verdict check_language_alone(const Module& module, const ModuleLayout& layout);
-// Where the grids lie, and blocks over their stages.
+// Checks where the grids lie, and how blocks are split over stages. `subject` begins the message.
 Verdict check_placement(const Model& model, const Layout& layout, int cluster_ranks);
-Verdict check_blocks(const std::string& who, int blocks, const ModuleLayout& layout);
-// Microbatches, schedules, the batch.
+Verdict check_blocks(const std::string& subject, int blocks, const ModuleLayout& layout);
+// Checks microbatches, schedules, planners and the global batch.
 Verdict check_work(const Scenario& scenario, const Layout& layout);
 
-// The layout's own actions, once all else is legal: lost, doubled, misplaced, or waiting for each other.
+// Checks the layout's own actions, once everything else is legal: missing, repeated or misplaced
+// actions, and actions that wait for each other.
 Verdict check_own_actions(const Scenario& scenario, const Layout& layout);
 
 }  // namespace polyphony::checks

@@ -13,15 +13,15 @@ namespace polyphony {
 
 namespace {
 
-// Whether the backward must go on to what layer `i` of a chunk reads. A frozen latent embedding has
-// nothing upstream.
+// Whether the backward pass needs the gradient of the input of layer `i` of a chunk. A frozen
+// latent embedding has nothing upstream that needs one.
 bool input_wanted(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
                   int i, const ChunkContext& context) {
   const bool lora = module.trainable == Trainable::lora;
-  const bool in_blocks = lora || module.abstract.is;  // the layer before the blocks trains nothing
+  const bool in_blocks = lora || module.abstract.is;  // the layer before the blocks does not train
   if (i > range.begin && stack[static_cast<std::size_t>(i - 1)] == LayerKind::latent_embedding)
     return context.weight_grad && !lora;
-  // The first layer that trains anything.
+  // The first layer that has trained parameters.
   const int first = in_blocks ? std::max<int>(range.begin, 1) : range.begin;
   return context.input_grad || i > first;
 }
@@ -33,7 +33,7 @@ BackwardParts parts_of(const Module& module, const std::vector<LayerKind>& stack
   BackwardParts parts;
   parts.input = phase != Phase::backward_weight;
   parts.input_gradient = input_wanted(module, stack, range, i, context);
-  // Of a LoRA module only blocks have pairs.
+  // In a LoRA module only blocks have trained parameters.
   const bool trains = module.trainable != Trainable::lora || is_block(kind);
   parts.weight = phase != Phase::backward_input && context.weight_grad && trains;
   if (parts.input) parts.again = recompute_of(kind, i, context.recompute, context.recomputed);
@@ -44,7 +44,7 @@ bool has_edges(const Module& module, LayerRange range, const ChunkContext& conte
   return context.added_edges > 0 || reads_conditioning(module, range);
 }
 
-// Of layers that are no blocks, the same.
+// Returns the kind of the block at a layer; a default one for layers that are not blocks.
 BlockKind block_of(const Module& module, LayerKind kind, int layer) {
   return is_block(kind) ? block_at(module, layer - 1) : BlockKind{};
 }
@@ -83,12 +83,12 @@ Expansion expand_as(KernelForm form, const Module& module, LayerRange range, Pha
                     const WorkSize& size, const ChunkContext& context) {
   const std::vector<LayerKind> stack = layers(module);
   POLYPHONY_CHECK(range.begin <= range.end && range.end <= stack.size(),
-                  module.name << " has " << stack.size() << " layers, asked for [" << range.begin
-                              << ", " << range.end << ")");
+                  module.name << " has " << stack.size() << " layers, got the range ["
+                              << range.begin << ", " << range.end << ")");
   POLYPHONY_CHECK(context.tp >= 1 && context.cp >= 1, "tp " << context.tp << ", cp " << context.cp);
   Expansion out;
   out.kernels.reserve(
-      16 * static_cast<std::size_t>(range.size()));  // a dense block has at most 15 a phase
+      16 * static_cast<std::size_t>(range.size()));  // a dense block has at most 15 per phase
   const bool forward = phase == Phase::forward || phase == Phase::recompute;
   for (int i = 0; i < range.size(); ++i)
     append(module, stack, range, forward ? range.begin + i : range.end - 1 - i, phase, size,
@@ -152,8 +152,8 @@ LayerRange recomputed_layers(const ModuleLayout& layout) {
 
 ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
                            const ModuleLayout& layout, NumberFormat precision) {
-  // What comes over edges into the chunk's first layer; a diffusion module's conditioning into
-  // every chunk (shared/plan/links.h).
+  // Counts inputs over model edges into the chunk's first layer. A diffusion module's conditioning
+  // enters every chunk (shared/plan/links.h).
   const bool diffusion = model.modules[module.value].kind == ModuleKind::diffusion;
   bool edge_grad = false;
   int added = 0;

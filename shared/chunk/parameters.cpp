@@ -11,8 +11,8 @@ std::vector<Parameter> parameters(const Module& module, LayerRange range) {
   std::vector<Parameter> out;
   const std::vector<LayerKind> stack = layers(module);
   POLYPHONY_CHECK(range.begin <= range.end && range.end <= stack.size(),
-                  module.name << " has " << stack.size() << " layers, asked for [" << range.begin
-                              << "," << range.end << ")");
+                  module.name << " has " << stack.size() << " layers, got the range ["
+                              << range.begin << ", " << range.end << ")");
   for (int layer = range.begin; layer < range.end; ++layer) {
     const LayerRow& row = layer_row(stack[static_cast<std::size_t>(layer)]);
     const LayerParameters add(out, module, layer, range.begin);

@@ -1,5 +1,5 @@
-// Lists the parameters of a module or of a range of its layers, and seeds their initial values. What an
-// entry means: shared/kernels/parameter.h.
+// Lists the parameters of a module or of a range of its layers, and seeds their initial values.
+// shared/kernels/parameter.h explains the entries.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace polyphony {
 
-// In stack order; deterministic. Layers outside `range` are skipped.
+// Returns the parameters of the layers in `range`, in stack order; deterministic.
 std::vector<Parameter> parameters(const Module& module, LayerRange range);
 std::vector<Parameter> parameters(const Module& module);
 std::int64_t parameter_count(const Module& module);
 
-// The seed of a parameter's values: element i of the global tensor is random_normal(seed,
-// i)·deviation (shared/random.h).
+// Returns the seed of a parameter's initial values: element i of the global tensor is
+// random_normal(seed, i)·deviation (shared/random.h).
 std::uint64_t parameter_seed(std::uint64_t seed, const std::string& name);
 }  // namespace polyphony

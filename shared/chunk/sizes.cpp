@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "shared/chunk/expand.h"
+#include "shared/chunk/parameters.h"
 #include "shared/layers/layer_table.h"
 
 namespace polyphony {
 namespace {
 
-// Nothing that needs a gradient enters a module's first block, whose norm trains nothing. A
-// diffusion module's conditioning enters later.
+// Whether the layer is a module's first block, does not train its norm, and has no input that needs
+// a gradient. (A diffusion module's conditioning enters the block after its first norm.)
 bool starts_graph(const Module& module, LayerRange range, int layer, const RankContext& context) {
   const bool fed = module.kind == ModuleKind::diffusion ? range.begin > 0 : context.input_grad;
   return module.trainable != Trainable::full && layer == 1 && !fed;
@@ -49,7 +51,7 @@ Bytes input_in_tape(const Module& module, LayerRange range, const WorkSize& size
                     const RankContext& context) {
   const std::vector<LayerKind> stack = layers(module);
   const LayerBytes first = layer_bytes(module, stack, range, range.begin, size, context);
-  // The conditioning, where it is not gathered.
+  // The conditioning is part of the input unless it is gathered.
   return Bytes(layer_row(stack[range.begin]).input_kept(first) +
                (context.sp ? 0 : conditioning_in_tape(module, range, size, context).value));
 }
@@ -64,7 +66,7 @@ std::int64_t local_parameters(const Module& module, LayerRange range, const Shar
 Bytes workspace_bytes(const Module& module, LayerRange range, const WorkSize& size,
                       const RankContext& context) {
   const std::vector<LayerKind> stack = layers(module);
-  std::int64_t most = 0;  // one block at a time
+  std::int64_t most = 0;  // blocks run one at a time
   for (int layer = range.begin; layer < range.end; ++layer) {
     LayerBytes bytes = layer_bytes(module, stack, range, layer, size, context);
     const LayerRow& row = layer_row(stack[static_cast<std::size_t>(layer)]);
@@ -73,7 +75,7 @@ Bytes workspace_bytes(const Module& module, LayerRange range, const WorkSize& si
       case Recompute::none:
         break;
       case Recompute::selective:
-        made = row.again_bytes(bytes);
+        made = row.recomputed_bytes(bytes);
         break;
       case Recompute::full: {
         const std::int64_t kept = row.tape(bytes);
@@ -82,7 +84,7 @@ Bytes workspace_bytes(const Module& module, LayerRange range, const WorkSize& si
         break;
       }
     }
-    most = std::max(most, made + row.brought_bytes(bytes));
+    most = std::max(most, made + row.received_again_bytes(bytes));
   }
   return Bytes(most);
 }

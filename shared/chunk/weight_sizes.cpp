@@ -1,19 +1,26 @@
-// What backwards leave for weight parts that are ops of their own (shared/chunk/sizes.h), per
-// trained parameter by its role (shared/chunk/parameters.h): inputs and output gradients of
-//   matrix [out, in]  rows·(in + out), as cut; of experts by slot; rows that sequence parallelism gathers
-//                     are as many as it moves, padded
-//   router            rows of the rank; logits' gradients in fp32 at least; its input is the shared
-//                     expert's too, unless that gathers it
-//   norm              its gradient and its bias', made by the input part (of heads one's width)
-//   table             the gradient of all rows, of text alone beside shares of the others' where those are
-//                     placed before they are scattered; of patches that of its output, class tokens' too
-//   conditioning      that a diffusion module's blocks read: once
-// Gradients that two layers share (a residual sum passes its own on) are counted where they are
-// made. Not counted: patches and frames, which are the batch's; indices and tables by row, as in the
-// tape (places in tables, ids of a part of the vocabulary, features of items' times). Source: own count of
-// what exec/ keeps, compared in tests/exec/layers/tape_test.cpp.
+// Bytes that the input-gradient op keeps for a separate weight-gradient op (shared/chunk/sizes.h):
+// for each trained parameter, by its role (shared/kernels/parameter.h), inputs and output
+// gradients.
+//   matrix [out, in]  rows·(in + out), after the split; for experts rows are slots. Rows that
+//                     sequence parallelism gathers count with their padding
+//   router            the rank's rows; gradients of the logits in fp32 or wider. Its input counts
+//                     with the shared expert, unless that gathers its input
+//   norm              gradients of its weight and bias, which the input-gradient op computes (head
+//                     norms: of one head's width)
+//   table             the gradient of all rows. If ranks place text rows before a reduce-scatter:
+//                     of the text rows and of the rank's share of the others. Patches: the gradient
+//                     of the embedding's output, with class tokens
+//   conditioning      what a diffusion module's blocks read, once
+//
+// Gradients that two layers share (a residual sum passes its gradient on) count where they are
+// computed. Not counted: patches and frames, which belong to the batch; indices and tables per row,
+// as for saved activations (positions in tables, ids of a part of the vocabulary, time features).
+// Source: own count of what exec/ keeps, checked in tests/exec/layers/tape_test.cpp.
 #include <algorithm>
 
+#include "shared/chunk/expand.h"
+#include "shared/chunk/parameters.h"
+#include "shared/chunk/sizes.h"
 #include "shared/layers/experts.h"
 #include "shared/layers/layer_table.h"
 
@@ -21,7 +28,7 @@ namespace polyphony {
 namespace {
 
 struct Pair {
-  std::int64_t input = 0, gradient = 0;  // what the forward has kept, and what the backward makes
+  std::int64_t input = 0, gradient = 0;  // saved by the forward, and computed by the backward pass
 };
 
 std::int64_t rows_of(const LayerBytes& held, Rows rows) {
@@ -49,8 +56,8 @@ std::int64_t rows_of(const LayerBytes& held, Rows rows) {
 
 bool gathers(const LayerBytes& held) { return held.context.sp && held.context.tp > 1; }
 
-// Under sequence parallelism what enters a column-parallel product is gathered, and the gradient of what
-// leaves a row-parallel one; a low-rank pair's inner rows are neither.
+// Under sequence parallelism the input of a column-parallel GEMM is gathered, and so is the output
+// gradient of a row-parallel one. The rows between the matrices of a LoRA pair are not gathered.
 bool gathers_input(const LayerBytes& held, const Parameter& parameter) {
   return gathers(held) && parameter.rows == Rows::tokens && !parameter.expert &&
          parameter.role != Role::low_rank && parameter.cut != Cut::columns;
@@ -61,13 +68,13 @@ bool gathers_gradient(const LayerBytes& held, const Parameter& parameter) {
                        : parameter.cut == Cut::columns;
 }
 
-// Elements of `rows` of the layer's, which are joined of `merged` gathered ones each.
+// Elements of `rows` rows, padding included, each of which is merged from `merged` gathered rows.
 std::int64_t padded(const LayerBytes& held, std::int64_t rows, std::int64_t width,
                     std::int64_t merged = 1) {
   return RowShares{rows * merged, held.context.tp}.padded() * width / merged;
 }
 
-// The width of the rows that a parameter's input lies in.
+// The width of the saved rows that contain a parameter's input.
 std::int64_t input_width(const Parameter& parameter, std::int64_t own) {
   return parameter.held_width > 0 ? parameter.held_width : own;
 }
@@ -87,7 +94,7 @@ Pair matrix_bytes(const LayerBytes& held, const Parameter& parameter) {
                       (parameter.input == Input::others_unless_gathered && !gathers(held));
   const std::int64_t rows = rows_of(held, parameter.rows), out = local[local.size() - 2];
   const std::int64_t in = others ? 0 : input_width(parameter, local.back());
-  // Patches that a projector joins are brought into another order, without the padding.
+  // A projector that merges patches reorders them, which removes the padding.
   const bool joins = held.module.kind == ModuleKind::projector && merged_rows(held.module) > 1;
   const bool ordered = joins && held.module.source != ModuleKind::audio;
   const std::int64_t input = gathers_input(held, parameter) && !ordered
@@ -103,7 +110,7 @@ Pair table_bytes(const LayerBytes& held, const Parameter& parameter) {
   std::int64_t rows = rows_of(held, parameter.rows);
   if (parameter.rows == Rows::tokens && gathers(held))
     rows = size.text_tokens + held.own(size.tokens - size.text_tokens);
-  if (parameter.rows == Rows::items)  // class tokens, with the patches as many as the rank's rows
+  if (parameter.rows == Rows::items)  // class tokens: the rank's rows minus its patches
     rows = rows_of(held, Rows::embedded) - held.own(size.tokens);
   return {0, held.element() * rows * held.module.hidden};
 }
@@ -136,8 +143,8 @@ Pair pair_bytes(const LayerBytes& held, const Parameter& parameter) {
   return {};
 }
 
-// Whether the forward has kept the parameter's input; rows gathered, or tied to an embedding's, are
-// made again.
+// Whether the forward pass has saved the parameter's input. Gathered rows, and those of a copy of a
+// tied matrix, are computed again.
 bool is_kept(const LayerBytes& held, const Parameter& parameter) {
   if (parameter.copy) return false;
   if (held.recompute == Recompute::selective && parameter.after_attention &&

@@ -11,7 +11,7 @@
 namespace polyphony {
 namespace {
 
-// Of intervals that may overlap.
+// Returns the size of the union of intervals, which may overlap.
 std::int64_t covered(std::vector<Interval>& parts) {
   std::sort(parts.begin(), parts.end(),
             [](const Interval& a, const Interval& b) { return a.begin < b.begin; });

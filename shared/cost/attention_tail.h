@@ -1,11 +1,16 @@
-// What a launch of attention waits for at its end: its longest rows. A thread block takes the rows of a
-// tile of queries to the keys that they see, one head of it; blocks go to the device's processors in
-// order (tiles fastest, then heads), kBlocksAtOnce on each, to the one that is free first, and the launch is over when
-// the last is. Where heads are launched few at a time (SoftwareStack::key_heads_a_launch, ModuleLayout::cp_heads)
-// rows of unequal length leave processors idle; a split of long rows (ModuleLayout::row_split) evens them out.
-// Forward only: the backward's blocks are keys, of which a rank has those of all ranks; windows are
-// not looked at; nor is the traffic of joining pieces, 1/keys-a-piece of the arithmetic's.
-// Source: papers' measurements that even tiles alone are slower, Cornstarch (ICML 2026, §3.2.2, table 3).
+// The tail of an attention kernel: idle processors at the end of a launch whose query tiles have
+// unequal numbers of keys.
+//
+// A thread block processes one tile of queries and one head. Blocks are assigned in order (tiles
+// fastest, then heads) to the processor that is free first, kBlocksAtOnce at a time on each. The
+// launch ends when its last block ends. If few heads are launched at a time
+// (SoftwareStack::key_heads_a_launch, ModuleLayout::cp_heads), tiles of unequal length leave
+// processors idle; splitting long rows (ModuleLayout::row_split) reduces this.
+//
+// Forward pass only: the blocks of the backward pass are keys, and a rank has those of all ranks.
+// Not modeled: windows; the memory traffic of combining split rows, 1 / row_split of the
+// arithmetic. Source: Cornstarch (ICML 2026, §3.2.2, table 3) measures that balancing tiles alone
+// is slower.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +23,24 @@
 
 namespace polyphony {
 
-inline constexpr std::int64_t kQueryTile = 128;  // of FlashAttention and of Cornstarch's kernel
-inline constexpr int kBlocksAtOnce = 2;          // on a processor; assumed: registers allow two
+inline constexpr std::int64_t kQueryTile = 128;  // rows; FlashAttention's and Cornstarch's kernels
+inline constexpr int kBlocksAtOnce = 2;  // per processor; assumption: registers suffice for two
 
-// Keys that some row sees, of each tile of these rows of a mask's axis, in their order.
+// Returns, for each tile of kQueryTile of the given rows, the number of keys that at least one of
+// its rows attends to.
 std::vector<double> query_tiles(const std::vector<Rectangle>& mask, std::span<const Interval> rows);
 
-// Lasts so many times what its work would, spread evenly over all places for blocks: at least 1.
-//   tiles: keys of each, in the order of launch; heads: in one launch.
+// Returns the duration of a launch divided by its duration if the work were spread evenly over all
+// places for blocks; at least 1.
+//   tiles   number of keys of each tile, in the order of the launch
+//   heads   number of heads in one launch
+//   places  number of blocks that the device runs at a time
 double launch_tail(const std::vector<double>& tiles, int heads, int places, int row_split);
 
-// Whether heads are launched few at a time, by the stack or the layout, on processors that are known.
+// Returns true if the stack or the layout launches only some heads at a time and the number of
+// processors of the device is known.
 bool has_tail(const HardwareProfile& profile, const Module& module, const ModuleLayout& layout);
-// Of the forward attention of a language chunk; 1 where it has none.
+// Returns launch_tail() of the forward attention of a compute op; 1 if has_tail() is false.
 double attention_tail(const Program& program, const Compute& compute,
                       const HardwareProfile& profile);
 

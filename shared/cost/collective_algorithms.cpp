@@ -13,7 +13,7 @@ constexpr NcclProtocol kTrees[] = {{us(6.8), us(0.6), us(5.0), 0.46},
                                    {us(14.0), us(1.25), us(8.5), 0.85},
                                    {us(8.4), us(4.0), us(14.0), 0.92}};
 
-constexpr NcclProtocol kSwitch[] = {{us(0), us(25), us(0), 1}};  // Simple alone
+constexpr NcclProtocol kSwitch[] = {{us(0), us(25), us(0), 1}};  // protocol Simple only
 
 bool exchanges(const Ring&, CollectiveKind kind) { return kind == CollectiveKind::all_to_all; }
 bool goes_round(const Ring& ring, CollectiveKind kind) { return !exchanges(ring, kind); }
@@ -25,10 +25,10 @@ bool switch_reduces(const Ring& ring, CollectiveKind kind) {
   return reduces_all(kind) && ring.nodes == 1 && ring.in_switch > 0;
 }
 
-// To all at once.
+// One hop: all transfers run at the same time.
 Hops exchange_hops(const Ring& ring, CollectiveKind) { return {1, ring.nodes > 1 ? 1.0 : 0.0}; }
 
-// Each way through the group once, or twice to reduce and to spread.
+// Once around the group; twice for an all-reduce, first to reduce and then to distribute.
 Hops ring_steps(const Ring& ring, CollectiveKind kind) {
   const int rounds = reduces_all(kind) ? 2 : 1;
   const double between = ring.nodes > 1 ? rounds * (ring.nodes - 1) : 0;

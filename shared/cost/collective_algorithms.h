@@ -1,12 +1,18 @@
-// In which ways NCCL may run a collective, one row each; the quickest is taken
-// (shared/cost/collectives.h).
-//   time = base + hops inside · inside + hops between · between + bytes over an edge / (rate · share)
-//   `share`: of the ring's rate, of the bytes that a ring would move.
-//   Reduction in the switch (NVLS): a rank sends its array once and takes n-th parts, S(1 + 1/n) a
-//   link in place of the ring's 2·S(n − 1)/n: the ring's rate times 2(n − 1)/(n + 1), of which the
-//   profile's in_switch_efficiency is reached (NCCL's tuner: 0.85 on Hopper). Inside one domain.
-// Source: NCCL src/graph/tuning.cc: base, hop over NVLink, hop over the network; shares: LL, half of
-// each 8 bytes is a flag; LL128, 120 of 128 bytes are data; Simple, all. Trees reach 0.92 of a ring.
+// The algorithms and protocols with which NCCL can run a collective, one table row per algorithm.
+// The fastest one is used (shared/cost/collectives.h).
+//
+//   time = base + hops.inside · inside + hops.between · between + bytes / (rate · share)
+// `bytes` are those that a ring would move over each edge, `rate` is the ring's, and `share` is the
+// fraction of that rate that the protocol reaches.
+//
+// Reduction in the switch (NVLS), inside one domain: a rank sends its array of S bytes once and
+// receives 1/n of it, S(1 + 1/n) per link instead of the ring's 2·S(n − 1)/n. The rate is thus the
+// ring's times 2(n − 1)/(n + 1), times the profile's in_switch_efficiency (NCCL's tuner: 0.85 on
+// Hopper).
+//
+// Source: NCCL src/graph/tuning.cc for base, hop over NVLink and hop over the network. Shares: LL,
+// half of each 8 bytes is a flag; LL128, 120 of 128 bytes are data; Simple, all. Trees reach 0.92
+// of a ring.
 #pragma once
 
 #include <span>
@@ -15,21 +21,25 @@
 
 namespace polyphony {
 
+// Latencies of one protocol, and the share of the rate that it reaches.
 struct NcclProtocol {
-  Seconds base, inside, between;
+  Seconds base, inside, between;  // fixed latency; per hop inside a node; per hop between nodes
   double share;
 };
-// One after another: inside a node (a scale-up domain), and from node to node.
+// The number of sequential hops inside nodes (scale-up domains) and between nodes.
 struct Hops {
   double inside = 0, between = 0;
 };
+// One row of the table. The functions depend on the group (ring) and the kind of collective.
 struct CollectiveAlgorithm {
   const char* name;
-  std::span<const NcclProtocol> protocols;  // LL, LL128, Simple
-  bool (*runs)(const Ring& ring, CollectiveKind kind);
+  std::span<const NcclProtocol> protocols;              // LL, LL128, Simple
+  bool (*runs)(const Ring& ring, CollectiveKind kind);  // whether it can run this collective
   Hops (*hops)(const Ring& ring, CollectiveKind kind);
-  double (*gain)(const Ring& ring) = [](const Ring&) { return 1.0; };  // of the ring's rate
+  // Factor of the ring's rate that the algorithm reaches.
+  double (*gain)(const Ring& ring) = [](const Ring&) { return 1.0; };
 };
+// Returns the table.
 std::span<const CollectiveAlgorithm> collective_algorithms();
 
 }  // namespace polyphony

@@ -8,10 +8,10 @@
 namespace polyphony {
 namespace {
 
-// What all-to-all reaches of a ring's rate over NVLink: 0.60 of 0.74.
+// Rate of an all-to-all over NVLink as a fraction of a ring's: 0.60 / 0.74 (collectives.h).
 constexpr double kExchangeShare = 0.81;
 
-// Of a group: the slowest members' factors, and how many NICs they have together.
+// The links of a group: the factors of its slowest members, and the number of their NICs.
 struct GroupLinks {
   double link = 1, nic = 1;
   int nics = 0;
@@ -41,14 +41,14 @@ GroupLinks links_of(const std::vector<Rank>& members, const Cluster& cluster) {
   return links;
 }
 
-// What a group gets of its NICs, and of the uplinks for each NIC's rate; 1: all.
+// The fractions of NICs and uplinks that a group can use.
 struct Shares {
-  double ring = 1, exchange = 1;                          // of a NIC
-  double leaf = std::numeric_limits<double>::infinity();  // an all-to-all's rate over a NIC's
+  double ring = 1, exchange = 1;                          // fraction of a NIC's rate
+  double leaf = std::numeric_limits<double>::infinity();  // all-to-all over uplinks, per NIC rate
 };
 
-// Others alike: a NIC's ranks beside the group's take their part of it; a leaf's ranks share its
-// uplinks, a ring's crossing once for every ring that passes, an exchange's in all pairs.
+// With Others::alike, a NIC is shared with ranks of other groups, and all ranks of a leaf switch
+// share its uplinks: each ring crosses them once, an all-to-all between all pairs of ranks.
 Shares shares_of(const std::vector<Rank>& members, const Cluster& cluster, double sharing,
                  double channels, Others others) {
   Shares shares;
@@ -65,7 +65,7 @@ Shares shares_of(const std::vector<Rank>& members, const Cluster& cluster, doubl
   const auto n = static_cast<double>(members.size());
   if (here >= n) return shares;
   const double ranks = static_cast<double>(cluster.leaf.nodes) * node;
-  // Uplinks of a group of leaves, in NICs' rates.
+  // Rate of the uplinks of a group of leaf switches, in units of a NIC's rate.
   const double uplinks = cluster.leaf.nodes * nics / cluster.leaf.oversubscription;
   shares.ring = std::min(shares.ring, uplinks / (ranks / here * channels));
   shares.leaf = uplinks / ranks * (n - 1) / (n - here);
@@ -80,7 +80,7 @@ BytesPerSecond rate_of(const Ring& ring, CollectiveKind kind) {
 
 double distinct_share(int places, const ExpertChoice& of) {
   if (of.choices < 1 || places < 1) return 1;
-  double missed = 1;  // all choices are elsewhere
+  double missed = 1;  // probability that all choices are elsewhere
   const double elsewhere = of.experts - static_cast<double>(of.experts) / places;
   for (int i = 0; i < of.choices; ++i)
     missed *= std::max(0.0, elsewhere - i) / std::max(1, of.experts - i);
@@ -106,7 +106,7 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                        nic = cluster.fabric_link.rate * profile.fabric_efficiency * links.nic,
                        alone = cluster.alone_between() * profile.fabric_efficiency;
   ring.rate = inside;
-  const bool links_inside = between + over_bus < n;  // else no two neighbours share a domain
+  const bool links_inside = between + over_bus < n;  // otherwise, no two neighbors share a domain
   if (links_inside) ring.hop = profile.collective_latency + cluster.node_link.latency;
   if (over_bus > 0) {
     ring.in_switch = 0;
@@ -117,8 +117,8 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
   const double copies = distinct_share(n, choices);
   ring.exchange = ring.rate * ((profile.nccl ? kExchangeShare : 1) / copies);
   if (between == 0) return ring;
-  const double node_share = static_cast<double>(n) / between;  // members of a node
-  const double sharing = static_cast<double>(n) / links.nics;  // members of a NIC
+  const double node_share = static_cast<double>(n) / between;  // members per node
+  const double sharing = static_cast<double>(n) / links.nics;  // members per NIC
   ring.channels = node_share / sharing;
   const Shares shares = shares_of(members, cluster, sharing, ring.channels, others);
   ring.rate = between == n ? std::min(nic * shares.ring, alone)
@@ -130,7 +130,7 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                       : std::min(ring.exchange, nic * (shares.exchange / sharing *
                                                        ((n - 1) / (n - node_share) / node_copies)));
   ring.exchange = std::min(ring.exchange, nic * (shares.leaf / node_copies));
-  // Each of a rank's n − 1 parts has a connection of its own; together they share its bus.
+  // Each of the n − 1 transfers of a rank has a connection of its own; all share the rank's bus.
   if (cluster.connection.value > 0)
     ring.exchange = std::min(ring.exchange,
                              cluster.connection * (profile.fabric_efficiency * (n - 1) / copies));
@@ -170,7 +170,7 @@ bool reduces_all(CollectiveKind kind) {
 
 int ring_hops(CollectiveKind kind, int ranks) { return (reduces_all(kind) ? 2 : 1) * (ranks - 1); }
 
-// All-to-all: each rank sends 1/n of its array to every other.
+// All-to-all: each rank sends 1/n of its array to every other rank.
 Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes) {
   return Bytes(bytes.value * ring_hops(kind, ranks) / ranks);
 }

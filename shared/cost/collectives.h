@@ -1,27 +1,24 @@
-// What a group of ranks offers a collective, and what one costs there: n ranks on k nodes, S bytes.
+// The duration of collectives: of S bytes over a group of n ranks on k nodes.
+//   time = latency + bytes over an edge / (rate · share)
+// Without NCCL, the latency is that of all hops and the share is 1. With NCCL, the fastest of its
+// protocols is used and, for all-reduce between nodes, trees of 2·log2(k) hops
+// (shared/cost/collective_algorithms.h).
 //
-// Ring: n − 1 hops (all-reduce 2(n − 1)); over each edge hops/n · S bytes. Between nodes each of
-// the n/k ranks of a node leads a ring of its own through its own NIC (NCCL's channels), so that
-// n/k NICs carry it together.
+// Ring: n − 1 hops (all-reduce: 2(n − 1)), hops/n · S bytes over each edge. Between nodes, each of
+// the n/k ranks of a node carries a ring of its own over its own NIC (NCCL's channels), so that n/k
+// NICs share the traffic.
 //
-// All-to-all: each rank sends S/n to each other; what leaves the node takes the rank's own NIC,
-// what leaves the leaf switch its share of the uplinks. Rows that go to `choices` of `experts`
-// each, once to every place that has one of them: a share of the copies, distinct_share. NVLink
-// carries 0.60 of its rate then, where rings reach 0.74 (SimuMax 1.2, B200).
+// All-to-all: each rank sends S/n to every other rank. Traffic that leaves the node uses the rank's
+// own NIC, traffic that leaves the leaf switch its share of the uplinks. If rows go to `choices` of
+// `experts`, one copy goes to every rank that has one of them: distinct_share() of the copies.
+// NVLink reaches 0.60 of its rate in an all-to-all, and 0.74 in a ring (SimuMax 1.2, B200).
 //
-// "Node" is a scale-up domain (Cluster::domain). Where a node has several, one ring crosses its
-// bus. A NIC that several members share carries their channels together, and a channel is one
-// connection. The slowest member's link sets the pace (Cluster::degraded).
-//
-// Others::alike: all groups of the machine do the same at once, as tensor-parallel ranks do, and
-// share NICs and leaf uplinks with this one; Others::idle: the flows of others are seen elsewhere.
-//
-// Time: latency + bytes / (rate · share). Without NCCL, the latency is that of all hops, and the
-// share 1. With NCCL, the fastest of its protocols and, for all-reduce between nodes, trees of 2
-// log2(k) hops: shared/cost/collective_algorithms.h.
+// "Node" means a scale-up domain (Cluster::domain). If a node has several domains, one ring crosses
+// its bus. A NIC that several members share carries all their channels; a channel is one
+// connection. The slowest member's link determines the rate (Cluster::degraded).
 //
 // Sources: nccl-tests doc/PERFORMANCE.md (bandwidth terms); NCCL src/graph/tuning.cc (protocols).
-// Does not model: PAT, channels short of the link's rate.
+// Not modeled: PAT, channels that do not reach the link's rate.
 #pragma once
 
 #include <utility>
@@ -33,43 +30,56 @@
 
 namespace polyphony {
 
-// One rank: nothing to do.
+// The number and speed of a group's links, as collectives use them. With one rank, collectives take
+// no time.
 struct Ring {
   int ranks = 1;
   int nodes = 1;
-  BytesPerSecond rate{};      // of a ring
-  BytesPerSecond exchange{};  // of an all-to-all
-  Seconds hop{};              // without NCCL
+  BytesPerSecond rate{};      // rate of a ring
+  BytesPerSecond exchange{};  // rate of an all-to-all
+  Seconds hop{};              // latency of a hop, without NCCL
   bool nccl = false;
-  double in_switch = 0;  // HardwareProfile::in_switch_efficiency, where one switch joins all
-  double channels = 1;   // NICs that carry a ring between two nodes
+  double in_switch = 0;  // HardwareProfile::in_switch_efficiency; 0 if no switch joins all members
+  double channels = 1;   // number of NICs that carry a ring between two nodes
 };
+// What other groups do at the same time.
+//   idle   nothing; if their flows compete for links, the simulator accounts for it
+//   alike  all groups of the machine run the same collective, as tensor-parallel groups do, and
+//          share NICs and leaf uplinks with this one
 enum class Others : std::uint8_t { idle, alike };
-// Of an all-to-all's rows: to how many experts, of how many; 0: one copy each.
+// An all-to-all sends each row to `choices` of `experts`; 0: each row is sent once.
 struct ExpertChoice {
   int choices = 0, experts = 0;
 };
-// Of the copies of a row to each of its experts, those that are left when every place gets one at
-// most; experts evenly over the places, choices without preference: places · (1 − C(E − E/places,
-// k) / C(E, k)) / k. Own count: choices without repetition.
+// Returns the fraction of the copies of a row (one per chosen expert) that remains if each of
+// `places` ranks or nodes receives at most one copy:
+//   places · (1 − C(E − E/places, k) / C(E, k)) / k,   k choices of E experts
+// Experts are spread evenly over the places and are chosen uniformly, without repetition.
+// Source: own derivation.
 double distinct_share(int places, const ExpertChoice& choices);
+// Returns the ring over the members, in their order.
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                const HardwareProfile& profile, Others others = Others::idle,
                const ExpertChoice& choices = {});
-// The transfers that carry a ring from its i-th member's node to the next one's: one for each NIC
-// of its members there, each to its counterpart.
+// Returns the transfers (source, destination) that carry a ring from the node of its i-th member to
+// the node of the next one: one per NIC of the members there, each to its counterpart.
 std::vector<std::pair<Rank, Rank>> channels_between(const std::vector<Rank>& members, std::size_t i,
                                                     const Cluster& cluster);
+// Returns true for the kinds of all-reduce.
 bool reduces_all(CollectiveKind kind);
+// Returns the number of sequential hops of a ring collective.
 int ring_hops(CollectiveKind kind, int ranks);
-Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);  // over each edge
+// Returns the bytes that cross each edge of the ring; `bytes` is the size of the whole array.
+Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);
 
-// How a collective of some size is run: latency + bytes / (rate · share).
+// The protocol of a collective of some size: time = latency + bytes / (rate · share).
 struct Protocol {
   Seconds latency{};
   double share = 1;
 };
+// Returns the fastest protocol for a collective of `bytes`, the size of the whole array.
 Protocol choose_protocol(const Ring& ring, CollectiveKind kind, Bytes bytes);
+// Returns the duration of the collective with that protocol.
 Seconds ring_time(const Ring& ring, CollectiveKind kind, Bytes bytes);
 
 }  // namespace polyphony

@@ -22,14 +22,15 @@ double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) 
   return found == profile.corrections.end() ? 1.0 : found->second;
 }
 
-// What is between the two products of experts: their activation.
+// Returns true if kernel i is the activation between the two grouped GEMMs of the experts.
 bool between_experts(const std::vector<Kernel>& kernels, std::size_t i) {
   const auto grouped = [&](std::size_t k) { return kernels[k].experts; };
   return i > 0 && i + 1 < kernels.size() && kernels[i].kind == KernelKind::elementwise &&
          grouped(i - 1) && grouped(i + 1);
 }
 
-// Images of a work as one masked sequence, about as long each: the square of their sum.
+// With masked_images, the images of a microbatch are one masked sequence, and all its pairs are
+// computed: the square of the sum of their lengths. Images are assumed to have equal lengths.
 Kernel masked(const Kernel& kernel, const Module& module, const SoftwareStack& stack) {
   Kernel all = kernel;
   if (stack.masked_images && module.kind == ModuleKind::vision &&
@@ -38,18 +39,21 @@ Kernel masked(const Kernel& kernel, const Module& module, const SoftwareStack& s
   return all;
 }
 
-// The part of the attention that keys or their gradients move beside. Forward, what attends to the last keys has none of
-// them beside it; backward, gradients still move, but in a ring of two, whose gradients go home alone.
-double attention_beside(const Kernel& attention, const Module& module,
-                        const ChunkContext& context) {
+// Returns the fraction of the attention that overlaps with transfers of keys or their gradients. In
+// the forward pass, nothing is transferred during the attention to the last keys. In the backward
+// pass, gradients are transferred during it, except in a ring of two ranks, whose gradients return
+// alone.
+double overlapped_attention(const Kernel& attention, const Module& module,
+                            const ChunkContext& context) {
   const double parts = key_parts(module, context);
   const bool forward = attention.n == 1;
   const bool pair = context.cp_attention == ContextAttention::ring && context.cp == 2;
   return forward || pair ? 1 - 1 / parts : 1;
 }
 
-// The last collective of a ring's backward, the gradients', of whose cp − 1 hops the last has no attention beside it; none:
-// one behind the list.
+// Returns the position of the last collective of a ring's backward pass, which transfers gradients;
+// the last of its cp − 1 hops does not overlap with attention. Returns the size of the list if
+// there is none.
 std::size_t last_round(const Expansion& inside, Phase phase, const ChunkContext& context) {
   const std::vector<InnerCollective>& all = inside.collectives;
   const bool backward = phase == Phase::backward || phase == Phase::backward_input;
@@ -60,10 +64,10 @@ std::size_t last_round(const Expansion& inside, Phase phase, const ChunkContext&
   return last;
 }
 
-// Of its kernels and inner collectives.
-Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase phase,
-                      const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
-                      const HardwareProfile& profile) {
+// Returns the time of a layer as predicted from its kernels and inner collectives.
+Seconds predicted_time(const Module& module, LayerRange chunk, int layer, Phase phase,
+                       const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
+                       const HardwareProfile& profile) {
   const Expansion inside = expand_layer(module, chunk, layer, phase, size, context);
   Seconds total{}, host{}, products{}, attention{};
   bool routed = false;
@@ -78,7 +82,7 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
     times[i] = time;
     if (kernel.kind == KernelKind::gemm) products += time;
     if (kernel.kind == KernelKind::attention)
-      attention += time * attention_beside(kernel, module, context);
+      attention += time * overlapped_attention(kernel, module, context);
     host += launch_time(profile, kernel);
     routed |= kernel.experts;
   }
@@ -110,21 +114,21 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
                        : collective.group == GroupKind::expert ? rings.expert
                                                                : rings.tensor;
     const Seconds alone = ring_time(ring, collective.kind, collective.bytes);
-    const auto hide = [&](Seconds others) {
-      const Overlap both = overlap(alone, others, taken);
+    const auto hide = [&](Seconds compute) {
+      const Overlap both = overlap(alone, compute, taken);
       hidden += both.exposed + both.delayed;
-      products -= std::min(products, others);
+      products -= std::min(products, compute);
     };
-    if (!collective.beside.empty()) {  // a piece beside another's product
+    if (!collective.beside.empty()) {  // one chunk overlaps with the GEMM of another
       const auto [begin, end] = collective.beside;
       hide(std::accumulate(times.begin() + begin, times.begin() + end, Seconds(0)));
       continue;
     }
-    // Weight gradients that are an op of their own come later.
-    const bool beside_product =
+    // Weight gradients that are a separate op run later and cannot hide the collective.
+    const bool overlaps_gemm =
         collective.may_hide == Beside::input_gradient ||
         (collective.may_hide == Beside::weight_gradient && phase == Phase::backward);
-    if (beside_product && stack.tensor_overlap > 0) {
+    if (overlaps_gemm && stack.tensor_overlap > 0) {
       hide(stack.tensor_overlap * kernel_time(profile, collective.product, context.precision));
       continue;
     }
@@ -142,13 +146,13 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
                    const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile) {
   const auto measured = measured_layer(profile.layer_times, module, layer, context.tp, context.cp);
-  const auto modelled = [&](const ChunkContext& as) {
-    return modelled_time(module, chunk, layer, phase, size, as, rings, profile);
+  const auto predicted = [&](const ChunkContext& as) {
+    return predicted_time(module, chunk, layer, phase, size, as, rings, profile);
   };
   if (!measured) {
     POLYPHONY_CHECK(!module.abstract.is || layer == 0 || layer > module.layers,
-                    module.name << " has no times of layer " << layer);
-    return modelled(context);
+                    module.name << " has no measured time for layer " << layer);
+    return predicted(context);
   }
   const MeasuredLayers& times = *measured->times;
   const auto time = [&](const MeasuredTime& of) { return measured->share * of.of(size.tokens); };
@@ -158,15 +162,16 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
   if (parts.input && parts.input_gradient) total += time(times.backward_input);
   if (parts.weight) total += time(times.backward_weight);
   if (parts.again == Recompute::full) total += time(times.forward);
-  if (parts.again == Recompute::selective) {  // attention alone was not measured
+  if (parts.again == Recompute::selective) {  // the attention was not measured separately
     ChunkContext kept = context;
     kept.recompute = Recompute::none;
-    total += std::max(Seconds(0), modelled(context) - modelled(kept));
+    total += std::max(Seconds(0), predicted(context) - predicted(kept));
   }
   return total;
 }
 
-// The end of the run of layers from `layer` on that take as long; measured ones stand alone.
+// Returns the end of the run of layers from `layer` on that take the same time. Measured layers are
+// not merged.
 int end_of_equal(const Module& module, LayerRange chunk, int layer, const WorkSize& size,
                  const ChunkContext& context, const HardwareProfile& profile) {
   if (profile.layer_times.contains(module.name)) return layer + 1;
@@ -179,7 +184,7 @@ Seconds update_time(const Program& program, const Update& update, const Hardware
              (profile.device.memory_rate * profile.optimizer_bytes_efficiency);
 }
 
-// What the layers of an op's chunk run in.
+// The inputs of the layer times of an op's chunk.
 struct OpInside {
   const Module* module;
   ChunkContext context;
@@ -205,7 +210,7 @@ OpInside inside_of(const Program& program, const Op& op, const Compute& compute,
   return inside;
 }
 
-// On devices that are as the profile says.
+// Returns the duration of an op on devices that are not degraded.
 Seconds healthy_time(const Program& program, const Op& op, OpId id, const Cluster& cluster,
                      const HardwareProfile& profile) {
   if (const auto* update = std::get_if<Update>(&op.what))

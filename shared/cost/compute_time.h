@@ -1,10 +1,13 @@
-// How long one op of the compute stream lasts.
-//   compute  overhead + the longer of Σ kernels · correction and the host's launches, layer by layer,
-//            + Σ inner collectives in closed form, less what hides them; of a measured layer what
-//            was measured (shared/hardware/measured_layers.h), its collectives included
-//   update   overhead + bytes of parameters, gradients and moments read and written ÷ memory rate
-// On degraded devices as long as on the slowest of its group. Does not model: collectives of other
-// ops beside it (shared/cost/cost_model.h adds what those of sharded modules take).
+// The duration of one op of the compute stream.
+//   compute  overhead + for each layer: max(Σ kernel time · correction, host launch time)
+//            + Σ inner collectives in closed form, minus the part that overlaps with compute. A
+//            layer with measured times takes those (shared/hardware/measured_layers.h); they
+//            include its collectives
+//   update   overhead + bytes of parameters, gradients and moments read and written / memory rate
+//
+// With degraded devices, an op takes as long as on the slowest device of its group. Not modeled
+// here: collectives of other ops that run at the same time (shared/cost/cost_model.h adds the
+// slowdown that the collectives of sharded modules cause).
 #pragma once
 
 #include "shared/chunk/expand.h"
@@ -13,35 +16,38 @@
 
 namespace polyphony {
 
+// The groups of the inner collectives of a chunk; invalid: none.
 struct ChunkGroups {
   GroupId tensor, context, expert;
 };
-// A compute op that does not name its parameters has a tensor-parallel group alone.
+// Returns the groups of a compute op. If the op does not name its parameters, only the
+// tensor-parallel group is known.
 ChunkGroups groups_of(const Program& program, const Op& op, const Compute& compute);
 
-// Seconds of one compute op: kernels, dispatch, inner collectives.
+// Returns the duration of one compute or update op: kernels, dispatch and inner collectives.
 Seconds compute_time(const Program& program, OpId op, const Cluster& cluster,
                      const HardwareProfile& profile);
 
-// Of the groups that a chunk's layers use.
+// The rings of the groups that a chunk's layers use.
 struct InnerRings {
   Ring tensor, context, expert;
 };
 
-// Of each layer of a range, in order.
+// Returns the duration of each layer of a range, in order, on one rank.
 std::vector<Seconds> layer_times(const Module& module, LayerRange range, Phase phase,
                                  const WorkSize& size, const ChunkContext& context,
                                  const InnerRings& rings, const HardwareProfile& profile);
-// Kernels and inner collectives of a layer range on one rank, without the overhead of an op. Equal
-// layers are priced once.
+// Returns the duration of a layer range on one rank: kernels and inner collectives, without the
+// overhead of the op. Equal layers are computed once.
 Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
                    const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile);
 
-// Bytes that an AdamW update moves per parameter: weight read and written, gradient read, two
-// moments read and written; one pass over the gradient for its norm, one to zero it. 16-bit formats
-// and smaller: fp32 master weight, gradient and moments, and the weight written once more. What is
-// held: shared/chunk/sizes.h. Own count; AdamW: Loshchilov and Hutter, arXiv 1711.05101.
+// Returns the bytes that an AdamW update moves per parameter: the weight is read and written, the
+// gradient read, two moments read and written; one more pass over the gradient computes its norm,
+// one sets it to zero. With 16-bit and smaller formats, master weight, gradient and moments are
+// fp32, and the weight is written in addition. Memory of the optimizer state: shared/chunk/sizes.h.
+// Own count; AdamW: Loshchilov and Hutter, arXiv 1711.05101.
 Bytes update_bytes(NumberFormat precision);
 
 }  // namespace polyphony

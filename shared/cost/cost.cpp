@@ -7,18 +7,18 @@
 namespace polyphony {
 namespace {
 
-// The flat machine's case of Network::rate and Network::crossing is written out here: a walk asks
-// for each flow's, and calls to the others' would slow it by a tenth.
+// Network::rate and Network::crossing for flat machines are inlined here: they are needed for every
+// flow, and function calls would make the pass over the graph 10 % slower.
 template <bool kShaped>
 BytesPerSecond rate_of(const Flow& flow, const Network& network) {
   if constexpr (kShaped) return network.rate(flow.source, flow.destination);
   return network.same_node(flow.source, flow.destination) ? network.node_rate : network.fabric_rate;
 }
 
-// What crosses each link.
+// The bytes that cross each link.
 struct LinkLoads {
   std::vector<Bytes> loads;
-  const std::size_t fabric;  // the first NIC's
+  const std::size_t fabric;  // position of the first NIC
 
   explicit LinkLoads(const Network& network)
       : loads(network.links()), fabric(2 * network.node_of.size()) {}
@@ -60,13 +60,13 @@ Seconds busiest(const LinkLoads& loads, const Network& network) {
   return most;
 }
 
-// When each node starts; and ends, where that is asked for.
+// The start of each node and, if requested, its end.
 struct NodeTimes {
   std::vector<Seconds> start, end;
   bool ends = false;
 };
 
-// One pass over the graph; most of its time is waiting for memory. Returns the last end.
+// Makes one pass over the graph, which is bound by memory latency. Returns the last end.
 template <bool kShaped>
 Seconds walk_as(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
                 NodeTimes& times) {
@@ -133,7 +133,7 @@ StepBounds estimate_step(const Compiled& compiled, const CostTable& costs) {
 
 Estimate estimate(const Program& program, const Compiled& compiled, const CostTable& costs) {
   NodeTimes times;
-  times.ends = true;  // a collective has as many flows as members, and ends for each of them
+  times.ends = true;  // stored, so that collectives with many flows are computed once
   Estimate result{bounds(compiled, costs, times), {}};
   result.timeline.makespan = result.longest_path;
   result.timeline.ops.resize(program.ops.size());

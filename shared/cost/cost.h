@@ -1,11 +1,14 @@
-// How long each activity takes: beside the Program, never in it. Made by the cost model
-// (shared/cost/cost_model.h), from a measured Timeline, or from a jitter draw, so that replay,
-// calibration and what-if are "the same Program, another table".
-//   A node lasts
-//     duration                                                  compute: kernels, dispatch, inner collectives
-//     or delay, then all its flows at once, ended by the last   message: one flow; collective: one per ring edge
-// Source of the bounds: own count; with one stage's work equal to the next's they are the (m + p −
-// 1)(f + b) of GPipe and 1F1B (arXiv 2104.04473, §2.2).
+// The duration of each node of a compiled Program (CostTable), and lower bounds of the step time.
+//
+// The table is separate from the Program. It comes from the cost model (shared/cost/cost_model.h),
+// a measured Timeline, or a random draw of jitter. Replay, calibration and what-if questions thus
+// combine the same Program with another table. The duration of a node is
+//   compute              `duration`: kernels, dispatch, inner collectives
+//   message, collective  `delay`, then all flows at the same time (a message has one, a collective
+//                        one per ring edge); the node ends with the last flow
+//
+// Source of the bounds: own derivation. With equal stages they are (m + p − 1)(f + b), as for GPipe
+// and 1F1B (arXiv 2104.04473, §2.2).
 #pragma once
 
 #include <vector>
@@ -18,13 +21,19 @@
 
 namespace polyphony {
 
-// Bytes that cross the links between two ranks. Zero bytes: nothing to do.
+// A transfer over the links between two ranks. With zero bytes it takes no time.
 struct Flow {
   Rank source, destination;
   Bytes bytes{};
   bool operator==(const Flow&) const = default;
 };
 
+// Returns false for a flow from a rank to itself, and for an empty one: they use no links.
+inline bool crosses_links(const Flow& flow) {
+  return flow.source != flow.destination && flow.bytes.value > 0;
+}
+
+// The cost of one node, as above.
 struct NodeCost {
   Seconds duration{};
   Seconds delay{};
@@ -37,22 +46,25 @@ struct CostTable {
   Network network;
 };
 
-// Time of one node alone on the machine: duration + delay + its slowest flow. A flow from a rank to
-// itself crosses no link and takes no time (the cost of a local copy belongs in `duration`).
+// Returns the time of one node if no other flows share its links: duration + delay + slowest flow.
+// A flow from a rank to itself crosses no link and takes no time (the cost of a local copy is part
+// of `duration` or `delay`).
 Seconds unshared_time(const CostTable& costs, std::uint32_t node);
 
-// Lower bounds of simulate().
+// Lower bounds of the step time that simulate() returns.
 struct StepBounds {
-  Seconds longest_path{};    // no two flows ever share a link
-  Seconds busiest_link{};    // work ÷ capacity of the most loaded link
+  Seconds longest_path{};    // longest path through the graph, if flows never share a link
+  Seconds busiest_link{};    // bytes / capacity of the most loaded link
   Seconds busiest_stream{};  // sum of op durations of the most loaded compute stream
   Seconds step() const;      // the largest of the three
 };
+// The bounds, and the times of each op on which `longest_path` is based.
 struct Estimate : StepBounds {
-  Timeline timeline;  // of the longest path
+  Timeline timeline;  // if flows never share a link
 };
+// Computes bounds and timeline in one pass over the graph.
 Estimate estimate(const Program& program, const Compiled& compiled, const CostTable& costs);
-// The same bounds, to the last bit, without a Timeline.
+// Returns bitwise the same bounds, without a Timeline.
 StepBounds estimate_step(const Compiled& compiled, const CostTable& costs);
 
 }  // namespace polyphony

@@ -21,7 +21,7 @@ Bytes scaled(Bytes bytes, double efficiency) {
       static_cast<std::int64_t>(std::llround(static_cast<double>(bytes.value) / efficiency)));
 }
 
-// Prices the nodes of one Program; remembers compute ops of equal shape.
+// Computes the costs of the nodes of one Program. Compute ops of equal shape are computed once.
 class Pricer {
  public:
   Pricer(const Program& program, const Compiled& compiled, const Cluster& cluster,
@@ -72,8 +72,9 @@ class Pricer {
     return {};
   }
 
-  // Ranks that compute together end together, whichever has most to do: contexts have works of
-  // their own, and so have lanes that share experts.
+  // A compute op that several ranks run together ends when the slowest rank ends. The ranks can
+  // have different amounts of work: contexts, and replicas that share experts, have their own
+  // microbatches.
   void wait_for_slowest() {
     for (std::uint32_t i = 0; i < program_.ops.size(); ++i) {
       const auto* mine = std::get_if<Compute>(&program_.ops[i].what);
@@ -91,8 +92,8 @@ class Pricer {
     const auto* compute = std::get_if<Compute>(&op.what);
     if (compute == nullptr) return compute_time(program_, id, cluster_, profile_);
     const WorkSize& size = program_.size_of(compute->work, compute->module);
-    // Groups of one module have one size; whether they span nodes may differ, so the groups
-    // themselves are part of the key.
+    // All groups of a module have the same size, but some may span several nodes. The groups are
+    // therefore part of the key.
     const ChunkGroups groups = groups_of(program_, op, *compute);
     const Key key{compute->module,
                   compute->layers,
@@ -115,8 +116,9 @@ class Pricer {
     return known->second;
   }
 
-  // What the collectives of a sharded module's neighbouring chunk, as large as this one, take from
-  // an op of `time`: parameters gathered beside every op, gradients scattered beside backwards.
+  // Returns the time by which collectives of a sharded module delay an op of duration `time`. They
+  // belong to the neighboring chunk, which is assumed to be as large as this one: parameters are
+  // gathered during every op, gradients are reduce-scattered during backward ops.
   Seconds taken_by_shards(const Compute& compute, Seconds time) const {
     const SoftwareStack& stack = profile_.stack;
     if (std::max(stack.taken_inside, stack.taken_between) <= 0 || !compute.params.valid())
@@ -126,15 +128,15 @@ class Pricer {
     if (shard < Shard::gradients || !params.shards.valid()) return {};
     const Ring ring =
         make_ring(program_.groups[params.shards.value].members, cluster_, profile_, Others::alike);
-    Seconds beside{};
+    Seconds collectives{};
     if (shard == Shard::full)
-      beside += ring_time(ring, CollectiveKind::all_gather,
-                          size_of(program_.precision) * params.elements);
+      collectives += ring_time(ring, CollectiveKind::all_gather,
+                               size_of(program_.precision) * params.elements);
     if (compute.phase != Phase::forward && params.trainable)
-      beside += ring_time(ring, CollectiveKind::reduce_scatter,
-                          reduced_bytes(profile_, program_.precision,
-                                        gradient_size(program_.precision) * params.trained));
-    return overlap(beside, time, taken_by(stack, ring.nodes)).delayed;
+      collectives += ring_time(ring, CollectiveKind::reduce_scatter,
+                               reduced_bytes(profile_, program_.precision,
+                                             gradient_size(program_.precision) * params.trained));
+    return overlap(collectives, time, taken_by(stack, ring.nodes)).delayed;
   }
 
   Seconds message(const Message& message) {
@@ -159,7 +161,7 @@ class Pricer {
     return profile_.host_latency + cluster_.host_link.latency;
   }
 
-  // Of rows that a message brings as one of `parts`.
+  // The gather of rows that are sent as one of `parts` messages.
   struct Gather {
     int parts = 1;
     Seconds time{};
@@ -207,7 +209,8 @@ class Pricer {
     return tail.share * protocol.latency + tail.delayed;
   }
 
-  // The ring of a group's collectives; folded: some members have no ops, others do the same at once.
+  // The ring of a group's collectives. folded: some members have no ops in the Program; other
+  // groups run the same collective at the same time.
   struct GroupRing {
     bool folded = false;
     Ring ring;
@@ -226,11 +229,12 @@ class Pricer {
     return *known;
   }
 
-  // What is left of a step tail's collective beside the compute op that hides the rest: the last
-  // backward of its parameters, or the first forward of the next step. The last bucket never hides.
+  // The exposed part of a collective at the end of the step. Overlapping compute hides the rest:
+  // for gradients the last backward pass of the parameters, for parameters the first forward pass
+  // of the next step. The last bucket is never hidden.
   struct Tail {
-    double share = 1;   // of the collective
-    Seconds delayed{};  // what it took from the compute that hides it
+    double share = 1;   // exposed fraction of the collective
+    Seconds delayed{};  // time by which it delays the compute that hides it
   };
   Tail exposed_tail(const Collective& collective, Seconds time, int nodes) {
     constexpr double kLastBucket = 0.1;
@@ -239,7 +243,7 @@ class Pricer {
     if (program_.layout.modules[params.module.value].shard >= Shard::gradients) return {};
     const bool gradients = collective.purpose == Purpose::gradients;
     if (!gradients && collective.purpose != Purpose::parameters) return {};
-    Seconds beside{};
+    Seconds hiding{};
     const Range range = program_.rank_ops[params.rank.value];
     for (std::uint32_t i = range.begin; i < range.end; ++i) {
       const auto* compute_op = std::get_if<Compute>(&program_.ops[i].what);
@@ -248,11 +252,11 @@ class Pricer {
         continue;
       const bool forward = compute_op->phase == Phase::forward;
       if (forward == gradients) continue;
-      beside = compute(OpId(i));
+      hiding = compute(OpId(i));
       if (!gradients) break;
     }
     const Overlap both =
-        overlap(time, profile_.stack.overlap * beside, taken_by(profile_.stack, nodes));
+        overlap(time, profile_.stack.overlap * hiding, taken_by(profile_.stack, nodes));
     return {std::clamp(both.exposed / time, kLastBucket, 1.0), both.delayed};
   }
 
@@ -268,7 +272,7 @@ class Pricer {
   const Cluster& cluster_;
   const HardwareProfile& profile_;
   CostTable table_;
-  std::vector<const ParamGroup*> params_of_;  // by rank: those of its first chunk, or nothing
+  std::vector<const ParamGroup*> params_of_;  // by rank: the parameters of its first chunk, or null
   std::map<Key, Seconds> known_;
   std::vector<std::optional<GroupRing>> rings_;  // by group
 };
@@ -283,8 +287,9 @@ Bytes reduced_bytes(const HardwareProfile& profile, NumberFormat precision, Byte
 
 CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,
                 const HardwareProfile& profile) {
-  POLYPHONY_CHECK(static_cast<int>(program.ranks) <= cluster.ranks(),
-                  program.ranks << " ranks, the cluster has " << cluster.ranks());
+  POLYPHONY_CHECK(
+      static_cast<int>(program.ranks) <= cluster.ranks(),
+      "the Program has " << program.ranks << " ranks, the cluster has " << cluster.ranks());
   return Pricer(program, compiled, cluster, profile).run();
 }
 

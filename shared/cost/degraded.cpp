@@ -33,8 +33,8 @@ std::string number(std::uint32_t value) { return std::to_string(value); }
 Infeasible refuse(const Failed& failed, bool nic, const std::string& what) {
   std::string text = "the " + std::string(nic ? "NIC" : "node link") + " of rank " +
                      number(failed.rank.value) + " has failed, and " + what + " needs it; ";
-  if (nic) return {text + "say whose it uses (\"nic_of\"), or leave its node out"};
-  return {text + "leave its node out"};
+  if (nic) return {text + "name the rank whose NIC it uses (\"nic_of\"), or remove its node"};
+  return {text + "remove its node"};
 }
 
 std::optional<Infeasible> needed_by(const Group& group, const Failed& failed,
@@ -45,7 +45,7 @@ std::optional<Infeasible> needed_by(const Group& group, const Failed& failed,
     return cluster.domain_of(other) != cluster.domain_of(failed.rank) &&
            cluster.node_of(other) != cluster.node_of(failed.rank);
   });
-  const auto beside = std::find_if(members.begin(), members.end(), [&](Rank other) {
+  const auto neighbor = std::find_if(members.begin(), members.end(), [&](Rank other) {
     return other != failed.rank && cluster.domain_of(other) == cluster.domain_of(failed.rank);
   });
   const auto what = [&](Rank other) {
@@ -53,7 +53,7 @@ std::optional<Infeasible> needed_by(const Group& group, const Failed& failed,
            " (" + std::to_string(members.size()) + " ranks)";
   };
   if (failed.nic && elsewhere != members.end()) return refuse(failed, true, what(*elsewhere));
-  if (failed.link && beside != members.end()) return refuse(failed, false, what(*beside));
+  if (failed.link && neighbor != members.end()) return refuse(failed, false, what(*neighbor));
   return {};
 }
 
@@ -107,7 +107,7 @@ std::optional<Infeasible> check_links(const Program& program, const Cluster& clu
     if (!failed.nic && !failed.link) continue;
     for (const Message& message : program.messages)
       if (auto no = needed_by(message, failed, cluster)) return no;
-    for (const bool world : {false, true})  // the group of all says least
+    for (const bool world : {false, true})  // the group of all ranks last: it is the least specific
       for (const Group& group : program.groups)
         if ((group.kind == GroupKind::world) == world)
           if (auto no = needed_by(group, failed, cluster)) return no;

@@ -1,9 +1,12 @@
-// What Cluster::degraded means: slower devices, and links that have failed.
-//   A device's factor holds for its compute and memory rates; ops that several ranks run together
-//   last as long as the slowest's. Links' factors are in shared/hardware/network.h.
-//   A failed NIC (factor 0) is needed by messages to and from other nodes, and by collectives of
-//   groups over several nodes, whose channels use every member's; a failed node link by messages
-//   and groups inside a domain. Source: own count.
+// The effect of Cluster::degraded: slower devices, and failed links.
+//
+// The factor of a device applies to its compute and memory rates. An op that several ranks run
+// together takes as long as on the slowest of them. Factors of links: shared/hardware/network.h.
+//
+// A NIC is needed by messages to and from other nodes, and by collectives of groups over several
+// nodes, whose channels use the NICs of all members. A node link is needed by messages and groups
+// inside a domain. If a failed link (factor 0) is needed, the layout is infeasible.
+// Source: own derivation.
 #pragma once
 
 #include <optional>
@@ -15,12 +18,13 @@
 
 namespace polyphony {
 
-// Factor of the slowest device of those that run the op together.
+// Returns the factor of the slowest device among the ranks that run the op together.
 double slowest_device(const Program& program, const Op& op, const Cluster& cluster);
-// Of a device that is slower by the factor.
+// Returns the profile of a device whose rates are multiplied by `factor`.
 HardwareProfile slowed(HardwareProfile profile, double factor);
 
-// Whether the Program needs a link that has failed: names the rank, the link and what needs it.
+// Returns Infeasible if the Program needs a link that has failed; its text names the rank, the link
+// and the message or group that needs it.
 std::optional<Infeasible> check_links(const Program& program, const Cluster& cluster);
 
 }  // namespace polyphony

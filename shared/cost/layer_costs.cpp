@@ -9,8 +9,8 @@
 namespace polyphony {
 namespace {
 
-// One of `lanes` equal shares of the batch, on one of `contexts` ranks of it; whatever there is any
-// of, a share has some of.
+// Returns the size of one of `lanes` equal shares of the batch, on one of its `contexts` ranks.
+// Counts are rounded up.
 WorkSize mean_work(const WorkSize& batch, int lanes, int contexts) {
   const auto of_lane = [&](std::int64_t count) { return (count + lanes - 1) / lanes; };
   const auto of_rank = [&](std::int64_t count) {
@@ -31,7 +31,7 @@ WorkSize mean_work(const WorkSize& batch, int lanes, int contexts) {
           .gathered_window_pairs = of_lane(batch.gathered_window_pairs)};
 }
 
-// `count` ranks of the grid's first stage, `stride` apart.
+// Returns the ring of `count` ranks of the grid's first stage, at a distance of `stride`.
 Ring ring_of(const ModuleLayout& grid, int count, int stride, const Cluster& cluster,
              const HardwareProfile& profile, const ExpertChoice& choices = {}) {
   std::vector<Rank> members;
@@ -76,7 +76,8 @@ std::vector<LayerCost> layer_costs(const Scenario& scenario, ModuleId id, const 
   const std::vector<Seconds> forward = times(Phase::forward);
   const std::vector<Seconds> backward =
       needs_backward(model, id) ? times(Phase::backward) : std::vector<Seconds>(forward.size());
-  // Under sequence parallelism, and where receivers gather, every rank sends a part.
+  // With sequence parallelism, and if receivers gather the rows, each tensor-parallel rank sends a
+  // part.
   const int parts = grid.sp || profile.stack.scattered_messages ? grid.tp : 1;
   std::vector<LayerCost> costs;
   for (std::size_t layer = 0; layer < forward.size(); ++layer) {

@@ -1,6 +1,6 @@
-// A message from one rank to another: latencies of both ends and of the link, then its bytes at the
-// rate that a flow alone gets. Not counted: other flows on the same links, rows that receivers gather
-// from each other.
+// The duration of a message from one rank to another: the latencies of both ends and of the link,
+// then its bytes at the rate of a single flow. Not included: other flows on the same links, and
+// rows that tensor-parallel receivers gather from each other.
 #pragma once
 
 #include "shared/hardware/hardware.h"
@@ -8,19 +8,20 @@
 
 namespace polyphony {
 
-// Before its first byte moves.
+// Returns the latency before the first byte is transferred.
 Seconds message_delay(const Cluster& cluster, const HardwareProfile& profile, Rank from, Rank to);
-// Of the link's rate.
+// Returns the fraction of the link's rate that messages reach.
 double message_efficiency(const Network& network, const HardwareProfile& profile, Rank from,
                           Rank to);
 
+// Message times on one cluster.
 class MessageTimes {
  public:
   MessageTimes(const Cluster& cluster, const HardwareProfile& profile)
       : cluster_(cluster),
         profile_(profile),
         network_(make_network(cluster, static_cast<std::uint32_t>(cluster.ranks()))) {}
-  // None on one rank.
+  // Returns the duration of a message; 0 if source and destination are the same rank.
   Seconds of(Rank from, Rank to, Bytes bytes) const;
 
  private:

@@ -42,7 +42,7 @@ Flops megatron_flops(const Module& m, double sequences, double length) {
 
 Flops torchtitan_flops(const Module& m, double sequences, double length) {
   double parameters = static_cast<double>(parameter_count(m));
-  // Tied: the one matrix is the output's too, and stays.
+  // With tied weights, the embedding is also the output matrix, and is counted.
   if (!m.tied) parameters -= static_cast<double>(m.vocab) * m.hidden;
   const double attention = 12.0 * m.layers * m.heads * m.head_dim * length;
   return Flops(sequences * length * (6 * parameters + attention));

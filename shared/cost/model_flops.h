@@ -1,16 +1,17 @@
-// Model FLOPs of a step, and what frameworks print for it.
-//   model_flops      (0 where a module is known by measured times alone)
-//                    what the model asks of this batch, whatever the layout: real patches, packed
-//                    lengths, attending pairs only; frozen parts without weight gradients, nothing
-//                    of a backward where nothing upstream is trained; no recomputation, no copies
-//                    of tensor-parallel ranks
-//   megatron_flops   72·B·L·s·h² (1 + s/(6h) + V/(12·L·h)) of the language module alone, on whole
-//                    sequences, all of the square of attention, everything trained; the MLP,
-//                    gates, experts and key/value heads as they are:
-//                    12·B·L·s·h² ((1 + K/A + s/h)·A·D/h + F/h·(3/2 if gated) + V/(2·L·h))
-//   torchtitan_flops s·B·(6·(N - embedding) + 12·L·A·D·s), N of the language module
-// B samples, s the longest language sequence of the batch, to which frameworks pad. Their MFU is
-// these over (peak · ranks · step).
+// Model FLOPs of a step, by three definitions. MFU = FLOPs / (peak rate · ranks · step time).
+//   model_flops       the FLOPs that the model needs for this batch, independent of the layout:
+//                     real patches, packed lengths, only pairs that attend; no weight gradients of
+//                     frozen modules, no backward pass where nothing upstream is trained; no
+//                     recomputation and no work that tensor-parallel ranks repeat. 0 if a module is
+//                     abstract
+//   megatron_flops    as Megatron-LM prints: 72·B·L·s·h² (1 + s/(6h) + V/(12·L·h)) of the language
+//                     module alone, on whole sequences, with the full square of attention and all
+//                     modules trained. With the actual MLP, gates, experts and key/value heads:
+//                     12·B·L·s·h² ((1 + K/A + s/h)·A·D/h + F/h·(3/2 if gated) + V/(2·L·h))
+//   torchtitan_flops  as torchtitan prints: s·B·(6·(N − embedding) + 12·L·A·D·s), N parameters of
+//                     the language module
+// B samples; s the longest language sequence of the batch, to which these frameworks pad; L blocks;
+// h hidden width; A heads, K key/value heads of width D; F feed-forward width; V vocabulary.
 // Sources: Narayanan et al., arXiv 2104.04473 eq. 3 (96 with recomputation, 72 without);
 // pytorch/torchtitan, get_num_flop_per_token.
 #pragma once
@@ -22,6 +23,7 @@
 
 namespace polyphony {
 
+// `precision` is that of the computation; `sequences` is B and `length` is s, as above.
 Flops model_flops(const Model& model, const Batch& batch, NumberFormat precision);
 Flops megatron_flops(const Module& language, double sequences, double length);
 Flops torchtitan_flops(const Module& language, double sequences, double length);

@@ -1,4 +1,4 @@
-// What each layer of a compute op takes.
+// The duration of each layer of a compute op.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace polyphony {
 
-// In order; on a device as the profile says, without the op's overhead.
+// Returns the duration of each layer of the op, in order, on a device that is not degraded, without
+// the overhead of the op.
 std::vector<Seconds> op_layer_times(const Program& program, OpId op, const Cluster& cluster,
                                     const HardwareProfile& profile);
 

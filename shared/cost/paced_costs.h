@@ -1,5 +1,5 @@
-// What paced ranks make of a priced Program: compute ops that last at least `scale` times what the pace's
-// profile says (shared/hardware/pace.h); the rest is as priced.
+// The cost table of a run with emulated compute (`polyphony rehearse`), in which a rank sleeps
+// until an op would have ended on the emulated device.
 #pragma once
 
 #include "shared/cost/cost.h"
@@ -7,6 +7,8 @@
 
 namespace polyphony {
 
+// Raises the duration of every compute op in `costs` to at least `pace.scale` times its duration
+// with the pace's profile (shared/hardware/pace.h). Other nodes do not change.
 void apply_pace(const Program& program, const Compiled& compiled, const Cluster& cluster,
                 const PaceModel& pace, CostTable& costs);
 

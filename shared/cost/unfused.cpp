@@ -6,10 +6,10 @@
 namespace polyphony {
 namespace {
 
-// Elements of the biased rows of a block on one rank: what its cut matrices make, and what the two
-// that end in the hidden width make, of this rank's own rows.
+// Elements per token to which a block adds biases on one rank: `inner`, the outputs of the
+// tensor-parallel matrices; `outer`, the outputs of the two matrices that end in the hidden width.
 struct Biased {
-  std::int64_t inner = 0, outer = 0;  // a token; outer: of own tokens
+  std::int64_t inner = 0, outer = 0;  // outer: per token of the rank's own rows
 };
 Biased biased(const Module& m, const ChunkContext& context) {
   const std::int64_t width = std::int64_t{m.heads} * m.head_dim,

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// One line of a file, for messages.
+// A line of a file, for error messages.
 struct Line {
   const std::string& file;
   std::size_t number;
@@ -25,28 +25,29 @@ std::int32_t count_at(const json& item, std::size_t index, const Line& line,
                       const std::string& pointer) {
   if (index >= item.size()) return 0;
   if (!item[index].is_number_integer())
-    line.fail(pointer + "/" + std::to_string(index), "not a whole number");
+    line.fail(pointer + "/" + std::to_string(index), "must be an integer");
   const auto value = item[index].get<std::int64_t>();
   if (value < 0 || value > (1 << 30))
-    line.fail(pointer + "/" + std::to_string(index), "not between 0 and 2^30");
+    line.fail(pointer + "/" + std::to_string(index), "must be between 0 and 2^30");
   return static_cast<std::int32_t>(value);
 }
 
 Sample parse_sample(const json& value, std::uint32_t default_id, const Line& line,
                     const std::string& pointer) {
   if (!value.is_object() || !value.contains("items") || !value["items"].is_array())
-    line.fail(pointer, "no list \"items\"");
+    line.fail(pointer, "must be an object with a list \"items\"");
   Sample sample;
   sample.id = default_id;
   if (value.contains("id")) {
-    if (!value["id"].is_number_unsigned()) line.fail(pointer + "/id", "not a whole number");
+    if (!value["id"].is_number_unsigned())
+      line.fail(pointer + "/id", "must be an integer, 0 or more");
     sample.id = value["id"].get<std::uint32_t>();
   }
   for (std::size_t i = 0; i < value["items"].size(); ++i) {
     const json& entry = value["items"][i];
     const std::string where = pointer + "/items/" + std::to_string(i);
     if (!entry.is_array() || entry.size() < 2 || entry.size() > 3 || !entry[0].is_string())
-      line.fail(where, "not [modality, tokens] or [modality, tokens, labels]");
+      line.fail(where, "must be [modality, tokens] or [modality, tokens, labels]");
     Item item;
     const std::string modality = entry[0].get<std::string>();
     if (modality == "image")
@@ -56,15 +57,16 @@ Sample parse_sample(const json& value, std::uint32_t default_id, const Line& lin
     else if (modality == "audio")
       item.modality = Modality::audio;
     else if (modality != "text")
-      line.fail(where + "/0", "modality \"" + modality +
-                                  "\" is not supported yet; use text, image, audio or latent");
+      line.fail(where + "/0",
+                "modality must be text, image, audio or latent (got \"" + modality + "\")");
     item.tokens = count_at(entry, 1, line, where);
     item.loss_tokens = count_at(entry, 2, line, where);
-    if (item.loss_tokens > item.tokens) line.fail(where + "/2", "more labels than tokens");
+    if (item.loss_tokens > item.tokens)
+      line.fail(where + "/2", "must not be more than the tokens of the item");
     if (item.modality != Modality::text && item.loss_tokens > 0)
-      line.fail(where + "/2", "only text has labels");
+      line.fail(where + "/2", "only text items can have labels");
     if (item.modality == Modality::latent && item.tokens == 0)
-      line.fail(where + "/1", "a latent of no patches");
+      line.fail(where + "/1", "a latent must have at least one patch");
     sample.items.push_back(item);
   }
   return sample;
@@ -78,7 +80,7 @@ void each_line(const std::string& text, const std::string& file, Use use) {
     if (content.find_first_not_of(" \t\r") == std::string::npos) continue;
     const Line line{file, number};
     const json value = json::parse(content, nullptr, false);
-    if (value.is_discarded()) line.fail("", "not JSON (cut off?)");
+    if (value.is_discarded()) line.fail("", "not JSON (the line may be truncated)");
     use(value, line);
   }
 }
@@ -116,7 +118,8 @@ std::vector<Sample> parse_samples(const std::string& text, const std::string& fi
   each_line(text, file, [&](const json& value, const Line& line) {
     samples.push_back(parse_sample(value, static_cast<std::uint32_t>(samples.size()), line, ""));
   });
-  if (samples.empty()) throw InputError(file, "", "holds no samples", "one JSON object a line");
+  if (samples.empty())
+    throw InputError(file, "", "the file has no samples", "write one JSON object per line");
   return samples;
 }
 
@@ -133,7 +136,7 @@ std::vector<StepBatch> parse_batches(const std::string& text, const std::string&
   each_line(text, file, [&](const json& value, const Line& line) {
     if (!value.is_object() || !value.contains("step") || !value["step"].is_number_unsigned() ||
         !value.contains("samples") || !value["samples"].is_array())
-      line.fail("", "not {\"step\": n, \"samples\": […]}");
+      line.fail("", "must be {\"step\": n, \"samples\": […]}");
     StepBatch entry{value["step"].get<std::uint64_t>(), {}};
     for (std::size_t i = 0; i < value["samples"].size(); ++i)
       entry.batch.samples.push_back(parse_sample(value["samples"][i], static_cast<std::uint32_t>(i),

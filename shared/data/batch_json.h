@@ -1,9 +1,9 @@
-// Samples as JSON lines: what a scan of a data set writes, what a recorded data source reads, what
-// a trace keeps of its batches.
+// Samples as JSON lines: the output of a data set scan, the input of a recorded data source, and
+// the batches that a trace records.
 //   {"id": 17, "items": [["image", 64], ["text", 9, 1]]}     modality, tokens (image: encoder
 //   patches), label tokens of a text item
 //   {"step": 12, "samples": [{"id": …}, …]}                   one global batch, in batch order
-// `id` may be left out of the first form: it is then the line's number from 0.
+// In the first form `id` may be omitted; it is then the number of the line, from 0.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace polyphony {
 
 const char* name(Modality modality);  // as in the lines
 
-// Errors: InputError naming the line.
+// Parses one sample per line. Throws InputError with the file and the line.
 std::vector<Sample> parse_samples(const std::string& text, const std::string& file);
 std::string to_json_line(const Sample& sample);
 std::string to_json_line(std::uint64_t step, const Batch& batch);
@@ -25,6 +25,7 @@ struct StepBatch {
   std::uint64_t step = 0;
   Batch batch;
 };
+// Parses one global batch per line. Throws InputError with the file and the line.
 std::vector<StepBatch> parse_batches(const std::string& text, const std::string& file);
 
 }  // namespace polyphony

@@ -27,7 +27,7 @@ std::int32_t draw(const Distribution& distribution, std::uint64_t seed, std::uin
                                               static_cast<double>(distribution.high)));
 }
 
-// Of an image of `side` pixels each way.
+// Returns the number of patches of an image of `side` × `side` pixels.
 std::int32_t patches_at(std::int32_t side, const ImageGrid& grid) {
   const double cell = static_cast<double>(grid.patch) * grid.merge;
   const auto most = std::llround(std::sqrt(static_cast<double>(grid.patches))) / grid.merge;
@@ -38,8 +38,9 @@ std::int32_t patches_at(std::int32_t side, const ImageGrid& grid) {
 
 bool are_full(const Distribution& sides) { return sides == Distribution{}; }
 
-// Position `index` of a random permutation of [0, size): a four-round Feistel network over the next
-// power of four, walked until it falls inside. No table, any position in constant expected time.
+// Returns element `index` of a random permutation of [0, size). A four-round Feistel network
+// permutes the next power of four; it is applied repeatedly until the result is below `size`. This
+// needs no table, and constant expected time per element.
 // Source: Black and Rogaway, CT-RSA 2002 (cycle walking).
 std::uint64_t permuted(std::uint64_t index, std::uint64_t size, std::uint64_t key) {
   int half_bits = 1;
@@ -86,7 +87,7 @@ std::int32_t most_patches(const Distribution& sides, const ImageGrid& grid) {
 
 Batch draw_batch(const SyntheticData& data, int global_batch, const ImageGrid& grid,
                  std::uint64_t seed, std::uint64_t step) {
-  constexpr std::uint64_t kSpacing = 1 << 12;  // a sample's most images (validate.cpp)
+  constexpr std::uint64_t kSpacing = 1 << 12;  // most images per sample (validate.cpp)
   Batch batch;
   batch.samples.reserve(static_cast<std::size_t>(global_batch));
   for (int i = 0; i < global_batch; ++i) {

@@ -1,12 +1,12 @@
-// What a step trains on: global batches of samples, each a list of (modality, tokens) items in
-// sequence order.
+// Training data: global batches of samples, each a list of (modality, tokens) items in sequence
+// order. The executor and the simulator see the same metadata; only the executor loads pixels and
+// token ids.
 //   An image item of `tokens` patches occupies tokens / merge² positions of the language sequence.
-//   A latent item is what a diffusion module learns to generate from language tokens: it takes no
-//   positions of the sequence. Of several in a sample each reads what stands between the one before
-//   and itself, the last one what follows too: texts and the clips made of them, packed.
+//   A latent item is what a diffusion module learns to generate from language tokens; it occupies
+//   no position of the sequence. If a sample has several, each is conditioned on the tokens between
+//   the previous latent and itself, and the last one also on those after it (for example packed
+//   texts and the clips generated from them).
 //   `loss_tokens` counts the item's positions that carry a label (text only).
-// The executor and the simulator see the same metadata; only the executor loads pixels and token
-// ids.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Item {
 };
 
 struct Sample {
-  std::uint32_t id = 0;  // position in the data set, or draw number
+  std::uint32_t id = 0;  // position in the data set, or number of the draw
   std::vector<Item> items;
   bool operator==(const Sample&) const = default;
 };
@@ -37,7 +37,8 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-// Of all samples of a global batch: what losses are divided by, whoever holds them.
+// Totals over all samples of a global batch, on whichever ranks they are. Losses are divided by
+// them.
 struct BatchTotals {
   std::int64_t samples = 0;
   std::int64_t loss_tokens = 0;
@@ -46,8 +47,8 @@ struct BatchTotals {
 };
 BatchTotals totals_of(const Batch& batch);
 
-// Integer distributions named in a scenario: constant, uniform, lognormal (of the real, rounded,
-// clamped to [low, high]).
+// An integer distribution of a scenario: constant, uniform, or lognormal (a real number, rounded
+// and clamped to [low, high]).
 struct Distribution {
   enum class Kind : std::uint8_t { constant, uniform, lognormal } kind = Kind::constant;
   double a = 0;  // constant value | low | mu (median = exp(mu))
@@ -57,16 +58,17 @@ struct Distribution {
   bool operator==(const Distribution&) const = default;
 };
 
-// Images, then audio clips, then text of `text_tokens`, then a latent.
+// Randomly drawn samples. Each has images, then audio clips, then a text, then possibly a latent.
 struct SyntheticData {
   Distribution images{};           // per sample
   Distribution text_tokens{};      // per sample
   Distribution loss_tokens{};      // per sample, at most text_tokens
   Distribution latents{};          // per sample, at most 1
-  std::int32_t latent_tokens = 0;  // of each: the diffusion module's
-  Distribution clips{};            // per sample
-  std::int32_t clip_tokens = 0;    // of each: the audio module's, a clip of full length
-  // Of each image, pixels; rounded to whole cells of merge × merge patches, at least one. 0: full size.
+  std::int32_t latent_tokens = 0;  // per latent, as the diffusion module defines
+  Distribution clips{};            // audio clips per sample
+  std::int32_t clip_tokens = 0;    // per clip of full length, as the audio module defines
+  // Side of each image in pixels, rounded to whole cells of merge × merge patches, at least one
+  // cell. 0: full size.
   Distribution image_sides{};
   bool operator==(const SyntheticData&) const = default;
 };
@@ -74,38 +76,40 @@ struct RecordedData {  // JSON lines: {"items": [["image", 64], ["text", 9, 1]]}
   std::string path;
   bool operator==(const RecordedData&) const = default;
 };
-struct EasyVqaData {  // the PyPI package easy-vqa, unpacked; pixels and questions are real
-  std::string path;   // folder; empty: the set-up cache
+struct EasyVqaData {  // the PyPI package easy-vqa, unpacked, with real pixels and questions
+  std::string path;   // folder; empty: in the setup cache
   bool operator==(const EasyVqaData&) const = default;
 };
 
 struct Data {
   std::variant<SyntheticData, RecordedData, EasyVqaData> source;
-  // Of a data set: the shapes of its training samples, once its files have been read
+  // The shapes of a data set's training samples, after its files have been read
   // (shared/program/data_set.h). Not part of the scenario's text.
   std::vector<Sample> samples{};
-  int global_batch = 1;  // samples a step
-  int sequence = 0;      // longest language sequence accepted, tokens; 0: no limit
+  int global_batch = 1;  // samples per step
+  int sequence = 0;      // longest accepted language sequence, tokens; 0: no limit
   std::uint64_t seed = 1;
-  bool shuffle = true;  // a data set's samples anew each epoch; false: in its own order
+  bool shuffle = true;  // shuffles a data set again each epoch; false: keeps its own order
   bool operator==(const Data&) const = default;
 };
 
-// Whether every sample has the same items: known of synthetic data alone.
+// Returns whether every sample certainly has the same items; false for data other than synthetic.
 bool constant_sizes(const Data& data);
 
-// How a model cuts images: at most `patches`, cells of `merge` × `merge` patches of `patch` pixels.
+// How a model divides images: into at most `patches` patches of `patch` × `patch` pixels, in cells
+// of `merge` × `merge` patches.
 struct ImageGrid {
   std::int32_t patches = 0, patch = 1, merge = 1;
 };
-// Of an image whose sides are drawn as `sides` says, the most patches that it may have.
+// Returns the most patches that an image can have whose side is drawn from `sides`.
 std::int32_t most_patches(const Distribution& sides, const ImageGrid& grid);
 
-// The global batch of `step` from a named distribution: depends on (seed, step, position) only.
+// Draws the global batch of a step. Each sample depends on (seed, step, position) only.
 Batch draw_batch(const SyntheticData& data, int global_batch, const ImageGrid& grid,
                  std::uint64_t seed, std::uint64_t step);
-// The global batch of `step` from a list of samples, data.samples or a part of them: epochs are permutations
-// drawn from (seed, epoch), or the list as it is.
+// Returns the global batch of a step from a list of samples, which is data.samples or a part of it.
+// Epochs are permutations of the list drawn from (seed, epoch), or the list in its own order.
+// Fails a CHECK if the list is empty.
 Batch take_batch(const std::vector<Sample>& samples, const Data& data, std::uint64_t step);
 
 }  // namespace polyphony

@@ -19,7 +19,7 @@ constexpr double kMost = 1 << 30;
   throw InputError("", "", what, hint);
 }
 
-// The numbers of "name(a, b, …)"; nothing when the text has another form.
+// Returns the numbers of "name(a, b, …)", or nothing if the text has another form.
 std::optional<std::vector<double>> arguments(const std::string& text, const std::string& name) {
   if (!text.starts_with(name + "(") || !text.ends_with(")")) return std::nullopt;
   std::vector<double> values;
@@ -40,14 +40,14 @@ std::optional<std::vector<double>> arguments(const std::string& text, const std:
 
 std::int32_t count_of(double value, const std::string& text) {
   if (value < 0 || value > kMost || value != std::floor(value))
-    refuse(text + ": the ends must be whole numbers, 0 or more");
+    refuse(text + ": the limits must be integers from 0 to 2^30");
   return static_cast<std::int32_t>(value);
 }
 
 std::string digits(double value) {
   std::array<char, 32> buffer{};
   const auto written = std::to_chars(buffer.data(), buffer.data() + buffer.size(),
-                                     value);  // shortest that reads back
+                                     value);  // shortest text that reads back as `value`
   return {buffer.data(), written.ptr};
 }
 
@@ -80,29 +80,29 @@ Distribution parse_distribution(const std::string& text) {
   const std::string shown = text.size() > 60 ? "the text" : "\"" + text + "\"";
   Distribution result;
   if (const auto uniform = arguments(text, "uniform")) {
-    if (uniform->size() != 2) refuse(shown + ": uniform takes a low and a high end");
+    if (uniform->size() != 2) refuse(shown + ": uniform needs two numbers, low and high");
     result.kind = Distribution::Kind::uniform;
     result.low = count_of((*uniform)[0], shown);
     result.high = count_of((*uniform)[1], shown);
-    if (result.low > result.high) refuse(shown + ": the low end is above the high end");
+    if (result.low > result.high) refuse(shown + ": low must not be above high");
     result.a = result.low;
     result.b = result.high;
     return result;
   }
   if (const auto lognormal = arguments(text, "lognormal")) {
     if (lognormal->size() != 2 && lognormal->size() != 4)
-      refuse(shown + ": lognormal takes mu, sigma and perhaps two ends");
+      refuse(shown + ": lognormal needs mu and sigma, and optionally low and high");
     result.kind = Distribution::Kind::lognormal;
     result.a = (*lognormal)[0];
     result.b = (*lognormal)[1];
     if (std::abs(result.a) > 20)
-      refuse(shown + ": mu is a natural logarithm, from -20 to 20",
+      refuse(shown + ": mu is a natural logarithm and must be from -20 to 20",
              "the median is exp(mu): ln 400 = 6");
     if (result.b < 0 || result.b > 5) refuse(shown + ": sigma must be from 0 to 5");
     if (lognormal->size() == 4) {
       result.low = count_of((*lognormal)[2], shown);
       result.high = count_of((*lognormal)[3], shown);
-      if (result.low > result.high) refuse(shown + ": the low end is above the high end");
+      if (result.low > result.high) refuse(shown + ": low must not be above high");
     }
     return result;
   }

@@ -1,6 +1,6 @@
-// Distributions as people write them: "uniform(0,3)" (both ends included), "lognormal(mu,sigma)" or
-// "lognormal(mu,sigma,low,high)", of the natural logarithm: the median is exp(mu). A constant is a
-// bare number in JSON, or "7" here. Errors: InputError without file and pointer.
+// Distributions as text: "uniform(0,3)" (both ends included), and "lognormal(mu,sigma)" or
+// "lognormal(mu,sigma,low,high)", where mu and sigma describe the natural logarithm, so the median
+// is exp(mu). A constant is a bare number in JSON, and "7" here.
 #pragma once
 
 #include <string>
@@ -9,17 +9,19 @@
 
 namespace polyphony {
 
+// Parses a distribution. Throws InputError without file and pointer.
 Distribution parse_distribution(const std::string& text);
 std::string to_text(
     const Distribution& distribution);  // parses back to the same value; a constant as "7"
 
 Distribution constant(std::int64_t value);
-// True for a lognormal that was given no upper end.
+// Returns true for a lognormal distribution without an upper limit.
 bool is_open(const Distribution& distribution);
-// The largest value that can be drawn.
+// Returns the largest value that can be drawn.
 std::int64_t largest(const Distribution& distribution);
 
-// A number of loss tokens that no text reaches: every token carries a label. Written "all".
+// Number of loss tokens, larger than any text, which means that every token carries a label.
+// Written as "all".
 inline constexpr std::int32_t kAllTokens = 1 << 30;
 
 }  // namespace polyphony

@@ -22,7 +22,7 @@ int Descriptor::close() {
 
 int own_descriptor(const std::string& path) {
   namespace fs = std::filesystem;
-  constexpr int kLinks = 40;  // as Linux follows
+  constexpr int kLinks = 40;  // as many as Linux follows
   std::error_code failed;
   const fs::path own = fs::canonical("/proc/self/fd", failed);
   if (failed) return -1;
@@ -45,7 +45,8 @@ int write_all(int file, const void* data, std::size_t size) {
   while (size > 0) {
     const ::ssize_t count = ::write(file, next, size);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) {  // a terminal or pipe that somebody made non-blocking
+    // A terminal or pipe may have been made non-blocking by another process.
+    if (count < 0 && errno == EAGAIN) {
       pollfd waiting{file, POLLOUT, 0};
       ::poll(&waiting, 1, -1);
       continue;
@@ -75,8 +76,8 @@ void fail_to_write(const std::string& path, int error) {
     case EBADF:
       throw std::runtime_error(InputError::line(path, "", what, "write elsewhere"));
     case ENXIO:
-      throw InputError(path, "", "cannot be written: nobody reads from it",
-                       "start its reader first");
+      throw InputError(path, "", "cannot be written: no process reads from this pipe",
+                       "start the reader first");
     default:
       throw InputError(path, "", what, "name a file in a folder that you may write to");
   }

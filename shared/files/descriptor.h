@@ -1,4 +1,5 @@
-// One open file, closed when it goes; writing all of something; how system errors are told.
+// An open file that is closed by its destructor; writing a whole buffer; reporting of system
+// errors.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +15,25 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   operator int() const { return number_; }
-  int close();  // as ::close; once
+  int close();  // as ::close; may be called once
 
  private:
   int number_;
 };
 
-// The open file that /dev/stdout, /dev/fd/3 or /proc/self/fd/3 stands for, at its place in it; -1:
-// the path is none of these.
+// Returns this process's descriptor if the path is /dev/stdout, /dev/fd/3, /proc/self/fd/3 or the
+// like; -1 otherwise. Writing to the descriptor continues at its current position.
 int own_descriptor(const std::string& path);
 
-// The system's error, or 0.
+// Writes all `size` bytes. Returns the system's error number, or 0.
 int write_all(int file, const void* data, std::size_t size);
 
-// What a symbolic link names, as seen from where the link is. Of another path: the error is set.
+// Returns the target of a symbolic link, relative to the link's folder. Sets `failed` if the path
+// is not a link.
 std::filesystem::path link_target(const std::filesystem::path& link, std::error_code& failed);
 
-// InputError when another name would help, std::runtime_error when the disk or device failed.
+// Throws InputError if another file name would help, std::runtime_error if the disk or device
+// failed.
 [[noreturn]] void fail_to_write(const std::string& path, int error);
 
 }  // namespace polyphony

@@ -1,5 +1,6 @@
-// Files written to outlive a crash: checksummed on the way and synced to the disk before they count. Errors: InputError that names the file, the system's reason and what to
-// do (a full disk among them).
+// Files that survive a crash: checksummed while they are written, and synced to the disk before
+// they count as written. Errors: InputError that names the file, the system's reason (e.g. a full
+// disk) and what to do.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,10 @@
 
 namespace polyphony {
 
-// FNV-1a over the file's little-endian 64-bit words, the last one filled up with zeros. Every step
-// maps states one to one, so damage inside one word always shows. Against accidents, not attacks.
-// Source: Fowler, Noll and Vo (draft-eastlake-fnv), with words for bytes: eight times as fast.
+// FNV-1a over the file's little-endian 64-bit words, the last one padded with zeros. Each step maps
+// states one to one, so damage within a single word is always detected. Protects against accidents,
+// not attacks. Source: Fowler, Noll and Vo (draft-eastlake-fnv), with words in place of bytes,
+// which is eight times as fast.
 struct FileDigest {
   Bytes size{};
   std::uint64_t checksum = 0;
@@ -21,13 +23,13 @@ FileDigest digest(const std::string& path);
 
 class SyncedFile {
  public:
-  explicit SyncedFile(const std::string& path);  // created, or emptied
-  ~SyncedFile();                                 // without finish(): closed, whatever is in it
+  explicit SyncedFile(const std::string& path);  // creates the file, or empties it
+  ~SyncedFile();                                 // closes the file, even if finish() was not called
   SyncedFile(const SyncedFile&) = delete;
   SyncedFile& operator=(const SyncedFile&) = delete;
 
   void write(const void* data, std::size_t size);
-  // All is on the disk when it returns.
+  // Returns after all data is on the disk.
   FileDigest finish();
 
  private:
@@ -39,9 +41,9 @@ class SyncedFile {
   FileDigest digest_;
 };
 
-// What was written to the file is on the disk when it returns.
+// Returns after everything written to the file is on the disk.
 void sync_file(const std::string& path);
-// What was created, renamed or removed in the folder is on the disk when it returns.
+// Returns after all creations, renames and removals in the folder are on the disk.
 void sync_folder(const std::string& path);
 
 }  // namespace polyphony

@@ -23,7 +23,7 @@ namespace {
 
 }  // namespace
 
-// A pipe without a writer must not hold up its opening.
+// Opening a pipe without a writer must not block.
 FilePieces::FilePieces(const std::string& path, const std::string& hint, Seconds silence)
     : path_(path),
       hint_(hint),
@@ -31,11 +31,11 @@ FilePieces::FilePieces(const std::string& path, const std::string& hint, Seconds
       file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
   struct stat about{};
   if (file_ < 0 || ::fstat(file_, &about) != 0) cannot(path, errno, hint);
-  if (S_ISDIR(about.st_mode)) throw InputError(path, "", "is a folder, a file is wanted", hint);
+  if (S_ISDIR(about.st_mode)) throw InputError(path, "", "is a folder, not a file", hint);
   if (S_ISREG(about.st_mode)) size_ = Bytes(about.st_size);
 }
 
-// Until there is something to read, or an end.
+// Waits until there is something to read, or the end of the file.
 void FilePieces::await() {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -43,8 +43,8 @@ void FilePieces::await() {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0)
-      throw InputError(path_, "", "says nothing for " + seconds_text(silence_),
-                       "check that its writer runs, or name a file");
+      throw InputError(path_, "", "delivered no data for " + seconds_text(silence_),
+                       "check that the program that writes to it is running, or name a file");
     pollfd waiting{file_, POLLIN, 0};
     if (::poll(&waiting, 1, static_cast<int>(left.count())) > 0) return;
   }

@@ -1,6 +1,6 @@
-// A file read piece by piece, for what is larger than memory is worth.
-//   A pipe that says nothing for so long ends the reading, as whole.h has it.
-// Errors: as whole.h.
+// Reads a file in blocks, for files that are too large to keep in memory.
+//   A pipe that delivers nothing for `silence` is an error, as in whole.h.
+// Errors: as in whole.h.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ class FilePieces {
  public:
   explicit FilePieces(const std::string& path, const std::string& hint = "check the path",
                       Seconds silence = Seconds(60));
-  // Bytes read into `into`; 0: the end.
+  // Reads up to `most` bytes into `into` and returns their number; 0 at the end of the file.
   std::size_t read(char* into, std::size_t most);
-  // Of a regular file; what is none has none until it was read.
+  // Returns the size of a regular file; nothing for other files, such as pipes.
   std::optional<Bytes> size() const { return size_; }
 
  private:

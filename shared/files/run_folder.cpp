@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMark = "The folder of a polyphony run.";
-// Processes of a killed run still hold the lock until the system has ended them.
+// Processes of a killed run hold the lock until the system has ended them.
 constexpr std::chrono::milliseconds kDying{2000}, kPoll{50};
 
 [[noreturn]] void cannot_remove(const std::string& path, const std::error_code& why) {
@@ -71,7 +71,8 @@ bool same_file(int descriptor, const std::string& path) {
 
 EarlierRun earlier_run(bool resume, bool fresh) {
   if (resume && fresh)
-    throw InputError("--fresh", "", "removes what --resume continues", "give one of them");
+    throw InputError("--fresh", "", "removes the run that --resume would continue",
+                     "give only one of the two");
   return resume ? EarlierRun::resume : fresh ? EarlierRun::remove : EarlierRun::refuse;
 }
 
@@ -82,7 +83,7 @@ RunFolder::RunFolder(const std::string& path, EarlierRun earlier, const std::str
   std::error_code failed;
   made_folder_ = fs::create_directories(paths_.folder, failed);
   if (failed)
-    throw InputError(paths_.folder, "", "cannot be made: " + failed.message(),
+    throw InputError(paths_.folder, "", "cannot be created: " + failed.message(),
                      "choose another --out folder");
   try {
     take(owner);
@@ -102,7 +103,7 @@ void RunFolder::release(bool refused) {
       !refused && (!checkpoint_folders(paths_.checkpoints()).empty() || !paths_.present().empty());
   if (made_lock_ && !begun) {
     fs::remove(paths_.lock(), ignored);
-    if (made_folder_) fs::remove(paths_.folder, ignored);  // unless something is in it
+    if (made_folder_) fs::remove(paths_.folder, ignored);  // fails if the folder is not empty
   }
   ::close(lock_);
   lock_ = -1;
@@ -118,18 +119,20 @@ void RunFolder::take(const std::string& owner) {
       throw InputError(file, "", std::string("cannot be opened: ") + std::strerror(errno),
                        "choose an --out folder that you may write to");
     const int error = ::flock(lock_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-    if (error == 0 && same_file(lock_, file)) break;  // else its last owner has removed it
+    // If the last owner has removed the file meanwhile, try again.
+    if (error == 0 && same_file(lock_, file)) break;
     if (error != 0 && error != EWOULDBLOCK && error != EINTR) {
       note_ = paths_.folder + ": its file system has no locks (" + std::strerror(error) +
-              "): nothing keeps a second run out";
+              "), so a second run in this folder would not be noticed";
       break;
     }
     if (std::chrono::steady_clock::now() > give_up) {
-      made_lock_ = false;  // it is somebody's
-      const std::string who = line_of(file, 1);
-      throw InputError(paths_.folder, "",
-                       "a run is at work here: " + (who.empty() ? "it just began" : who),
-                       "wait for it, stop it, or choose another --out folder");
+      made_lock_ = false;  // another process owns it
+      const std::string holder = line_of(file, 1);
+      throw InputError(
+          paths_.folder, "",
+          "another run is using this folder: " + (holder.empty() ? "it has just started" : holder),
+          "wait for it, stop it, or choose another --out folder");
     }
     ::close(lock_);
   }
@@ -146,16 +149,17 @@ void RunFolder::check() const {
   if (steps.empty() && files.empty()) {
     if (earlier_ != EarlierRun::resume || is_marked(paths_)) return;
     throw InputError(paths_.folder, "", "holds no run to continue",
-                     "start without --resume, or name the right --out");
+                     "start without --resume, or give the right --out folder");
   }
   const std::string& one = steps.empty() ? files.front() : steps.front();
-  // Folders of runs before there were marks have a checkpoint at least, if they can be continued.
+  // Run folders written before run.lock existed have at least one checkpoint, if they can be
+  // continued.
   if (!is_marked(paths_) && (earlier_ != EarlierRun::resume || steps.empty()))
-    throw InputError(one, "", "is there, and no run has marked the folder as its own",
-                     "choose another --out folder, or move it away");
+    throw InputError(one, "", "exists, but no run has marked the folder as its own",
+                     "choose another --out folder, or move the file away");
   if (earlier_ == EarlierRun::refuse)
     throw InputError(
-        one, "", "is of an earlier run",
+        one, "", "belongs to an earlier run",
         "`polyphony run --resume` continues it, --fresh removes it; or choose another --out "
         "folder");
 }
@@ -166,7 +170,7 @@ void RunFolder::begin() {
   for (const std::string& step : checkpoint_folders(paths_.checkpoints()))
     if (const std::error_code failed = remove_checkpoint(step)) cannot_remove(step, failed);
   for (const std::string& file : paths_.present()) remove_file(file);
-  std::error_code ignored;  // what else is in them stays, and they with it
+  std::error_code ignored;  // folders that hold other files stay
   fs::remove(paths_.traces(), ignored);
   fs::remove(paths_.checkpoints(), ignored);
 }

@@ -1,9 +1,12 @@
-// Whose a run's folder is (shared/files/run_paths.h has its names). run.lock marks it as a run's, and
-// says who owns it, where and since when.
-// One owner at a time: a lock of the file system (flock, which NFS, CephFS, GPFS and Lustre mounted
-// with -o flock carry to other machines), held by every process that inherited it, gone with the
-// last of them, however it ends. Where a file system has no locks, note() says so.
-// Only files of these names are ever removed, in a folder that a run marked, and only when told.
+// Ownership of a run's folder (file names: shared/files/run_paths.h). The file run.lock marks the
+// folder as a run's, and states which command owns it, where, and since when.
+//   A folder has one owner at a time, by a file-system lock (flock, which NFS, CephFS, GPFS, and
+//   Lustre mounted with -o flock pass on to other machines). Every process that inherited the lock
+//   holds it; it ends with the last of them, however that process ends. If the file system has no
+//   locks, note() states so.
+//
+//   Only files with the names of run_paths.h are ever removed, only in a folder that a run has
+//   marked, and only on request (EarlierRun::remove).
 #pragma once
 
 #include <cstdint>
@@ -13,37 +16,39 @@
 
 namespace polyphony {
 
-// What happens to an earlier run in the same folder: it is continued, removed, or in the way.
+// What to do with an earlier run in the same folder: continue it, remove it, or refuse to start.
 enum class EarlierRun : std::uint8_t { resume, remove, refuse };
-// Of a command's --resume and --fresh. InputError: both.
+// Returns the choice for a command's --resume and --fresh. Throws InputError if both are given.
 EarlierRun earlier_run(bool resume, bool fresh);
 
-// The environment variable that tells a launcher's ranks the descriptor of its claim.
+// Environment variable that passes the lock's descriptor from a launcher to its ranks.
 inline constexpr const char* kRunLock = "POLYPHONY_RUN_LOCK";
 
 class RunFolder {
  public:
-  // Claims the folder, which is made if need be; nothing else is changed. `owner`: the command, for
-  // those who come later. `inherited`: a lock() that the process which started this one has claimed
-  // the folder with; the claim is then that process's. Errors: InputError when another run is at
-  // work here, when an earlier one is in the way, or when files have our names that no run of ours
-  // has left.
+  // Claims the folder, creating it if necessary; changes nothing else. `owner`: name of the
+  // command, shown to later runs that find the folder in use. `inherited`: the lock() of a parent
+  // process that has claimed the folder; the claim then stays with that process.
+  //
+  // Throws InputError if another run is using the folder, if an earlier run is present and
+  // `earlier` is refuse, or if files have the names of run files but no run has marked the folder.
   RunFolder(const std::string& path, EarlierRun earlier, const std::string& owner,
             int inherited = -1);
-  // What the claim made is removed again when no run has begun since.
+  // Removes what the claim created if the run has not begun.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
-  // Where the claim's owner puts the scenario for its ranks to read; gone when the run begins.
+  // Where the owner writes the scenario for its ranks to read; removed when the run begins.
   std::string given_scenario() const { return paths_.folder + "/scenario.next.json"; }
-  // All is checked, the run begins: EarlierRun::remove removes now.
+  // Begins the run, after all checks: with EarlierRun::remove, the earlier run is removed now.
   void begin();
   const RunPaths& paths() const { return paths_; }
   EarlierRun earlier() const { return earlier_; }
-  // A descriptor of the lock, for child processes to inherit.
+  // Returns a descriptor of the lock, for child processes to inherit.
   int lock() const { return lock_; }
-  // What the file system cannot do; empty: nothing.
+  // Returns what the file system cannot do (locks), for the user; empty if there is nothing to
+  // report.
   const std::string& note() const { return note_; }
 
  private:

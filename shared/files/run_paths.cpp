@@ -14,7 +14,7 @@ bool is_number(std::string_view text) {
          text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Cuts `head` off the front, or answers no.
+// Cuts `head` off the front; returns false if the text does not begin with it.
 bool cut_front(std::string_view& text, std::string_view head) {
   if (!text.starts_with(head)) return false;
   text.remove_prefix(head.size());

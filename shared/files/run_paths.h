@@ -1,10 +1,11 @@
-// Where things stand in a run's folder, and which names there are a run's:
+// File names in a run's folder, and which files belong to a run:
 //   run.lock, scenario.json, metrics.jsonl, pace.json, pace-profile.json
-//   trace/batches.jsonl, trace/plans.bin, trace/step-<n>.rank-<r>.json; while it traces, and after a
-//   kill, trace/journal.rank-<r>.bin
+//   trace/batches.jsonl, trace/plans.bin, trace/step-<n>.rank-<r>.json; also
+//   trace/journal.rank-<r>.bin while the run traces, or after it was killed
 //   checkpoints/step-<n>/manifest.json, checkpoints/step-<n>/rank-<r>.safetensors; step-<n>.partial
-//   while it is written or removed
-// Whose the folder is: shared/files/run_folder.h; what stands in the files: traces/, exec/checkpoint/.
+//   while a checkpoint is written or removed
+// Ownership of the folder: shared/files/run_folder.h. Contents of the files: traces/,
+// exec/checkpoint/.
 #pragma once
 
 #include <cstdint>
@@ -28,21 +29,23 @@ struct RunPaths {
   std::string plans() const { return traces() + "/plans.bin"; }
   std::string trace(std::int64_t step, std::uint32_t rank) const;
   std::string journal(std::uint32_t rank) const;
-  // Those of a run that are there, but its lock and its checkpoints.
+  // Returns the run's existing files, except its lock and its checkpoints.
   std::vector<std::string> present() const;
 };
 
 inline constexpr const char* kPartialSuffix = ".partial";
 std::string step_folder(const std::string& checkpoints, std::int64_t step);
 std::string manifest_file(const std::string& step_folder);
-std::string rank_file(std::uint32_t rank);  // its name
-// The steps of all checkpoints in the folder, ascending.
+std::string rank_file(std::uint32_t rank);  // file name, without a folder
+// Returns the steps of all checkpoints in the folder, ascending.
 std::vector<std::int64_t> steps_in(const std::string& checkpoints);
-// The folders of checkpoints, whole ones and what is left of others.
+// Return the folders of checkpoints, and those of partial checkpoints (interrupted writes or
+// removals).
 std::vector<std::string> checkpoint_folders(const std::string& checkpoints);
 std::vector<std::string> partial_checkpoints(const std::string& checkpoints);
-// Renamed first: cut short, nothing is left that looks like a checkpoint. Somebody's own file in it
-// stays, and the folder with it. What could not be removed is the error.
+// Removes a checkpoint. The folder is renamed first, so that an interrupted removal leaves nothing
+// that looks like a checkpoint. Files that no run wrote stay, and so does a folder that holds them.
+// Returns the error of the first removal that failed.
 std::error_code remove_checkpoint(std::string step_folder);
 
 }  // namespace polyphony

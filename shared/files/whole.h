@@ -1,10 +1,14 @@
-// Files read and written whole: the one door to the disk of both programs. (Checkpoints, written in
-// parts and checksummed, have files.h.)
-//   Reading ends: by size, whatever the file says of itself (/dev/zero, a pipe), and by silence.
-//   Writing leaves the whole new file or the old one: through a partial file beside it, synced and
-//   renamed. Links are followed. What is no regular file (/dev/stdout, a pipe) is written as it is.
-// Errors: InputError names the file and what to do (a wrong name, no permission); std::runtime_error,
-// as clear, when the name was right and the disk or device failed (full, too large, input/output).
+// Reads and writes whole files. All file access of both programs goes through here, except for
+// checkpoints, which are written in parts and checksummed (files.h), and large files (pieces.h).
+//   Reading is limited by size, whatever the file system reports (/dev/zero, a pipe), and by time
+//   without data (`silence`).
+//   Writing leaves either the complete new file or the old one: the text goes to a partial file
+//   next to it, which is synced and renamed. Links are followed. Files that are not regular
+//   (/dev/stdout, a pipe) are written directly.
+//
+// Errors: InputError that names the file and what to do (wrong name, no permission);
+// std::runtime_error with the same details if the disk or device failed (full, file too large, I/O
+// error).
 #pragma once
 
 #include <string>
@@ -15,23 +19,24 @@ namespace polyphony {
 
 struct ReadLimits {
   Bytes most;
-  Seconds silence{60};  // of a pipe or terminal, before the reader gives up
+  Seconds silence{60};  // longest wait for a pipe or terminal that delivers nothing
 };
-// Written by people or for them: scenarios, profiles, configurations, tables.
+// For files written by or for users: scenarios, profiles, configurations, tables.
 inline constexpr ReadLimits kSettings{Bytes(64LL << 20)};
-// Written by programs: data sets, traces, metrics, orders of actions, answers.
+// For files written by programs: data sets, traces, metrics, orders of actions, answers.
 inline constexpr ReadLimits kRecords{Bytes(1LL << 30)};
 
-// `hint` says what to do when it cannot be read.
+// Returns the contents of the file. `hint` tells the user what to do if it cannot be read.
 std::string read_whole(const std::string& path, const ReadLimits& limits,
                        const std::string& hint = "check the path");
-std::string read_file(const std::string& path);     // of kSettings
-std::string read_records(const std::string& path);  // of kRecords
+std::string read_file(const std::string& path);     // with kSettings
+std::string read_records(const std::string& path);  // with kRecords
 
 void write_file(const std::string& path, const std::string& text);
 
-// After all else: whether what was printed arrived. False: its reader has left (`| head`), no reason
-// to complain. Any other failure: std::runtime_error.
+// Flushes stdout at the end of a program. Returns true if everything printed was delivered, false
+// if the reader has closed the pipe (`| head`), which is not an error. Throws std::runtime_error on
+// any other failure.
 bool finish_stdout();
 
 }  // namespace polyphony

@@ -9,10 +9,9 @@ namespace {
 constexpr std::size_t kBlock = std::size_t{1} << 18;
 
 [[noreturn]] void too_large(const std::string& path, const ReadLimits& limits) {
-  throw InputError(
-      path, "",
-      "is larger than " + bytes_text(limits.most) + ", the most that is read of such a file",
-      "check that it is the file you mean, or shorten it");
+  throw InputError(path, "",
+                   "is larger than " + bytes_text(limits.most) + ", the limit for such a file",
+                   "check that it is the right file, or shorten it");
 }
 
 }  // namespace

@@ -22,11 +22,11 @@ void write_as_it_is(int number, const std::string& text, const std::string& path
   if (file.close() != 0) fail_to_write(path, errno);
 }
 
-// A file of ours alone, made beside the target; removed unless it was renamed.
+// A temporary file next to the target, used by this process only; removed unless it was renamed.
 class Partial {
  public:
   explicit Partial(const std::string& target) {
-    constexpr int kLeftBehind = 100;  // by writers that were killed
+    constexpr int kLeftBehind = 100;  // most partial files left by writers that were killed
     for (int i = 0; i < kLeftBehind; ++i) {
       name_ = target + ".partial" + (i ? std::to_string(i) : "");
       file_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -58,15 +58,15 @@ int replace(const std::string& target, const std::string& text, const struct sta
   Descriptor file(partial.file());
   if (old) ::fchmod(file, old->st_mode & 07777);
   if (const int error = write_all(file, text.data(), text.size())) return error;
-  // Else a crash after the rename may leave neither the old text nor the new one.
+  // Without this sync, a crash after the rename may leave neither the old text nor the new one.
   if (::fsync(file) != 0 && errno != EINVAL) return errno;
   if (file.close() != 0) return errno;
   return partial.rename_to(target);
 }
 
-// What the path's links lead to, whether or not it is there.
+// Returns the path that the links lead to, whether or not it exists.
 std::string followed(const std::string& path) {
-  constexpr int kLinks = 40;  // as Linux follows
+  constexpr int kLinks = 40;  // as many as Linux follows
   std::filesystem::path place = path;
   std::error_code failed;
   for (int i = 0; i < kLinks && std::filesystem::is_symlink(place, failed); ++i)
@@ -78,14 +78,14 @@ std::string followed(const std::string& path) {
 
 void write_file(const std::string& path, const std::string& text) {
   if (const int number = own_descriptor(path); number >= 0) {
-    if (number == STDOUT_FILENO) std::cout.flush();  // what was printed before
+    if (number == STDOUT_FILENO) std::cout.flush();  // flush what was printed before
     return write_as_it_is(::dup(number), text, path);
   }
   struct stat about{};
   const bool exists = ::stat(path.c_str(), &about) == 0;
   if (exists && S_ISDIR(about.st_mode)) throw InputError(path, "", "is a folder", "name a file");
   if (exists && !S_ISREG(about.st_mode)) {
-    // A pipe that nobody reads must not hold up its opening.
+    // Opening a pipe without a reader must not block.
     const int number = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     return write_as_it_is(number, text, path);
   }
@@ -98,9 +98,9 @@ bool finish_stdout() {
   std::cout.flush();
   bool whole = std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   int error = errno;
-  if (whole) {  // network file systems tell of a full disk when a descriptor is closed
+  if (whole) {  // network file systems report a full disk when a descriptor is closed
     const int copy = ::dup(STDOUT_FILENO);
-    whole = copy < 0 || ::close(copy) == 0;  // started without a stdout: nothing is missed
+    whole = copy < 0 || ::close(copy) == 0;  // no stdout at start: nothing is lost
     error = errno;
   }
   if (whole) return true;

@@ -14,12 +14,17 @@ const ObjectForm& device_form() {
 const ObjectForm& node_form() {
   static const ObjectForm form{
       "node",
-      "A node spelled out",
+      "A node, given by its figures",
       {{"device", any_form({text_form("H100"), object_form(device_form())}),
-        "a shipped device by name, or its figures", true},
-       {"ranks", integer_form(1, 1 << 16), "accelerators in the node", true},
-       {"link", link_rate_form("450GBps"), "between accelerators of one node, one direction"},
-       {"link_latency", latency_form("2us"), "of that link"}},
+        "the accelerator: the name of a shipped device, or an object with its figures", true},
+       {"ranks", integer_form(1, 1 << 16), "number of accelerators in a node, one rank on each",
+        true},
+       {"link", link_rate_form("450GBps"),
+        "rate of an accelerator's link to the others of its node, in one direction; a shipped "
+        "device's own when absent"},
+       {"link_latency", latency_form("2us"),
+        "latency of a transfer between accelerators of one node; a shipped device's own, or 0, "
+        "when absent"}},
       {}};
   return form;
 }
@@ -27,12 +32,15 @@ const ObjectForm& node_form() {
 const ObjectForm& leaf_form() {
   static const ObjectForm form{
       "leaf",
-      "Leaf switches",
-      {{"nodes", integer_form(1, kMostRanks), "in a group, all on the same leaf switches", true},
+      "Leaf switches, each of which connects a group of nodes to the core of the network",
+      {{"nodes", integer_form(1, kMostRanks),
+        "number of nodes in a group; the nodes of a group share their leaf switches", true},
        {"oversubscription", number_form(1, 1e3),
-        "rate of a leaf's NICs over that of its uplinks; 1 when absent"},
+        "sum of the rates of a leaf switch's NICs, divided by the sum of the rates of its uplinks; "
+        "1 when absent"},
        {"rails", integer_form(1, 1 << 16),
-        "leaves of a group; NIC i of a node is on leaf i mod rails; 1 when absent"}},
+        "number of leaf switches of a group; NIC i of a node is on leaf switch i mod rails; 1 when "
+        "absent"}},
       {}};
   return form;
 }
@@ -40,13 +48,16 @@ const ObjectForm& leaf_form() {
 const ObjectForm& degraded_form() {
   static const ObjectForm form{
       "degraded",
-      "Of one rank, factors of its rates",
-      {{"rank", integer_form(0, kMostRanks - 1), "which", true},
-       {"device", number_form(1e-6, 1), "of compute and memory rates; 1 when absent"},
-       {"link", number_form(0, 1), "of its node link; 0: failed; 1 when absent"},
-       {"nic", number_form(0, 1), "of its NIC; 0: failed; 1 when absent"},
+      "One rank whose device or links are slower than their figures; a factor of 0.5 halves a rate",
+      {{"rank", integer_form(0, kMostRanks - 1), "the degraded rank, from 0", true},
+       {"device", number_form(1e-6, 1),
+        "factor of the device's compute and memory rates; 1 when absent"},
+       {"link", number_form(0, 1),
+        "factor of the rate of its link inside the node; 0: the link has failed; 1 when absent"},
+       {"nic", number_form(0, 1),
+        "factor of the rate of its NIC; 0: the NIC has failed; 1 when absent"},
        {"nic_of", integer_form(0, kMostRanks - 1),
-        "the rank of the same node whose NIC it uses instead of its own"}},
+        "the rank of the same node whose NIC it uses instead of its own; its own NIC when absent"}},
       {}};
   return form;
 }
@@ -58,43 +69,57 @@ Form degraded_ranks_form() { return list_form(object_form(degraded_form()), 0, k
 const ObjectForm& cluster_form() {
   static const ObjectForm form{
       "cluster",
-      "Where it runs",
+      "The machine that the training runs on",
       {{"node", any_form({text_form("hgx-h100"), object_form(node_form())}),
-        "a shipped node by name, \"this-machine\", or its figures", true},
+        "the node: the name of a shipped one, \"this-machine\" (local processes), or an object "
+        "with its figures",
+        true},
        {"nodes", integer_form(1, kMostRanks), "number of nodes; 1 when absent"},
-       {"ranks", integer_form(1, 1024), "this-machine: local processes"},
-       {"nic", link_rate_form("400Gbps"), "per NIC, between nodes, one direction"},
-       {"nic_latency", latency_form("5us"), "between nodes"},
-       {"nics", integer_form(1, 1 << 16), "of a node; one for each accelerator when absent"},
+       {"ranks", integer_form(1, 1024),
+        "number of local processes; for node \"this-machine\" only, where it is required"},
+       {"nic", link_rate_form("400Gbps"),
+        "rate of one NIC, in one direction; a shipped device's own when absent"},
+       {"nic_latency", latency_form("5us"),
+        "latency of a transfer between nodes; a shipped device's own, or 0, when absent"},
+       {"nics", integer_form(1, 1 << 16),
+        "number of NICs of a node, shared evenly by its accelerators; one for each accelerator "
+        "when absent"},
        {"domain", integer_form(1, kMostRanks),
-        "accelerators that the node's link joins: part of a node (pairs), or several nodes (72); "
-        "a node when absent"},
+        "number of accelerators that the link joins (scale-up domain): part of a node (NVLink "
+        "pairs: 2), one node, or several nodes (NVL72: 72); the device's own, usually one node, "
+        "when absent"},
        {"connection", link_rate_form("1.2GBps"),
-        "of a NIC, the most that one transfer gets, such as a socket; all of it when absent"},
+        "highest rate that one transfer (a socket or queue pair) reaches on a NIC; the rate of the "
+        "NIC when absent"},
        {"bus", link_rate_form("31.5GBps"),
-        "an accelerator's PCIe link, one direction: between domains of one node, and to its NIC"},
-       {"bus_latency", latency_form("2us"), "of that bus"},
+        "rate of an accelerator's PCIe link, in one direction: for transfers between domains of "
+        "one node and to its NIC; not modeled when absent"},
+       {"bus_latency", latency_form("2us"), "latency of a transfer over the bus; 0 when absent"},
        {"host_link", link_rate_form("63GBps"),
-        "an accelerator's, to its node's memory, one direction: a shipped device's own when "
-        "absent, "
-        "the bus where one is said"},
-       {"host_latency", latency_form("2us"), "of that link"},
+        "rate of an accelerator's link to the memory of its node, in one direction; a shipped "
+        "device's own when absent; not allowed together with \"bus\", which is this link then"},
+       {"host_latency", latency_form("2us"),
+        "latency of a transfer over host_link; a shipped device's own, or 0, when absent"},
        {"host_memory_rate", link_rate_form("614.4GBps"),
-        "of a node's memory, reads and writes together: a shipped device's own when absent; never "
-        "short where nothing is known"},
+        "rate of a node's memory, reads and writes together; a shipped device's own when absent; "
+        "without any figure it is never the bottleneck"},
        {"leaf", object_form(leaf_form()),
-        "switches that join the nodes; one that never blocks when absent"},
+        "leaf switches that connect the nodes; one nonblocking switch when absent"},
        {"free_links", boolean_form(),
-        "messages and collectives take no time: what waiting and work alone make of a step"},
+        "true: messages and collectives take no time, so that the step time shows compute and "
+        "pipeline bubbles alone; false when absent"},
        {"degraded", degraded_ranks_form(),
-        "ranks whose device or links are slower than the others', or have failed"},
+        "ranks whose device or links are slower than the others' or have failed; none when absent"},
        {"profile", text_form("h100-roofline"),
-        "hardware profile: a shipped name, or a path; the device's own when absent"},
-       {"price", price_form("2.50USD/GPUh"), "of one accelerator"},
+        "hardware profile: the name of a shipped one, or the path of a .json file; the device's "
+        "own when absent"},
+       {"price", price_form("2.50USD/GPUh"),
+        "price of one accelerator; needed for the goal \"dollars\""},
        {"busy_power", power_form("700W"),
-        "of one accelerator that computes; a shipped device's own when absent"},
+        "power of one accelerator while it computes; a shipped device's own when absent"},
        {"idle_power", power_form("210W"),
-        "of one that waits or communicates; a shipped device's own when absent"}},
+        "power of one accelerator while it waits or communicates; a shipped device's own when "
+        "absent"}},
       {}};
   return form;
 }

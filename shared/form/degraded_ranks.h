@@ -1,4 +1,5 @@
-// A cluster's "degraded": its form and its reader, also for traces of ranks without a scenario.
+// The form and the reader of the key "degraded" of a cluster. Also used for traces, which have
+// ranks but no scenario.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,10 @@
 
 namespace polyphony {
 
+// Returns the form of the list.
 Form degraded_ranks_form();
-// Of a checked value; by rank. InputError: a rank twice.
+// Returns the degraded ranks, in ascending order of rank. `value` must have passed check() with the
+// form above. Throws InputError if a rank appears twice.
 std::vector<Degraded> read_degraded_ranks(const JsonValue& value);
 
 }  // namespace polyphony

@@ -7,14 +7,17 @@ namespace polyphony {
 namespace {
 
 const ObjectForm& edge_form() {
-  static const ObjectForm form{"edge",
-                               "An edge between inner layers",
-                               {{"module", text_form("vision"), "the module it comes from", true},
-                                {"from_layer", integer_form(0, kMostLayers),
-                                 "position in that module's layer stack; its last when absent"},
-                                {"to_layer", integer_form(0, kMostLayers),
-                                 "position in this module's layer stack; 0 is its input"}},
-                               {}};
+  static const ObjectForm form{
+      "edge",
+      "An edge that starts or ends at an inner layer of a module",
+      {{"module", text_form("vision"), "name of the module that the edge starts at", true},
+       {"from_layer", integer_form(0, kMostLayers),
+        "position in the layer stack of that module whose output is read, from 0; the last layer "
+        "when absent"},
+       {"to_layer", integer_form(0, kMostLayers),
+        "position in this module's layer stack where the rows enter; 0, the module's input, when "
+        "absent"}},
+      {}};
   return form;
 }
 
@@ -33,36 +36,43 @@ const ObjectForm& module_form() {
   static const ObjectForm form = [&] {
     ObjectForm made{
         "module",
-        "A part of the model: a stack of layers. Dimensions come from a preset, a Hugging Face "
-        "configuration, or the keys here",
+        "One module of the model: a stack of layers. Its dimensions come from a preset, a Hugging "
+        "Face config.json, or the keys below; a key below replaces the value of the preset or "
+        "config.json",
         {{"kind", choice_form(enum_names<ModuleKind>()),
-          "what it is; the module's own name when absent"},
+          "kind of module; when absent, the module's name, which must then be one of these"},
          {"from",
           any_form({text_form("vision"), object_form(edge_form()), list_form(source, 1, 16)}),
-          "the module or modules whose output it reads"},
-         {"preset", choice_form(all_preset_names()), "a published model by name"},
-         {"hf", text_form("llama-3.1-70b/config.json"), "path of a Hugging Face config.json"},
+          "the module or modules whose output it reads; each is a name, or an object for an edge "
+          "between inner layers"},
+         {"preset", choice_form(all_preset_names()),
+          "name of a published model whose dimensions are used"},
+         {"hf", text_form("llama-3.1-70b/config.json"),
+          "path of a Hugging Face config.json whose dimensions are used, relative to this file"},
          {"train", choice_form(enum_names<Trainable>()),
-          "which weights are trained; full when absent"},
+          "which weights are trained: all (full), none (frozen), or low-rank updates alone (lora); "
+          "full when absent"},
          {"merge", any_form({choice_form({"1x1", "2x2", "3x3", "4x4"}), integer_form(1, 64)}),
-          "neighbouring patches, or neighbouring frames of audio, that a projector joins into one "
-          "token"},
+          "projector: how many neighboring patches (\"2x2\": squares of 2 by 2), or neighboring "
+          "tokens of audio (a number), it joins into one token; 1 when absent"},
          {"layer_times", measured_layers_form(),
-          "measured times of its layers, in place of what a profile says; of several entries that "
-          "name a layer the first holds; a vision, audio or language module without preset, "
-          "configuration or \"hidden\" is abstract: known by these, \"layers\" and the four keys "
-          "below, for simulation only"},
+          "measured times of its layers, which replace those that the hardware profile predicts; "
+          "if several entries name the same layer, the first one counts. A vision, audio or "
+          "language module without \"preset\", \"hf\" and \"hidden\" is abstract: it is described "
+          "by these times, \"layers\" and the keys marked abstract alone, and can only be "
+          "simulated"},
          {"tokens", integer_form(1, kMostTokens),
-          "abstract: of an image or clip; 1 when absent, so that times are by image or clip"},
+          "abstract encoder: number of tokens of an image or clip; 1 when absent, so that the "
+          "times are per image or clip"},
          {"output", memory_form("8KiB"),
-          "abstract: bytes that a token carries from layer to layer and to the next module; next "
-          "to nothing when absent"},
+          "abstract: bytes per token that a layer passes to the next layer, and the module to the "
+          "next module; one element of the training precision when absent"},
          {"kept", memory_form("34KiB"),
-          "abstract: bytes a token that a layer's forward keeps for its backward, on one rank; 0 "
-          "when absent"},
+          "abstract: bytes per token of the activations that one layer's forward pass saves for "
+          "the backward pass, on one rank; 0 when absent"},
          {"parameters", memory_form("436MB"),
-          "abstract: bytes of a layer's weights, on its tensor-parallel ranks together; next "
-          "to nothing when absent"}},
+          "abstract: bytes of one layer's weights, summed over its tensor-parallel ranks; one "
+          "element of the training precision when absent"}},
         {}};
     for (const ModuleField& field : module_fields())
       made.fields.push_back({field.key, field.form(), field.about});
@@ -75,7 +85,10 @@ const ObjectForm& module_form() {
 
 const ObjectForm& model_form() {
   static const ObjectForm form{
-      "model", "Modules by name; \"from\" makes the edges", {}, {object_form(module_form())}};
+      "model",
+      "The modules by name; the key \"from\" of a module makes the edges between them",
+      {},
+      {object_form(module_form())}};
   return form;
 }
 

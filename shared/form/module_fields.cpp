@@ -31,151 +31,190 @@ bool is_set(const Module& m) {
 }
 
 constexpr ModuleField kFields[] = {
-    {"lora_rank", &Module::lora_rank, 1, kMostWidth, kStacks, "rank of the low-rank update",
-     nullptr, is_set<&Module::lora_rank>},
+    {"lora_rank", &Module::lora_rank, 1, kMostWidth, kStacks,
+     "rank of the low-rank update; required with \"train\": \"lora\"", nullptr,
+     is_set<&Module::lora_rank>},
     {"lora_alpha", &Module::lora_alpha, 0, 1'000'000, kStacks,
-     "the update is multiplied by lora_alpha / lora_rank; by 1 when absent", nullptr,
+     "the low-rank update is multiplied by lora_alpha / lora_rank; by 1 when absent", nullptr,
      is_set<&Module::lora_alpha>},
-    {"layers", &Module::layers, 1, kMostLayers, kStacks, "transformer blocks", always},
+    {"layers", &Module::layers, 1, kMostLayers, kStacks, "number of transformer blocks", always},
     {"hidden", &Module::hidden, 0, kMostWidth, kStacks,
-     "width of the residual stream; of a projector: of its middle layer, the language model's when "
-     "absent, 0 for one matrix without a middle layer",
+     "width of the residual stream; projector: width of its hidden layer, the language module's "
+     "width when absent, 0: one matrix without a hidden layer",
      always},
-    {"heads", &Module::heads, 1, kMostWidth, kStacks, "attention heads", always},
+    {"heads", &Module::heads, 1, kMostWidth, kStacks, "number of attention heads", always},
     {"kv_heads", &Module::kv_heads, 1, kMostWidth, kLanguage,
-     "key/value heads; as many as heads when absent"},
+     "number of key/value heads; as many as heads when absent"},
     {"head_dim", &Module::head_dim, 1, kMostWidth, kStacks,
-     "width of a head; hidden / heads when absent"},
-    {"ffn", &Module::ffn, 1, kMostWidth, kStacks, "width of the feed-forward layer", has_dense,
-     has_dense},
+     "width of an attention head; hidden / heads when absent"},
+    {"ffn", &Module::ffn, 1, kMostWidth, kStacks,
+     "width of the feed-forward layer's hidden activations", has_dense, has_dense},
     {"gated", &Module::gated, 0, 1, kStacks,
-     "three feed-forward matrices (SwiGLU) instead of two (GELU)"},
+     "true: three feed-forward matrices (gated, SwiGLU) instead of two (GELU); true for a language "
+     "module when absent, else false"},
     {"attention_bias", &Module::attention_bias, 0, 1, kStacks,
-     "biases in the attention's linear layers"},
+     "true: the attention's linear layers (queries, keys, values, output) have biases; when "
+     "absent, false for a language module, else true"},
     {"qkv_bias", &Module::qkv_bias, 0, 1, kReaders,
-     "biases of queries, keys and values, whatever attention_bias says"},
-    {"mlp_bias", &Module::mlp_bias, 0, 1, kReaders, "biases in the feed-forward layers"},
-    {"qk_norm", &Module::qk_norm, 0, 1, kReaders, "an RMSNorm of every query and key head"},
-    {"norm", &Module::norm, 0, 0, kReaders, "RMSNorm, or LayerNorm with biases"},
+     "true: the linear layers of queries, keys and values have biases even if attention_bias is "
+     "false; false when absent"},
+    {"mlp_bias", &Module::mlp_bias, 0, 1, kReaders,
+     "true: the feed-forward matrices have biases; when absent, false for a language module, else "
+     "true"},
+    {"qk_norm", &Module::qk_norm, 0, 1, kReaders,
+     "true: every query and key head passes an RMSNorm before the rotation; false when absent"},
+    {"norm", &Module::norm, 0, 0, kReaders,
+     "normalization: rms (RMSNorm) or layer (LayerNorm with biases); when absent, rms for a "
+     "language module, layer for an encoder"},
     {"norm_epsilon", &Module::norm_epsilon, 0, 1, kReaders,
-     "added to what a norm divides by, under the root; 1e-5 when absent", nullptr,
-     is_set<&Module::norm_epsilon>},
+     "epsilon of the normalizations, added to the variance or mean square under the root; 1e-5 "
+     "when absent",
+     nullptr, is_set<&Module::norm_epsilon>},
     {"activation", &Module::activation, 0, 0, kLanguage,
-     "what a gate passes: silu when absent, gelu, or GPT-OSS' clamped form", nullptr,
-     is_set<&Module::activation>},
+     "activation function of the gate in a gated feed-forward layer: silu, gelu (tanh form), or "
+     "clamped (GPT-OSS); silu when absent",
+     nullptr, is_set<&Module::activation>},
     {"post_norms", &Module::post_norms, 0, 1, kLanguage,
-     "norms of what attention and feed-forward layer add", nullptr, is_set<&Module::post_norms>},
-    {"image_size", &Module::image_size, 1, kMostSide, kVision, "pixels on a side", always},
+     "true: the outputs of the attention and of the feed-forward layer are normalized before they "
+     "are added to the residual stream; false when absent",
+     nullptr, is_set<&Module::post_norms>},
+    {"image_size", &Module::image_size, 1, kMostSide, kVision,
+     "pixels on each side of the (square) image", always},
     {"patch", &Module::patch, 1, kMostSide, kVision | kDiffusion,
-     "pixels, or positions of a latent, on a side of a patch", always},
-    {"channels", &Module::channels, 1, 64, kVision, "colour channels"},
+     "pixels, or positions of a latent, on each side of a patch", always},
+    {"channels", &Module::channels, 1, 64, kVision, "color channels of an image; 3 when absent"},
     {"class_token", &Module::class_token, 0, 1, kVision,
-     "a learned row before the patches of each image"},
+     "true: a learned class token precedes the patches of each image and is dropped after the last "
+     "normalization; false when absent"},
     {"rotary", &Module::rotary, 0, 1, kVision,
-     "rotary positions by row and column instead of a learned table"},
+     "true: rotary position embeddings by row and column instead of a learned table; false when "
+     "absent"},
     {"mel_bins", &Module::mel_bins, 1, kMostSide, kAudio,
-     "features of an audio frame; two frames a token", always},
+     "features (mel bins) of an audio frame; two frames make one token", always},
     {"audio_tokens", &Module::audio_tokens, 1, kMostWidth, kAudio,
-     "tokens of an audio clip of full length", always},
+     "number of encoder tokens of an audio clip of full length", always},
     {"latent_channels", &Module::latent_channels, 1, 1 << 12, kDiffusion,
-     "channels of the latents it generates", always},
+     "number of channels of the latents that it generates", always},
     {"latent_tokens", &Module::latent_tokens, 1, kMostTokens, kDiffusion,
-     "patches of a latent of full size", always},
+     "number of patches (tokens) of a latent of full size", always},
     {"modulation", &Module::modulation, 1, kMostWidth, kDiffusion,
-     "width between the features of time and a layer's modulation; hidden when absent"},
+     "width of the timestep embedding, from which each layer computes its modulation (adaLN); "
+     "hidden when absent"},
     {"loss_weight", &Module::loss_weight, 0, 1'000'000'000, kDiffusion,
-     "of its mean squared error beside the mean cross-entropy; 1 when absent"},
-    {"vocab", &Module::vocab, 1, 1 << 24, kLanguage, "tokens in the vocabulary", always},
-    {"tied", &Module::tied, 0, 1, kLanguage, "the output matrix is the embedding"},
+     "weight of the module's mean squared error in the loss, relative to the mean cross-entropy; 1 "
+     "when absent"},
+    {"vocab", &Module::vocab, 1, 1 << 24, kLanguage, "number of tokens in the vocabulary", always},
+    {"tied", &Module::tied, 0, 1, kLanguage,
+     "true: the output matrix is the token embedding (tied weights); false when absent"},
     {"rope_theta", &Module::rope_theta, 1, 1'000'000'000'000, kLanguage | kVision,
-     "base of the rotary frequencies", nullptr,
+     "base of the rotary frequencies; 10000 when absent", nullptr,
      [](const Module& m) { return m.kind == ModuleKind::language || m.rotary; }},
     {"rope_sections", &Module::rope_sections, 0, kMostWidth, kLanguage,
-     "rotary frequencies that turn with time, row and column; all with the position when absent",
+     "three numbers of rotary frequencies: those that follow time, row and column (multimodal "
+     "RoPE); all follow the position in the sample when absent",
      nullptr, is_set<&Module::rope_sections>},
     {"rotary_dim", &Module::rotary_dim, 0, kMostWidth, kLanguage,
-     "numbers of a query and key that are rotated: with latent attention those beyond head_dim, "
-     "else "
-     "the first of head_dim; all of these when absent",
+     "how many elements of a query and key head are rotated: with latent attention, elements in "
+     "addition to head_dim; otherwise, the first ones of head_dim, all when absent",
      nullptr, is_set<&Module::rotary_dim>},
     {"window", &Module::window, 0, kMostSide, kVision,
-     "patches on a side of the squares that blocks attend in; 0: whole images", nullptr,
-     is_set<&Module::window>},
+     "window attention: patches on each side of the square windows that blocks attend in; 0: "
+     "blocks attend over whole images; 0 when absent",
+     nullptr, is_set<&Module::window>},
     {"full_attention_blocks", &Module::full_attention_blocks, 0, kMostLayers, kVision,
-     "the blocks, from 0, that attend over whole images all the same", nullptr,
-     is_set<&Module::full_attention_blocks>},
+     "window attention: the blocks, counted from 0, that attend over whole images nevertheless; "
+     "none when absent",
+     nullptr, is_set<&Module::full_attention_blocks>},
     {"mixers", &Module::mixers, 1, kMostLayers, kLanguage,
-     "how rows meet, block by block, repeated over the stack: attention to all rows before, in a "
-     "sliding window, linear attention by the gated delta rule, or a gated short convolution; all "
-     "full when absent",
+     "the sequence mixer of each block, repeated over the stack: full (attention to all previous "
+     "tokens), window (attention in a sliding window), linear (linear attention by the gated delta "
+     "rule), or convolution (gated short convolution); all full when absent",
      nullptr, is_set<&Module::mixers>},
     {"mask", &Module::mask, 0, 0, kLanguage,
-     "which rows of its sample a row sees: causal when absent; isolated: images and clips see "
-     "themselves alone, both ways; modality: all images, or clips, each other; embedded: "
-     "themselves "
-     "both ways and all before; prefix: rows before the first label each other; documents: causal "
-     "in documents, each of which ends with a text item",
+     "which tokens of its sample a token attends to. causal: itself and all previous tokens; "
+     "isolated: as causal, but an image or clip attends to itself alone, bidirectionally; "
+     "modality: as causal, but images attend to all images and clips to all clips, "
+     "bidirectionally; embedded: as causal, and an image or clip also to all of itself; prefix: as "
+     "causal, and tokens before the first label also to each other; documents: causal inside "
+     "documents, each of which ends with a text item. causal when absent",
      nullptr, is_set<&Module::mask>},
     {"sliding_window", &Module::sliding_window, 0, kMostTokens, kLanguage,
-     "tokens that a token sees in blocks with a window, itself included", nullptr,
-     is_set<&Module::sliding_window>},
+     "number of tokens that a token attends to in blocks with mixer \"window\", itself included",
+     nullptr, is_set<&Module::sliding_window>},
     {"local_rope_theta", &Module::local_rope_theta, 0, 1'000'000'000'000, kLanguage,
-     "base of the rotary frequencies in blocks with a window; rope_theta when absent", nullptr,
-     is_set<&Module::local_rope_theta>},
+     "base of the rotary frequencies in blocks with mixer \"window\"; rope_theta when absent",
+     nullptr, is_set<&Module::local_rope_theta>},
     {"attention_sinks", &Module::attention_sinks, 0, 1, kLanguage,
-     "a learned logit of every head beside its scores", nullptr, is_set<&Module::attention_sinks>},
+     "true: every head has a learned logit that takes part in its softmax (attention sink) and has "
+     "no value; false when absent",
+     nullptr, is_set<&Module::attention_sinks>},
     {"attention_gate", &Module::attention_gate, 0, 1, kLanguage,
-     "full attention's output passes a gate made of the input", nullptr,
-     is_set<&Module::attention_gate>},
+     "true: the output of full attention is multiplied by the sigmoid of a linear function of the "
+     "input; false when absent",
+     nullptr, is_set<&Module::attention_gate>},
     {"key_value_rank", &Module::key_value_rank, 0, kMostWidth, kLanguage,
-     "latent attention: width of the row that keys and values are made of; 0: none", nullptr,
-     is_set<&Module::key_value_rank>},
+     "latent attention (MLA): width of the compressed row from which keys and values are computed; "
+     "0: no latent attention; 0 when absent",
+     nullptr, is_set<&Module::key_value_rank>},
     {"query_rank", &Module::query_rank, 0, kMostWidth, kLanguage,
-     "latent attention: width of the row that queries are made of; 0: of the input", nullptr,
-     is_set<&Module::query_rank>},
+     "latent attention: width of the compressed row from which queries are computed; 0: queries "
+     "are computed from the input; 0 when absent",
+     nullptr, is_set<&Module::query_rank>},
     {"value_dim", &Module::value_dim, 0, kMostWidth, kLanguage,
      "latent attention: width of a head's values; head_dim when absent", nullptr,
      is_set<&Module::value_dim>},
     {"linear_key_heads", &Module::linear_key_heads, 0, kMostWidth, kLanguage,
-     "linear attention: query and key heads", nullptr, has_linear},
+     "linear attention: number of query and key heads", nullptr, has_linear},
     {"linear_value_heads", &Module::linear_value_heads, 0, kMostWidth, kLanguage,
-     "linear attention: value heads, as many for each key head", has_linear, has_linear},
+     "linear attention: number of value heads, a multiple of linear_key_heads", has_linear,
+     has_linear},
     {"linear_head_dim", &Module::linear_head_dim, 0, kMostWidth, kLanguage,
      "linear attention: width of a head", has_linear, has_linear},
     {"linear_conv", &Module::linear_conv, 0, 64, kLanguage,
-     "linear attention: rows that the convolution before it joins", has_linear, has_linear},
+     "linear attention: kernel size, in tokens, of the convolution before it", has_linear,
+     has_linear},
     {"short_conv", &Module::short_conv, 0, 64, kLanguage,
-     "gated short convolution: rows that it joins", has_convolution, is_set<&Module::short_conv>},
-    {"experts", &Module::experts, 0, kMostExperts, kLanguage, "experts per layer; 0: dense",
-     nullptr, has_experts},
+     "gated short convolution: kernel size in tokens", has_convolution,
+     is_set<&Module::short_conv>},
+    {"experts", &Module::experts, 0, kMostExperts, kLanguage,
+     "number of experts per layer; 0: dense; 0 when absent", nullptr, has_experts},
     {"experts_per_token", &Module::experts_per_token, 0, kMostExperts, kLanguage,
-     "experts that a token visits", has_experts, has_experts},
+     "number of experts that process a token (top-k)", has_experts, has_experts},
     {"expert_ffn", &Module::expert_ffn, 1, kMostWidth, kLanguage,
-     "width of one expert's feed-forward layer", has_experts, has_experts},
+     "width of the hidden activations of one expert's feed-forward layer", has_experts,
+     has_experts},
     {"shared_ffn", &Module::shared_ffn, 0, kMostWidth, kLanguage,
-     "width of the expert that every token visits; 0: none", nullptr, has_experts},
+     "width of the shared expert, which processes every token; 0: none; 0 when absent", nullptr,
+     has_experts},
     {"balance_weight", &Module::balance_weight, 0, 1'000'000, kLanguage,
-     "weight of the term that evens out the experts' load; 0 when absent", nullptr, has_experts},
+     "weight of the load-balancing loss of the experts; 0 when absent", nullptr, has_experts},
     {"dense_blocks", &Module::dense_blocks, 0, kMostLayers, kLanguage,
-     "the first blocks, which have a dense feed-forward layer in place of experts", nullptr,
-     is_set<&Module::dense_blocks>},
+     "number of blocks at the start of the stack that have a dense feed-forward layer instead of "
+     "experts; 0 when absent",
+     nullptr, is_set<&Module::dense_blocks>},
     {"router_scores", &Module::router_scores, 0, 0, kLanguage,
-     "what makes weights of router logits: a softmax over the chosen, or sigmoids over their sum",
+     "how router logits become weights: softmax (over the chosen experts), or sigmoid (sigmoids "
+     "divided by their sum); softmax when absent",
      nullptr, is_set<&Module::router_scores>},
     {"routed_scale", &Module::routed_scale, 0, 1'000'000, kLanguage,
-     "of the chosen experts' sum; 1 when absent", nullptr, is_set<&Module::routed_scale>},
+     "factor of the sum of the chosen experts' outputs; 1 when absent", nullptr,
+     is_set<&Module::routed_scale>},
     {"expert_groups", &Module::expert_groups, 0, kMostExperts, kLanguage,
-     "groups of experts among which a token chooses first; 0: none", nullptr,
-     is_set<&Module::expert_groups>},
+     "number of expert groups; a token first chooses groups_per_token of them, then experts inside "
+     "these; 0: no groups; 0 when absent",
+     nullptr, is_set<&Module::expert_groups>},
     {"groups_per_token", &Module::groups_per_token, 0, kMostExperts, kLanguage,
-     "groups of experts that a token chooses", nullptr, is_set<&Module::groups_per_token>},
+     "number of expert groups that a token chooses; required with expert_groups", nullptr,
+     is_set<&Module::groups_per_token>},
     {"expert_bias", &Module::expert_bias, 0, 1, kLanguage,
-     "biases of the router and of the experts' matrices", nullptr, is_set<&Module::expert_bias>},
+     "true: the router and the experts' matrices have biases; false when absent", nullptr,
+     is_set<&Module::expert_bias>},
 };
 
-// Members that follow from others, or are read apart: name, kind, trainable; and of a projector
-// source, merge, projector_in, projector_hidden, projector_out; of a diffusion module condition; what
-// an abstract module has (shared/scenario_io/scenario_layer_times.cpp).
+// Number of members of Module without a row in kFields, because they are derived from other members
+// or read elsewhere: name, kind, trainable; source, merge, projector_in, projector_hidden and
+// projector_out of a projector; condition of a diffusion module; and abstract
+// (shared/scenario_io/scenario_layer_times.cpp).
 constexpr std::size_t kOthers = 10;
 
 struct Anything {
@@ -191,7 +230,7 @@ constexpr std::size_t members() {
 }
 static_assert(members<Module>() == std::size(kFields) + kOthers, "a row for each member");
 
-// What a member's type says of its form, and how its value is read.
+// The form of a field's value, by the type of its member.
 struct FormOf {
   const ModuleField& field;
   Form operator()(int Module::*) const { return integer_form(field.least, field.most); }
@@ -212,6 +251,7 @@ struct FormOf {
   }
 };
 
+// Reads the field's key into the module, if the object has the key.
 struct Reader {
   const JsonValue& value;
   const char* key;

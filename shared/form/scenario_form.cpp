@@ -20,11 +20,14 @@ Form distribution_form() {
 const ObjectForm& source_form() {
   static const ObjectForm form{
       "data_source",
-      "Data in files",
+      "A data set in files; exactly one of the keys",
       {{"recorded", text_form("mix.jsonl"),
-        "JSON lines, one sample each: {\"items\": [[\"image\", 64], [\"text\", 9, 1]]}; "
-        "[\"latent\", 256] is generated from them"},
-       {"easy-vqa", text_form("data/easy-vqa-1.0"), "folder of the unpacked package"}},
+        "path of a file of JSON lines, one sample per line: {\"items\": [[\"image\", 64], "
+        "[\"text\", 9, 1]]} has an image of 64 patches, then 9 tokens of text of which the last "
+        "carries a label; [\"latent\", 256] is a latent of 256 patches that a diffusion module "
+        "learns to generate"},
+       {"easy-vqa", text_form("data/easy-vqa-1.0"),
+        "path of the folder with the unpacked PyPI package easy-vqa"}},
       {}};
   return form;
 }
@@ -32,11 +35,14 @@ const ObjectForm& source_form() {
 const ObjectForm& images_form() {
   static const ObjectForm form{
       "images",
-      "Images of synthetic samples",
+      "The images of synthetic samples",
       {{"per_sample", distribution_form(),
-        "how many: a number, \"uniform(0,3)\", \"lognormal(mu,sigma)\"", true},
+        "number of images per sample: a number, \"uniform(0,3)\" (both ends included), or "
+        "\"lognormal(mu,sigma,low,high)\" with median exp(mu)",
+        true},
        {"side", distribution_form(),
-        "pixels of each, square: likewise; the model's image_size when absent"}},
+        "pixels on each side of an image, as a number or distribution like per_sample; the vision "
+        "module's image_size when absent"}},
       {}};
   return form;
 }
@@ -44,27 +50,30 @@ const ObjectForm& images_form() {
 const ObjectForm& audio_form() {
   static const ObjectForm form{
       "audio",
-      "Clips of full length of synthetic samples",
-      {{"per_sample", distribution_form(), "how many: a number, \"uniform(0,3)\"", true}},
+      "The audio clips of synthetic samples; every clip has full length",
+      {{"per_sample", distribution_form(),
+        "number of clips per sample: a number or a distribution, such as \"uniform(0,3)\"", true}},
       {}};
   return form;
 }
 
 const ObjectForm& latents_form() {
-  static const ObjectForm form{
-      "latents",
-      "Latents that a diffusion module learns to generate",
-      {{"per_sample", distribution_form(), "how many: 0, 1, or \"uniform(0,1)\"", true}},
-      {}};
+  static const ObjectForm form{"latents",
+                               "The latents that a diffusion module learns to generate",
+                               {{"per_sample", distribution_form(),
+                                 "number of latents per sample: 0, 1, or \"uniform(0,1)\"", true}},
+                               {}};
   return form;
 }
 
 const ObjectForm& text_data_form() {
   static const ObjectForm form{
       "text",
-      "Text of synthetic samples",
-      {{"tokens", distribution_form(), "tokens per sample, images not counted", true},
-       {"loss_tokens", distribution_form(), "how many of them carry a label; \"all\" when absent"}},
+      "The text of synthetic samples",
+      {{"tokens", distribution_form(),
+        "number of text tokens per sample, without the tokens of images and audio", true},
+       {"loss_tokens", distribution_form(),
+        "number of text tokens that carry a label, counted from the end; \"all\" when absent"}},
       {}};
   return form;
 }
@@ -72,31 +81,40 @@ const ObjectForm& text_data_form() {
 const ObjectForm& data_form() {
   static const ObjectForm form{
       "data",
-      "What a step trains on",
+      "The data that a step trains on",
       {{"source", any_form({choice_form({"synthetic", "easy-vqa"}), object_form(source_form())}),
-        "drawn from distributions, or read from files; synthetic when absent"},
+        "where samples come from: drawn from distributions (synthetic), or read from files; "
+        "synthetic when absent"},
        {"images", object_form(images_form()),
-        "synthetic: images per sample; one when absent and the model sees images"},
+        "synthetic data: the images of a sample; when absent, one if the model has a vision "
+        "module"},
        {"audio", object_form(audio_form()),
-        "synthetic: audio clips per sample; one when absent and the model has an audio module"},
-       {"text", object_form(text_data_form()), "synthetic: text per sample"},
+        "synthetic data: the audio clips of a sample; when absent, one if the model has an audio "
+        "module"},
+       {"text", object_form(text_data_form()),
+        "synthetic data: the text of a sample; required unless the language module is abstract"},
        {"latents", object_form(latents_form()),
-        "synthetic: latents per sample; one when absent and the model generates them"},
+        "synthetic data: the latents of a sample; when absent, one if the model has a diffusion "
+        "module"},
        {"sequence", integer_form(1, kMostTokens),
-        "longest language sequence accepted, tokens; no limit when absent"},
-       {"global_batch", integer_form(1, kMostSamples), "samples per step", true},
-       {"seed", integer_form(0, kMostSeed), "of the draws and the shuffling"},
-       {"shuffle", boolean_form(), "false: samples of a data set in its own order"}},
+        "length in tokens of the longest language sequence accepted; no limit when absent"},
+       {"global_batch", integer_form(1, kMostSamples), "number of samples per step, over all ranks",
+        true},
+       {"seed", integer_form(0, kMostSeed),
+        "random seed of synthetic samples and of the shuffling; 1 when absent"},
+       {"shuffle", boolean_form(),
+        "data sets in files: whether the samples are shuffled in every epoch; true when absent"}},
       {}};
   return form;
 }
 
 const ObjectForm& span_form() {
-  static const ObjectForm form{"ranks",
-                               "Consecutive ranks",
-                               {{"first", integer_form(0, kMostRanks), "the first of them", true},
-                                {"count", integer_form(1, kMostRanks), "how many", true}},
-                               {}};
+  static const ObjectForm form{
+      "ranks",
+      "Consecutive ranks",
+      {{"first", integer_form(0, kMostRanks), "the first rank, from 0", true},
+       {"count", integer_form(1, kMostRanks), "number of ranks", true}},
+      {}};
   return form;
 }
 
@@ -104,19 +122,23 @@ const ObjectForm& stage_costs_form() {
   const Form stages = list_form(list_form(number_form(0, 1e15), 18, 24), 1, kMostLayers);
   static const ObjectForm form{
       "stage_costs",
-      "What a work costs each stage: of its forward, backward of the input, backward of the "
-      "weights, "
-      "message to the next stage (seconds), of what it keeps, and between the parts of a backward "
-      "(bytes), and, 0 when absent, of what goes to the host (bytes) and of its copy (seconds): "
-      "the "
-      "parts per pair that attends, per token, and per work",
-      {{"layout", stages, "as `recompute` and `recompute_blocks` say"},
-       {"none", stages, "without recomputation"},
-       {"selective", stages, "attention computed again"},
-       {"full", stages, "all computed again"},
-       {"offload", stages, "nothing computed again, what is kept moved to the host and back"},
+      "Cost of one microbatch on each pipeline stage, for planner dip: a list of 18 or 24 numbers "
+      "per stage. The numbers are groups of three: the cost per (query, key) pair that attends, "
+      "per token, and per microbatch. The groups are the times of the forward pass, the backward "
+      "pass of the input, the backward pass of the weights and the message to the next stage "
+      "(seconds); the activations saved from forward to backward, and from the first to the second "
+      "backward part (bytes); then, 0 when absent, the activations moved to the host (bytes) and "
+      "the time of that copy (seconds)",
+      {{"layout", stages,
+        "costs with the recomputation that \"recompute\" and \"recompute_blocks\" name"},
+       {"none", stages, "costs without recomputation"},
+       {"selective", stages, "costs with selective recomputation (attention only)"},
+       {"full", stages, "costs with full recomputation"},
+       {"offload", stages,
+        "costs without recomputation, with saved activations moved to the host and back"},
        {"room", list_form(number_form(0, 1e15), 1, kMostRanks),
-        "bytes for what is kept, by rank along the pipeline"}},
+        "memory for saved activations, in bytes, one entry per rank along the pipeline; no limit "
+        "when absent"}},
       {}};
   return form;
 }
@@ -125,49 +147,72 @@ const ObjectForm& grid_form() {
   const Form degree = integer_form(1, kMostRanks);
   static const ObjectForm form{
       "grid",
-      "How a module is cut over its ranks; dp follows from the rank count",
+      "How a module is parallelized over its ranks. The number of data-parallel replicas follows: "
+      "ranks / (tp * cp * pp)",
       {{"ranks", any_form({degree, object_form(span_form())}),
-        "how many ranks it owns, or from which on"},
-       {"tp", degree, "tensor parallel ranks"},
-       {"cp", degree, "context parallel ranks"},
-       {"pp", degree, "pipeline stages"},
-       {"vpp", degree, "chunks per pipeline stage"},
-       {"ep", degree, "expert parallel ranks"},
-       {"sp", boolean_form(), "sequence parallelism over the tp ranks"},
+        "the ranks that the module owns: how many, or {\"first\": …, \"count\": …}; when absent, "
+        "all ranks of the cluster, or, for one module of placement non-colocated, those that the "
+        "others leave"},
+       {"tp", degree, "number of tensor-parallel ranks; 1 when absent"},
+       {"cp", degree, "number of context-parallel ranks; 1 when absent"},
+       {"pp", degree, "number of pipeline ranks; 1 when absent"},
+       {"vpp", degree, "number of virtual pipeline stages (model chunks) per rank; 1 when absent"},
+       {"ep", degree, "number of expert-parallel ranks; 1 when absent"},
+       {"sp", boolean_form(),
+        "true: sequence parallelism over the tensor-parallel ranks; false when absent"},
        {"tp_pieces", integer_form(1, kMostRanks),
-        "pieces of a tensor-parallel product's rows, the collective of one beside the product of "
-        "the next"},
-       {"shard", choice_form(enum_names<Shard>()), "what is sharded over the data-parallel ranks"},
+        "number of chunks into which the rows of a tensor-parallel GEMM are cut, so that the "
+        "collective of one chunk overlaps with the GEMM of the next; 1 (no overlap) when absent"},
+       {"shard", choice_form(enum_names<Shard>()),
+        "what is sharded over the data-parallel ranks: nothing, optimizer state (ZeRO-1), "
+        "gradients as well (ZeRO-2), or parameters as well (full: ZeRO-3, FSDP); none when absent"},
        {"shard_ranks", integer_form(0, kMostRanks),
-        "ranks a shard group spans; 0: all data-parallel ranks"},
+        "number of ranks of a shard group (HSDP); 0: all data-parallel ranks; 0 when absent"},
        {"recompute", choice_form(enum_names<Recompute>()),
-        "activations computed again in the backward pass"},
+        "activations that the backward pass recomputes: none, selective (attention only), or full "
+        "(all of a block but its input); none when absent"},
        {"recompute_blocks", list_form(integer_form(0, kMostLayers), 2, 2),
-        "first and last + 1 of the blocks it holds for; all when absent"},
+        "[first, last + 1] of the blocks that \"recompute\" applies to; all blocks when absent"},
        {"offload_activations", boolean_form(),
-        "what a forward keeps goes to the host's memory and comes back one action before its "
-        "backward, where at least two actions lie between"},
-       {"expert_tp", integer_form(0, kMostRanks), "ranks that cut one expert: tp, or 1; 0: tp"},
-       {"tokens", choice_form(enum_names<TokenAssignment>()), "how cp ranks divide a sequence"},
+        "true: saved activations are copied to the host's memory after a forward pass and back one "
+        "action before the backward pass, if at least two actions lie in between; false when "
+        "absent"},
+       {"expert_tp", integer_form(0, kMostRanks),
+        "number of tensor-parallel ranks of one expert: tp, or 1; 0: tp; 0 when absent"},
+       {"tokens", choice_form(enum_names<TokenAssignment>()),
+        "how the tokens of a sequence are assigned to the context-parallel ranks: contiguous "
+        "(equal runs), zigzag (2 cp equal runs, rank i has run i from the start and run i from the "
+        "end), balanced (blocks, so that attention and linear layers are even), or random (blocks, "
+        "as many per rank); contiguous when absent"},
        {"cp_attention", choice_form(enum_names<ContextAttention>()),
-        "how cp ranks attend: keys gathered, heads exchanged, or keys passed round"},
+        "how context-parallel ranks compute attention: all-gather (keys and values of all ranks "
+        "are gathered), ulysses (heads are exchanged for tokens by all-to-all), or ring (keys and "
+        "values are passed around); all-gather when absent"},
        {"cp_heads", integer_form(0, kMostRanks),
-        "language, all-gather: key/value heads of a rank that cp ranks gather at a time, the next "
-        "beside the attention of those before; 0: all"},
+        "language module with cp_attention all-gather: number of a rank's key/value heads that are "
+        "gathered at a time, overlapped with the attention of the heads before; 0: all at once; 0 "
+        "when absent"},
        {"row_split", integer_form(0, std::int64_t{1} << 30),
-        "language: keys of a row that attention takes in one piece; 0: all"},
+        "language module: largest number of keys that an attention kernel processes in one piece, "
+        "whose results are then combined (split-KV); 0: all keys; 0 when absent"},
        {"spread", choice_form(enum_names<Spread>()),
-        "what an encoder's ranks divide: samples, or single images"},
+        "encoder: unit that is assigned to its data-parallel ranks: samples (with all their "
+        "images), or single images; samples when absent"},
        {"blocks", list_form(integer_form(0, kMostLayers), 1, kMostLayers),
-        "transformer blocks per stage; balanced when absent"},
+        "number of transformer blocks of each (virtual) stage; in a homogeneous layout, of the "
+        "whole chain, encoders first; balanced by cost when absent"},
        {"ahead", integer_form(0, kMostSamples),
-        "an encoder with ranks of its own: forwards more than its schedule's warm-up"},
+        "encoder with ranks of its own: number of forward passes that it runs in addition to its "
+        "schedule's warm-up; 0 when absent"},
        {"item_cost", list_form(number_form(0, 1e9), 3, 3),
-        "what a planner weighs by: seconds per squared token, token and work; fitted when absent"},
+        "cost of one microbatch, for planners: seconds per squared token, per token, and per "
+        "microbatch; fitted to the hardware profile when absent"},
        {"sub_microbatch", integer_form(1, kMostSamples),
-        "planner dip: items that an encoder's sub-microbatch has, where there are so many"},
+        "planner dip: number of items (images or clips) of an encoder's sub-microbatch, if the "
+        "microbatch has as many; 1 when absent"},
        {"stage_costs", object_form(stage_costs_form()),
-        "what planner dip orders actions by; fitted when absent"}},
+        "planner dip: cost of a microbatch on each stage; fitted to the hardware profile when "
+        "absent"}},
       {}};
   return form;
 }
@@ -175,38 +220,51 @@ const ObjectForm& grid_form() {
 const ObjectForm& layout_form() {
   static const ObjectForm form{
       "layout",
-      "Which ranks hold which part of which module; other keys are module names, or \"all\"",
-      {{"placement", choice_form(enum_names<Placement>()), "how the modules share the ranks", true},
-       {"schedule", choice_form(enum_names(kLastSchedule)), "order of the pipeline's work"},
+      "One parallel layout. The other keys are module names, each with the module's grid, or "
+      "\"all\" in a homogeneous layout",
+      {{"placement", choice_form(enum_names<Placement>()),
+        "how the modules are placed on the ranks: homogeneous (one pipeline of all modules, one "
+        "grid), colocated (all ranks shared, a grid per module), non-colocated (disjoint ranks), "
+        "or mixed (some modules share ranks, others are disjoint)",
+        true},
+       {"schedule", choice_form(enum_names(kLastSchedule)), "pipeline schedule; 1f1b when absent"},
        {"actions", list_form(text_form("F0.0 F0.1 B0.0 B0.1"), 1, kMostRanks),
-        "the order of actions of each rank of the language module's pipeline, in place of the "
-        "schedule's"},
+        "the order of actions of each rank of the language module's pipeline, one text per rank, "
+        "instead of a schedule's, such as \"F0.0 F0.1 B0.0 B0.1\""},
        {"turns", list_form(text_form("F0.0 F0.1 B0.0 B0.1"), 1, kMostRanks),
-        "former name of actions"},
+        "former name of \"actions\""},
        {"microbatches", integer_form(1, kMostSamples),
-        "per data-parallel lane of the language module and step"},
+        "number of microbatches per step and data-parallel replica of the language module; 1 when "
+        "absent"},
        {"encoder_microbatches", integer_form(0, kMostSamples),
-        "encoder work items per step; 0: chosen; with planner dip several of a microbatch"},
+        "number of encoder microbatches per step; 0: as many as microbatches, but one for encoders "
+        "that share the language module's ranks and run in turn with its pipeline; with planner "
+        "dip, several per microbatch; 0 when absent"},
        {"encoder_order", choice_form(enum_names<EncoderOrder>()),
-        "when encoders on the language module's ranks run: in turn with it, all forwards before it "
-        "and backwards after it, or interleaved"},
+        "when encoders that share the language module's ranks run: in turn with its pipeline, in "
+        "phases (all forward passes before it, all backward passes after it), or interleaved (as "
+        "the first virtual stages of one pipeline); in turn when absent"},
        {"bridge", choice_form(enum_names<Bridge>()),
-        "how rows go between grids; leader: by way of each one's first tensor-parallel rank"},
+        "how rows are transferred between modules with grids of their own: sharded (directly "
+        "between the ranks that hold and need them), or leader (through the first tensor-parallel "
+        "rank of either side); sharded when absent"},
        {"balance", choice_form(enum_names<Balance>()),
-        "what splits stages that blocks do not: times forward and backward, messages and memory; "
-        "or, unaware of what is frozen, forward times alone"},
+        "how layers are split into stages where \"blocks\" does not name the split: aware (by the "
+        "times of forward and backward passes, messages and memory), or unaware (by forward times "
+        "alone, as if no module were frozen); aware when absent"},
        {"planner", choice_form(enum_names<Planning>()),
-        "who plans every step anew: entrain deals samples to microbatches, so that encoders and "
-        "language module each are even; dip cuts encoders' microbatches into sub-microbatches and "
-        "searches the order of all actions; none: in the order of the batch"},
+        "planner that runs for every step: entrain assigns samples to microbatches so that the "
+        "load of encoders and of the language module is even; dip cuts the encoders' microbatches "
+        "into sub-microbatches and searches for the best order of all actions; none assigns "
+        "samples in the order of the batch; none when absent"},
        {"placements", integer_form(0, kMostSamples),
-        "planner dip: how many orders of a step its search tries; 0: none, encoders fill the "
-        "bubbles of the language module's own order"}},
+        "planner dip: number of action orders that the search tries per step; 0: no search, "
+        "encoders fill the bubbles of the language module's schedule; 1000 when absent"}},
       {object_form(grid_form())}};
   return form;
 }
 
-// A pinned value, a list of choices, or "auto".
+// The form of a key of a search: a single value, a list of choices, or "auto".
 Form choices_of(const Form& value) {
   if (value.kind == Form::Kind::choice) {
     std::vector<std::string> with_auto = value.choices;
@@ -216,7 +274,7 @@ Form choices_of(const Form& value) {
   return any_form({value, list_form(value, 1, 64), choice_form({"auto"})});
 }
 
-// A key's choices by the type of its list.
+// The form of a key of a search, by the type of its list of choices.
 Form form_of(const std::string& key, const std::vector<int>&) {
   const bool zero = key == "expert_tp" || key == "shard_ranks" || key == "encoder_microbatches";
   return choices_of(integer_form(zero ? 0 : 1, std::max<std::int64_t>(kMostRanks, kMostSamples)));
@@ -232,7 +290,7 @@ Form form_of(const std::string&, const std::vector<Enum>&) {
 
 const ObjectForm& module_search_form() {
   static const ObjectForm form = [] {
-    ObjectForm made{"module_search", "Choices for one module", {}, {}};
+    ObjectForm made{"module_search", "The choices of a search for one module", {}, {}};
     const ModuleSearch all;
     visit_module_choices(all, [&](const char* key, const auto& choices, const char* about) {
       made.fields.push_back({key, form_of(key, choices), about});
@@ -244,12 +302,12 @@ const ObjectForm& module_search_form() {
 
 const ObjectForm& search_form() {
   static const ObjectForm form = [] {
-    ObjectForm made{
-        "search",
-        "What a sweep combines: a value is pinned, a list gives choices, \"auto\" or nothing means "
-        "all; other keys are module names",
-        {},
-        {object_form(module_search_form())}};
+    ObjectForm made{"search",
+                    "The layouts that a sweep combines. A single value is fixed, a list gives the "
+                    "choices, \"auto\" or an absent key means all choices that the model and the "
+                    "cluster allow. The other keys are module names",
+                    {},
+                    {object_form(module_search_form())}};
     const Search all;
     visit_choices(all, [&](const char* key, const auto& choices, const char* about) {
       made.fields.push_back({key, form_of(key, choices), about});
@@ -262,21 +320,29 @@ const ObjectForm& search_form() {
 const ObjectForm& training_form() {
   static const ObjectForm form{
       "training",
-      "AdamW and its numbers",
+      "Number format, optimizer (AdamW) and length of the training",
       {{"precision", choice_form(enum_names<NumberFormat>()),
-        "of the computation; fp32 when absent"},
-       {"learning_rate", number_form(0, 1e3), "after the warm-up"},
-       {"weight_decay", number_form(0, 1e3), "decoupled"},
-       {"beta1", number_form(0, 1), "of the first moment"},
-       {"beta2", number_form(0, 1), "of the second moment"},
-       {"epsilon", number_form(0, 1), "added to the root of the second moment"},
-       {"clip_norm", number_form(0, 1e9), "global norm of the gradient; 0: no clipping"},
-       {"warmup_steps", integer_form(0), "steps of linear warm-up"},
+        "number format of the computation; bf16 keeps fp32 master weights and gradients; fp32 when "
+        "absent"},
+       {"learning_rate", number_form(0, 1e3), "learning rate after the warm-up; 0.001 when absent"},
+       {"weight_decay", number_form(0, 1e3), "decoupled weight decay (AdamW); 0 when absent"},
+       {"beta1", number_form(0, 1),
+        "decay rate of the first moment, at least 0 and below 1; 0.9 when absent"},
+       {"beta2", number_form(0, 1),
+        "decay rate of the second moment, at least 0 and below 1; 0.95 when absent"},
+       {"epsilon", number_form(0, 1),
+        "epsilon added to the square root of the second moment; 1e-8 when absent"},
+       {"clip_norm", number_form(0, 1e9),
+        "global gradient norm above which gradients are scaled down; 0: no clipping; 1 when "
+        "absent"},
+       {"warmup_steps", integer_form(0),
+        "number of steps of linear learning-rate warm-up; 0 when absent"},
        {"software", text_form("megatron-core"),
-        "the stack it will run on: predictions take a shipped one of this name in place of the "
-        "profile's, and warn about any other that the profile does not name"},
-       {"steps", integer_form(1), "steps to train"},
-       {"seed", integer_form(0, kMostSeed), "of the initial weights"}},
+        "software stack that the training will run on. The shipped stack of this name is used for "
+        "predictions instead of the profile's; for any other name that the profile does not have, "
+        "predictions warn"},
+       {"steps", integer_form(1), "number of training steps; 10 when absent"},
+       {"seed", integer_form(0, kMostSeed), "random seed of the initial weights; 1 when absent"}},
       {}};
   return form;
 }
@@ -284,12 +350,15 @@ const ObjectForm& training_form() {
 const ObjectForm& published_form() {
   static const ObjectForm form{
       "published",
-      "A value that somebody measured of this layout, for polyphony validate",
-      {{"what", choice_form({"step_time", "peak_memory"}), "what is measured", true},
-       {"value", text_form("2.73s"), "with its unit: a time, or bytes", true},
-       {"source", text_form("arXiv 2605.27678, table 1"), "where it stands", true},
-       {"stack", choice_form(stack_names()), "the software that it was measured with"},
-       {"assumed", list_form(text_form("recompute"), 0, 32), "what the source does not state"}},
+      "A published measurement of this layout, for the command polyphony validate",
+      {{"what", choice_form({"step_time", "peak_memory"}), "the measured quantity", true},
+       {"value", text_form("2.73s"),
+        "the measured value with its unit: a time (step_time) or bytes (peak_memory)", true},
+       {"source", text_form("arXiv 2605.27678, table 1"), "the publication, and the place in it",
+        true},
+       {"stack", choice_form(stack_names()), "the software stack that it was measured with"},
+       {"assumed", list_form(text_form("recompute"), 0, 32),
+        "settings of the layout that the source does not state and that are assumed here"}},
       {}};
   return form;
 }
@@ -299,24 +368,32 @@ const ObjectForm& published_form() {
 const ObjectForm& scenario_form() {
   static const ObjectForm form{
       "scenario",
-      "A training run to plan, simulate, rehearse or start",
-      {{"polyphony", integer_form(1, 1), "version of this form", true},
+      "A training run to plan, simulate, rehearse or start: model, cluster, data, layout or "
+      "search, training",
+      {{"polyphony", integer_form(1, 1), "version of the file format", true},
        {"about", text_form("12B vision + 70B language on 64 nodes: 8.4M tokens a step …"),
-        "what this is, its arithmetic (tokens, FLOPs, bytes, expected step time), its source"},
-       {"notes", list_form(text_form("the class token is left out"), 0, 1000),
-        "in what the modules differ from the published models they stand for"},
+        "free text: what the scenario describes, its arithmetic (tokens, FLOPs, bytes, expected "
+        "step time), and its source"},
+       {"notes", list_form(text_form("the class token is omitted"), 0, 1000),
+        "differences between the modules and the published models that they represent; answers "
+        "repeat them"},
        {"extends", text_form("base.json"),
-        "a scenario that this one changes: keys here replace keys there, null removes"},
-       {"model", object_form(model_form()), "what is trained", true},
-       {"cluster", object_form(cluster_form()), "where it runs", true},
-       {"data", object_form(data_form()), "what a step trains on", true},
-       {"layout", object_form(layout_form()), "one layout, to plan, simulate or run"},
-       {"search", object_form(search_form()), "layouts to compare"},
+        "path of the scenario that this one changes, relative to this file: keys here replace the "
+        "keys there, null removes a key"},
+       {"model", object_form(model_form()), "the model to train", true},
+       {"cluster", object_form(cluster_form()), "the machine that the training runs on", true},
+       {"data", object_form(data_form()), "the data that a step trains on", true},
+       {"layout", object_form(layout_form()),
+        "one layout, for commands that plan, simulate or run it"},
+       {"search", object_form(search_form()),
+        "the layouts that a sweep compares; without \"layout\" and \"search\", all that the model "
+        "and the cluster allow"},
        {"goal", object_form(goal_form()),
-        "what the best layout is best at; the step time when absent"},
-       {"training", object_form(training_form()), "optimizer and length of the run"},
+        "the objective by which layouts are ranked; the step time when absent"},
+       {"training", object_form(training_form()),
+        "number format, optimizer and length of the training"},
        {"published", list_form(object_form(published_form()), 1, 64),
-        "what was measured of the layout elsewhere"}},
+        "published measurements of the layout"}},
       {}};
   return form;
 }

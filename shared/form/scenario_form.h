@@ -1,6 +1,6 @@
-// The scenario file's form: every key, what it may hold and what it means. The reader
-// (shared/scenario_io/scenario_json.h) and the JSON Schema (shared/form/schema_json.h) both follow
-// these tables.
+// The form of a scenario file: every key, the values that it may have, and its description.
+// The reader (shared/scenario_io/scenario_json.h) and the JSON Schema (shared/form/schema_json.h)
+// both follow these tables.
 #pragma once
 
 #include <string>
@@ -13,15 +13,16 @@
 namespace polyphony {
 
 const ObjectForm& scenario_form();
-const ObjectForm& model_form();    // its key "model"
-const ObjectForm& cluster_form();  // its key "cluster"
+const ObjectForm& model_form();    // the form of the scenario's key "model"
+const ObjectForm& cluster_form();  // the form of the scenario's key "cluster"
 
-// Keys of /model/<name> that a module of this kind may have.
+// Returns the keys of /model/<name> that a module of this kind may have.
 std::vector<std::string> module_keys(ModuleKind kind);
-// Those of them that only an abstract module has.
+// Returns those of module_keys(kind) that only an abstract module has.
 std::vector<std::string> abstract_keys(ModuleKind kind);
 
-// Words that stand beside module names in layout and search, so that no module may be called so.
+// Returns the keys that appear next to module names in a layout or search. No module may have one
+// of these names.
 const std::vector<std::string>& reserved_module_names();
 
 }  // namespace polyphony

@@ -9,16 +9,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Which files a definition is for: whole ones, or those that change another by "extends".
+// The files that a definition applies to: complete ones, or those that change another by "extends".
 enum class Use : std::uint8_t { whole, change };
 
 class SchemaWriter {
  public:
-  // The definition's reference; writes it, and all it contains, on first sight.
+  // Returns a reference to the definition of `object`. The first call for an object writes the
+  // definition, and those of all objects in it.
   Json reference(const ObjectForm& object, Use use) {
     const std::string key = object.name + (use == Use::change ? " (change)" : "");
     if (!definitions.contains(key)) {
-      definitions[key] = Json::object();  // marks it as begun, should a form contain itself
+      definitions[key] = Json::object();  // marks it as begun, in case a form contains itself
       definitions[key] = definition(object, use);
     }
     return {{"$ref", "#/$defs/" + key}};
@@ -78,7 +79,7 @@ class SchemaWriter {
     return {{"anyOf", alternatives}};
   }
 
-  // Schemas have no ranges of texts: a comment says it.
+  // JSON Schema has no ranges for strings, so the range of a quantity is stated in a comment.
   static Json quantity(const Form& form) {
     Json json = {
         {"type", "string"}, {"pattern", quantity_pattern(form.unit)}, {"examples", {form.example}}};

@@ -1,6 +1,6 @@
-// The published JSON Schema (draft 2020-12), printed from the Forms that the reader follows.
-// Scenarios that extend another one may leave out required keys and remove keys with null: they get
-// definitions of their own, "… (change)".
+// The published JSON Schema (draft 2020-12), generated from the Forms that the reader follows.
+// A scenario that extends another one may omit required keys and may remove keys with null.
+// The schema therefore has a second definition of each object, named "… (change)".
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace polyphony {
 
+// Returns the schema of a scenario file, as `polyphony schema scenario` prints it.
 std::string scenario_schema();
-// Of one object form and all that it contains; what `polyphony schema` prints for the scenario.
+// Returns the schema of one object form and of all forms that it contains.
 std::string schema_text(const ObjectForm& form, const std::string& title);
 
 }  // namespace polyphony

@@ -9,8 +9,8 @@ namespace polyphony {
 Checkpointing best_checkpointing(Seconds between, Seconds write, Seconds restart) {
   const double mean = between.count(), cost = write.count();
   if (!(cost > 0)) return {Seconds(0), 1 / (1 + restart.count() / mean)};
-  // Of the least of (exp((τ + δ)/M) − 1)/τ, x = τ/M: x − 1 = −exp(−x − δ/M), rising on both sides of
-  // its one root between 0 and 1.
+  // With x = τ/M, (exp((τ + δ)/M) − 1)/τ is smallest where x − 1 = −exp(−x − δ/M), which has one
+  // root between 0 and 1. Both sides increase with x.
   double low = 0, high = 1;
   for (int i = 0; i < 100; ++i) {
     const double x = (low + high) / 2;
@@ -22,7 +22,8 @@ Checkpointing best_checkpointing(Seconds between, Seconds write, Seconds restart
 }
 
 Campaign campaign(const Goal& goal, const CampaignOf& of) {
-  POLYPHONY_CHECK(goal.tokens > 0 && of.tokens_per_step > 0, "a campaign without tokens");
+  POLYPHONY_CHECK(goal.tokens > 0 && of.tokens_per_step > 0,
+                  "a campaign needs goal.tokens and tokens_per_step > 0");
   Campaign result;
   result.steps = std::ceil(goal.tokens / of.tokens_per_step);
   const int ranks = of.nodes * of.ranks_per_node;

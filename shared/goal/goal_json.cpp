@@ -10,14 +10,15 @@ constexpr std::int64_t kMostNodes = 1 << 20;
 constexpr double kMostTokens = 1e18;
 
 const ObjectForm& failures_form() {
-  static const ObjectForm form{
-      "failures",
-      "How often a long run fails, and what that costs",
-      {{"every", quantity_form(UnitKind::time, "50700h", "1h"), "of one rank"},
-       {"checkpoint_rate", quantity_form(UnitKind::rate, "1GBps", "1kBps"),
-        "to storage, of a node; all write at once"},
-       {"restart", quantity_form(UnitKind::time, "10min"), "until the last checkpoint is loaded"}},
-      {}};
+  static const ObjectForm form{"failures",
+                               "How often a long run fails, and how long it takes to recover",
+                               {{"every", quantity_form(UnitKind::time, "50700h", "1h"),
+                                 "mean time between failures of one rank"},
+                                {"checkpoint_rate", quantity_form(UnitKind::rate, "1GBps", "1kBps"),
+                                 "rate to storage per node, when all nodes write at once"},
+                                {"restart", quantity_form(UnitKind::time, "10min"),
+                                 "time from a failure until the last checkpoint is loaded"}},
+                               {}};
   return form;
 }
 
@@ -29,17 +30,20 @@ const ObjectForm& goal_form() {
   const Form objective = choice_form(enum_names<Objective>());
   static const ObjectForm form{
       "goal",
-      "What is best, and what a sweep may change for it",
+      "The objective of a sweep, and the resources that it may vary",
       {{"objective", any_form({objective, list_form(objective, 1, 2)}),
-        "what is least (tokens_per_gpu: most); of two, a sweep gives the Pareto front"},
+        "what to minimize (tokens_per_gpu: maximize); for two objectives, a sweep prints the "
+        "Pareto "
+        "front"},
        {"nodes",
         any_form({integer_form(1, kMostNodes), list_form(integer_form(1, kMostNodes), 1, 64)}),
-        "how many nodes may be taken; all of the cluster's when absent"},
+        "allowed numbers of nodes; all nodes of the cluster when absent"},
        {"global_batch_within", number_form(0, 0.5),
-        "share by which the global batch may be changed, to suit a layout"},
-       {"tokens", number_form(1, kMostTokens), "language tokens to train on: of days and dollars"},
+        "share by which the global batch may be changed to suit a layout"},
+       {"tokens", number_form(1, kMostTokens),
+        "language tokens to train on; required for days and dollars"},
        {"failures", object_form(failures_form()),
-        "of long runs; those of Llama 3's training when absent"}},
+        "failures of long runs; those of Llama 3's training when absent"}},
       {}};
   return form;
 }
@@ -65,14 +69,16 @@ Goal read_goal(const JsonValue& value) {
     failures.read("restart", goal.failures.restart);
   }
   if (goal.objectives.size() == 2 && goal.objectives[0] == goal.objectives[1])
-    value.refuse_at("objective", "the same objective twice", "one of them, or two that differ");
+    value.refuse_at("objective", "the two objectives are the same",
+                    "give one objective, or two different ones");
   if (goal.objectives == std::vector{Objective::memory})
-    value.refuse_at("objective", "the least memory alone is no goal: nothing would run fast",
-                    "beside another: [\"step\", \"memory\"]");
+    value.refuse_at("objective", "\"memory\" must be combined with another objective",
+                    "for example [\"step\", \"memory\"]");
   for (const Objective objective : goal.objectives)
     if ((objective == Objective::days || objective == Objective::dollars) && !(goal.tokens > 0))
       value.refuse("key \"tokens\" is missing",
-                   std::string("\"") + name(objective) + "\" needs how many are trained on: 1e12");
+                   std::string("objective \"") + name(objective) +
+                       "\" needs the number of language tokens to train on, such as 1e12");
   return goal;
 }
 

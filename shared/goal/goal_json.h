@@ -1,4 +1,4 @@
-// A Goal as JSON: its form, its reader, its resolved text.
+// A Goal as JSON: its form, its reader, and its text with all defaults filled in.
 #pragma once
 
 #include "shared/goal/goal.h"
@@ -8,8 +8,9 @@
 namespace polyphony {
 
 const ObjectForm& goal_form();
-// Of a value that the form has accepted. Throws InputError for what contradicts itself.
+// Reads a value that the form has accepted. Throws InputError for goals that contradict themselves.
 Goal read_goal(const JsonValue& value);
+// Returns the goal as JSON with defaults filled in.
 std::string resolved_text(const Goal& goal);
 
 }  // namespace polyphony

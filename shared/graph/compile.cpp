@@ -22,7 +22,7 @@ struct Draft {
   std::vector<std::uint32_t> op_start, op_end;
 };
 
-// Nodes shared by several ops, found again by position: flat tables, one vector per group at most.
+// Makes the nodes, and finds those that several ops share by their position in flat tables.
 class NodeMaker {
  public:
   explicit NodeMaker(const Program& program)
@@ -38,7 +38,7 @@ class NodeMaker {
     draft_.op_end.resize(program.ops.size());
   }
 
-  // Ops must be visited rank by rank: a rendezvous is the group's nth compute op on each member.
+  // Ops must be visited rank by rank: the nth compute op of a group on each member is one node.
   void visit(std::uint32_t op) {
     const Op& value = program_.ops[op];
     if (const auto* exchange = std::get_if<Exchange>(&value.what)) {
@@ -112,7 +112,7 @@ class NodeMaker {
   std::vector<std::uint32_t> next_in_group_;
 };
 
-// An op follows the previous op of its stream and all that it waits for.
+// Adds the edges to an op from the previous op of its stream and from all ops that it waits for.
 void add_order(const Program& program, Draft& draft) {
   std::vector<std::uint32_t> last_of_stream(program.streams.size(), kNone);
   for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
@@ -137,7 +137,7 @@ Draft make_draft(const Program& program) {
   return draft;
 }
 
-// The draft's edges by source, each list in order and without repeats.
+// The draft's edges by source. Each list is sorted and has no duplicates.
 struct Adjacency {
   std::vector<std::uint32_t> begin, to;
 };
@@ -174,8 +174,8 @@ std::vector<std::uint32_t> count_predecessors(const Adjacency& graph, std::size_
   return count;
 }
 
-// Kahn's algorithm with a stack: follows one rank until it has to wait, which keeps neighbours
-// close in memory. Nodes on a cycle, or behind one, are left out.
+// Kahn's algorithm with a stack: it follows one rank until that has to wait, which keeps neighbors
+// close in memory. Nodes on a cycle, and those that depend on one, are omitted.
 std::vector<std::uint32_t> topological_order(const Adjacency& graph,
                                              std::vector<std::uint32_t> waiting) {
   std::vector<std::uint32_t> order, ready;
@@ -205,7 +205,8 @@ std::string describe_node(const Program& program, const Node& node) {
          describe(program, OpId(node.what)) + " (op " + std::to_string(node.what) + ")";
 }
 
-// Walks backwards among the nodes that never became ready until one repeats.
+// Walks backwards over the nodes that never became ready until a node repeats, which gives the
+// cycle.
 Fault cycle_fault(const Program& program, const Draft& draft,
                   const std::vector<std::uint32_t>& order) {
   std::vector<char> done(draft.nodes.size(), 0);
@@ -242,7 +243,7 @@ Fault cycle_fault(const Program& program, const Draft& draft,
   return {FaultKind::cycle, text};
 }
 
-// What a compute stream runs is one node an op.
+// Lists the nodes of compute streams. Each of their ops is one node.
 void list_busy_nodes(const Program& program, Compiled& result) {
   std::vector<std::uint32_t> place(program.streams.size(), kNone);
   std::uint32_t count = 0;

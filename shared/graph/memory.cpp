@@ -14,14 +14,14 @@ static_assert(static_cast<std::size_t>(BufferKind::host) + 1 == kBufferKinds);
 
 using ByKind = std::array<Bytes, kBufferKinds>;
 
-// On the device.
+// Returns the memory on the device.
 Bytes total(const ByKind& bytes) {
   Bytes sum{};
   for (const Bytes kind : bytes) sum += kind;
   return sum - bytes[static_cast<std::size_t>(BufferKind::host)];
 }
 
-// Finds an op's time in a Timeline, which may hold one rank only.
+// Finds the time of an op in a Timeline, which may have the ops of one rank only.
 class Times {
  public:
   Times(const Program& program, const Timeline& timeline) : timeline_(timeline) {
@@ -33,7 +33,7 @@ class Times {
     }
   }
 
-  // Null when the op was not recorded.
+  // Returns null if the op was not recorded.
   const OpTime* find(std::uint32_t op) const {
     const std::uint32_t position = positions_.empty() ? op : positions_[op];
     return position == kNone ? nullptr : &timeline_.ops[position];
@@ -44,8 +44,8 @@ class Times {
   std::vector<std::uint32_t> positions_;  // empty: op ids are positions
 };
 
-// At one instant, buffers freed by ops that began earlier go before new ones come; an op that takes
-// no time frees last of all.
+// The order of changes at the same time: first, buffers are freed by ops that started earlier, then
+// new ones are allocated, then ops of zero duration free buffers.
 enum class Action : std::uint8_t { free, allocate, free_at_once };
 
 struct Change {
@@ -58,7 +58,7 @@ struct Change {
   }
 };
 
-// Held from the first op to the last, by rank.
+// Returns the memory that is resident for the whole step, by rank.
 std::vector<ByKind> resident(const Program& program) {
   std::vector<char> allocated(program.buffers.size(), 0);
   for (const BufferUse& use : program.buffer_uses) {

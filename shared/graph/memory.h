@@ -1,6 +1,6 @@
-// Memory of every rank over a step: a pure function of (Program, Timeline). Parameters, gradients
-// and optimizer state are held throughout; buffers live from the op that allocates them to the op
-// that frees them.
+// The memory of every rank over a step, computed from a Program and a Timeline.
+// Parameters, gradients and optimizer state are resident for the whole step. A buffer is resident
+// from the start of the op that allocates it to the end of the op that frees it.
 #pragma once
 
 #include <array>
@@ -14,14 +14,15 @@ namespace polyphony {
 inline constexpr std::size_t kBufferKinds = 8;
 
 struct RankMemory {
-  Bytes peak{};
-  Seconds when{};
-  std::array<Bytes, kBufferKinds> at_peak{};  // by BufferKind; the host's has no part in the peak
-  Bytes host{};                               // the most that waits in the host's memory
+  Bytes peak{};                               // largest device memory during the step
+  Seconds when{};                             // time of the peak
+  std::array<Bytes, kBufferKinds> at_peak{};  // by BufferKind; `host` is not part of the peak
+  Bytes host{};                               // largest memory of the host during the step
 };
+// Returns the memory of each rank, by rank.
 std::vector<RankMemory> predict_memory(const Program& program, const Timeline& timeline);
 
-// The memory of one rank at every change, for pictures: (time, total).
+// Returns the device memory of one rank after every change, for plots: (time, total bytes).
 std::vector<std::pair<Seconds, Bytes>> memory_curve(const Program& program,
                                                     const Timeline& timeline, Rank rank);
 

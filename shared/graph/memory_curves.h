@@ -1,6 +1,7 @@
-// The memory of ranks at every change, as predict_memory() counts it: device and host apart.
-//   Of changes at one instant the last counts, but where an op of no time frees what it has allocated: then both stand
-//   there, so that the largest of the device's is its peak.
+// The memory of ranks after every change, as predict_memory() counts it; device and host
+// separately. Several changes at the same time are merged into one point. An op of zero duration
+// that frees what it has allocated adds two points, so that the largest point of the device is its
+// peak.
 #pragma once
 
 #include <utility>
@@ -13,10 +14,10 @@ namespace polyphony {
 
 struct MemoryCurve {
   using Points = std::vector<std::pair<Seconds, Bytes>>;
-  Points device;  // from 0 on, or from an earlier change on
-  Points host;    // empty: nothing goes there
+  Points device;  // starts at time 0, or at an earlier change
+  Points host;    // empty: the host's memory is not used
 };
-// As many as `ranks`.
+// Returns one curve for each entry of `ranks`.
 std::vector<MemoryCurve> memory_curves(const Program& program, const Timeline& timeline,
                                        const std::vector<Rank>& ranks);
 

@@ -1,19 +1,22 @@
-// How far a hardware profile can be believed: part of it (shared/hardware/hardware.h).
-//   errors        independent ways to be off, one standard deviation each: relative change of the
-//                 parameters that move together, by their keys in JSON ("gemm_efficiency",
-//                 "stack.traffic", "corrections.decoder_block.forward"). One key: its standard
-//                 error. Several: a fit could not tell them apart (a principal axis).
-//   residual      relative deviation of what no parameter explains; none: what is missing to the
+// How far the predictions of a hardware profile can be trusted. This is a part of the profile
+// (shared/hardware/hardware.h), used by shared/chance/belief.h (intervals),
+// shared/chance/extrapolation.h and shared/chance/jitter.h. JSON: shared/hardware/certainty_json.h.
+//   errors        independent error components. Each is one standard deviation: the relative change
+//                 of the parameters that vary together, by their JSON keys ("gemm_efficiency",
+//                 "stack.traffic", "corrections.decoder_block.forward"). A component with one key
+//                 is that parameter's standard error. One with several keys is a principal axis:
+//                 the fit could not separate them.
+//   residual      relative deviation that no parameter explains; absent: the remainder of the
 //                 profile's step_error
-//   layout_error  relative deviation of the difference between two layouts' misses, for one doubling
-//                 by which the layouts differ (shared/chance/belief.h); none: not known
-//   tensor_error  the same for a doubling of tensor parallelism; none: as layout_error
-//   freedom       degrees of freedom of Student's t, whose scale the deviations are; 0: normal
-//   footing      what the profile knows of the stack and the device that it stands for
-//   fitted        what the numbers were fitted on; beyond it an answer extrapolates
-//   jitter        how repeated ops spread; none: not known
-// Used by shared/chance/belief.h (intervals), shared/chance/extrapolation.h, shared/chance/jitter.h.
-// JSON: shared/hardware/certainty_json.h.
+//   layout_error  relative deviation between the errors of two layouts, for each factor of two by
+//                 which the layouts differ (shared/chance/belief.h); absent: unknown
+//   tensor_error  the same for a factor of two in tensor parallelism; absent: as layout_error
+//   freedom       degrees of freedom of a Student's t distribution, of which the deviations are the
+//                 scales; 0: normal distribution
+//   footing       calibration basis: which measurements of its stack and device the profile rests
+//                 on
+//   fitted        the range of sizes that it was fitted on; answers outside it are extrapolated
+//   jitter        how much the time of a repeated op varies; absent: unknown
 #pragma once
 
 #include <array>
@@ -30,39 +33,42 @@ constexpr ActivityKind last_of(ActivityKind) { return ActivityKind::collective; 
 inline constexpr std::size_t kActivityKinds = static_cast<std::size_t>(last_of(ActivityKind{})) + 1;
 const char* name(ActivityKind kind);
 
-// Log-normal: a repeated op lasts its median · exp(step · Z + op · z), Z one standard normal number
-// a step and kind, z one an op.
+// Log-normal variation: a repeated op lasts its median · exp(step · Z + op · z), where Z is one
+// standard normal number per step and kind of activity, and z one per op.
 struct Spreading {
   double step = 0;
   double op = 0;
   bool operator==(const Spreading&) const = default;
 };
 struct Jitter {
-  int steps = 0;  // that it was measured on
+  int steps = 0;  // number of measured steps
   std::array<Spreading, kActivityKinds> of{};
   bool operator==(const Jitter&) const = default;
 };
 
-// Closed; absent: nothing of the kind was seen, or nothing is stated.
+// A closed interval of fitted values.
 struct FittedRange {
   double low = 0, high = 0;
   bool holds(double value) const { return value >= low && value <= high; }
   bool operator==(const FittedRange&) const = default;
 };
+// Absent: no such op was in the measurements, or the profile does not state the range.
 struct FittedRanges {
   std::optional<FittedRange> gemm_size;         // (m·n·k)^(1/3), elements
   std::optional<FittedRange> message_bytes;     // point to point
   std::optional<FittedRange> collective_bytes;  // the whole array
-  std::optional<FittedRange> ranks;             // of a collective's group
+  std::optional<FittedRange> ranks;             // size of a collective's group
   bool operator==(const FittedRanges&) const = default;
 };
 
+// Calibration basis of a profile: whether published or own measurements of its software stack and
+// of its device were fitted.
 enum class Footing : std::uint8_t {
-  stated,            // by whoever made the profile
-  known,             // rows of the stack and of the device were fitted
-  foreign,           // of the device alone
-  borrowed,          // of the stack alone: the device has another one's fit
-  foreign_borrowed,  // of neither
+  stated,            // the profile file states its own numbers; nothing is known about a fit
+  known,             // calibrated: measurements of both the stack and the device were fitted
+  foreign,           // uncalibrated stack: only measurements of the device were fitted
+  borrowed,          // borrowed fit: the stack was fitted, but on another device with its own fit
+  foreign_borrowed,  // uncalibrated stack, and a fit borrowed from another device
 };
 constexpr Footing last_of(Footing) { return Footing::foreign_borrowed; }
 const char* name(Footing footing);
@@ -70,7 +76,7 @@ const char* name(Footing footing);
 using ParameterError = std::map<std::string, double>;
 
 struct Certainty {
-  std::string source;
+  std::string source;  // where these numbers come from
   std::vector<ParameterError> errors;
   std::optional<double> residual;
   std::optional<double> layout_error, tensor_error;

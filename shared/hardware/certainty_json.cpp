@@ -15,10 +15,11 @@ struct RangeKey {
   const char* about;
 };
 constexpr RangeKey kRanges[] = {
-    {"gemm_size", &FittedRanges::gemm_size, false, "(m·n·k)^(1/3) of matrix products"},
-    {"message_bytes", &FittedRanges::message_bytes, true, "of a message"},
-    {"collective_bytes", &FittedRanges::collective_bytes, true, "of a collective's whole array"},
-    {"ranks", &FittedRanges::ranks, false, "of a collective's group"},
+    {"gemm_size", &FittedRanges::gemm_size, false, "(m·n·k)^(1/3) of GEMMs"},
+    {"message_bytes", &FittedRanges::message_bytes, true, "bytes of a message"},
+    {"collective_bytes", &FittedRanges::collective_bytes, true,
+     "bytes of a collective's whole array"},
+    {"ranks", &FittedRanges::ranks, false, "ranks in a collective's group"},
 };
 
 struct DeviationKey {
@@ -29,12 +30,14 @@ constexpr DeviationKey kDeviations[] = {{"residual", &Certainty::residual},
                                         {"layout_error", &Certainty::layout_error},
                                         {"tensor_error", &Certainty::tensor_error}};
 
-constexpr double kMost = 100;  // a relative deviation beyond it is a typing error
+constexpr double kMost = 100;  // a larger relative deviation is a typing error
 Form deviation_form() { return number_form(0, kMost); }
 
 ObjectForm range_form(const char* name, const Form& bound) {
-  return {
-      name, "lowest and highest seen", {{"low", bound, "", true}, {"high", bound, "", true}}, {}};
+  return {name,
+          "lowest and highest fitted value",
+          {{"low", bound, "", true}, {"high", bound, "", true}},
+          {}};
 }
 
 FittedRange read_range(const JsonValue& json, bool bytes) {
@@ -48,7 +51,7 @@ FittedRange read_range(const JsonValue& json, bool bytes) {
     range = {json.at("low").number(), json.at("high").number()};
   }
   if (range.low > range.high)
-    json.refuse_at("low", "above \"high\"", "the lower bound comes first");
+    json.refuse_at("low", "\"low\" is above \"high\"", "exchange the two values");
   return range;
 }
 
@@ -61,10 +64,10 @@ ordered_json write_range(const FittedRange& range, bool bytes) {
 }
 
 ObjectForm jitter_form(const ObjectForm& spreading) {
-  ObjectForm form{"jitter", "spread of repeated ops", {}, {}};
-  form.fields.push_back({"steps", integer_form(2), "measured", true});
+  ObjectForm form{"jitter", "how much the time of repeated ops varies", {}, {}};
+  form.fields.push_back({"steps", integer_form(2), "number of measured steps", true});
   for (const std::string& kind : enum_names<ActivityKind>())
-    form.fields.push_back({kind, object_form(spreading), "ops of this kind"});
+    form.fields.push_back({kind, object_form(spreading), "variation of ops of this kind"});
   return form;
 }
 
@@ -87,36 +90,42 @@ const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
   static const ObjectForm byte_range =
       range_form("fitted_bytes", quantity_form(UnitKind::bytes, "4KiB"));
   static const ObjectForm fitted = [] {
-    ObjectForm form{"fitted", "what the numbers were fitted on", {}, {}};
+    ObjectForm form{"fitted", "ranges of sizes in the fitted measurements", {}, {}};
     for (const RangeKey& range : kRanges)
       form.fields.push_back(
           {range.key, object_form(range.bytes ? byte_range : number_range), range.about});
     return form;
   }();
-  static const ObjectForm spreading{
-      "spreading",
-      "log-normal deviations",
-      {{"step", deviation_form(), "common to a step"}, {"op", deviation_form(), "of each op"}},
-      {}};
+  static const ObjectForm spreading{"spreading",
+                                    "standard deviations of the logarithm of the time",
+                                    {{"step", deviation_form(), "common to all ops of a step"},
+                                     {"op", deviation_form(), "independent for each op"}},
+                                    {}};
   static const ObjectForm jitter = jitter_form(spreading);
   static const ObjectForm errors = [&] {
-    ObjectForm form{"parameter_error", "one standard deviation", {}, {}};
+    ObjectForm form{"parameter_error", "one standard deviation of an independent error", {}, {}};
     for (const std::string& key : parameters)
-      form.fields.push_back({key, number_form(-kMost, kMost), "relative change"});
+      form.fields.push_back({key, number_form(-kMost, kMost), "relative change of this parameter"});
     return form;
   }();
   static const ObjectForm form{
       "certainty",
-      "how far the profile can be believed",
-      {{"source", text_form("traces of runs/a"), "of these numbers"},
-       {"errors", list_form(object_form(errors)), "of parameters, independent"},
-       {"residual", deviation_form(), "of what no parameter explains"},
-       {"layout_error", deviation_form(), "of a difference, for a doubling"},
-       {"tensor_error", deviation_form(), "for a doubling of tensor parallelism"},
-       {"freedom", integer_form(0, 1000), "of Student's t; 0: normal"},
-       {"footing", choice_form(enum_names<Footing>()), "of its stack and device"},
-       {"fitted", object_form(fitted), "what it was fitted on"},
-       {"jitter", object_form(jitter), "of repeated ops"}},
+      "how far the predictions of the profile can be trusted",
+      {{"source", text_form("traces of runs/a"), "where these numbers come from"},
+       {"errors", list_form(object_form(errors)), "independent errors of parameters"},
+       {"residual", deviation_form(), "relative error that no parameter explains"},
+       {"layout_error", deviation_form(),
+        "relative error between two layouts, for each factor of two between them"},
+       {"tensor_error", deviation_form(),
+        "the same for each factor of two in tensor parallelism; layout_error when absent"},
+       {"freedom", integer_form(0, 1000),
+        "degrees of freedom of Student's t distribution; 0: normal distribution"},
+       {"footing", choice_form(enum_names<Footing>()),
+        "calibration basis. stated: given by the profile; known: calibrated stack and device; "
+        "foreign: uncalibrated stack; borrowed: fit borrowed from another device; "
+        "foreign_borrowed: both of these"},
+       {"fitted", object_form(fitted), "ranges of sizes that it was fitted on"},
+       {"jitter", object_form(jitter), "how much the time of repeated ops varies"}},
       {}};
   return form;
 }

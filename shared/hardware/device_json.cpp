@@ -5,8 +5,8 @@
 namespace polyphony {
 namespace {
 
-// The most that one accelerator can be: a whole exaflop machine; the 21 PB/s of a wafer's own SRAM
-// (Cerebras WSE-3 data sheet), times five; what a large node's memory is, times ten.
+// Upper limits of one accelerator: the compute rate of a whole exaflop machine; five times the 21
+// PB/s of a wafer's SRAM (Cerebras WSE-3 data sheet); ten times the memory of a large node.
 Form compute_rate_form(std::string example) {
   return quantity_form(UnitKind::compute_rate, std::move(example), "1MFLOPS", "1000PFLOPS");
 }
@@ -15,36 +15,36 @@ Form memory_form() { return quantity_form(UnitKind::bytes, "80GiB", "1kB", "1PB"
 
 }  // namespace
 
-// Light is round the Earth in 0.13 s: nothing that trains together is a second apart.
+// Light travels around the Earth in 0.13 s, so no link of a training cluster has a latency of 1 s.
 Form latency_form(std::string example) {
   return quantity_form(UnitKind::time, std::move(example), "0s", "1s");
 }
-// Of a launch, an op, an update: a host that takes ten seconds for one is not running.
+// Overheads of a launch, an op or an update: ten seconds is not a working host.
 Form overhead_form(std::string example) {
   return quantity_form(UnitKind::time, std::move(example), "0s", "10s");
 }
-// A thousand times NVLink 5; what a modem did.
+// From a modem's rate to a thousand times NVLink 5.
 Form link_rate_form(std::string example) {
   return quantity_form(UnitKind::rate, std::move(example), "1kBps", "1000TBps");
 }
-// A rack of 72 accelerators draws 0.12 MW.
+// Upper limit: a rack of 72 accelerators draws 0.12 MW.
 Form power_form(std::string example) {
   return quantity_form(UnitKind::power, std::move(example), "0W", "1MW");
 }
-// A whole cluster of ten thousand costs less.
+// Upper limit: a whole cluster of ten thousand accelerators costs less.
 Form price_form(std::string example) {
   return quantity_form(UnitKind::price, std::move(example), "0USD/GPUh", "100000USD/GPUh");
 }
 
 std::vector<Field> device_fields() {
   return {
-      {"name", text_form("H100"), "of the device", true},
+      {"name", text_form("H100"), "name of the device", true},
       {"fp32", compute_rate_form("67TFLOPS"), "dense matrix peak in fp32", true},
       {"bf16", compute_rate_form("989TFLOPS"), "dense matrix peak in bf16; absent: not supported"},
       {"fp8", compute_rate_form("1979TFLOPS"), "dense matrix peak in fp8; absent: not supported"},
-      {"memory_rate", memory_rate_form(), "of its memory", true},
-      {"memory", memory_form(), "its size", true},
-      {"processors", integer_form(1, 1 << 20), "streaming multiprocessors; absent: not known"}};
+      {"memory_rate", memory_rate_form(), "memory bandwidth", true},
+      {"memory", memory_form(), "memory size", true},
+      {"processors", integer_form(1, 1 << 20), "streaming multiprocessors; absent: unknown"}};
 }
 
 Device read_device(const JsonValue& json) {

@@ -1,5 +1,6 @@
-// What hardware figures may be, whoever states them: a scenario's cluster or a profile. Inclusive
-// ranges; what is outside is a typing error or a wrong unit. And a device's figures as JSON.
+// Accepted ranges of hardware figures, both in a scenario's cluster and in a profile, and a
+// device's figures as JSON. The ranges are inclusive; a value outside of them is a typing error or
+// has a wrong unit.
 #pragma once
 
 #include <string>
@@ -10,18 +11,20 @@
 
 namespace polyphony {
 
+// Return the JSON form of a figure, with an example for help texts.
 Form latency_form(std::string example);
 Form overhead_form(std::string example);
 Form link_rate_form(std::string example);
 Form power_form(std::string example);
 Form price_form(std::string example);
 
-// Keys and forms of a device's figures: name, peaks, memory. An absent peak: not supported.
+// Returns the keys and forms of a device's figures: name, peaks, memory. A format whose peak is
+// absent is not supported.
 std::vector<Field> device_fields();
-// Of a checked value.
+// Reads a device from a value that has been checked against device_fields().
 Device read_device(const JsonValue& json);
-// The same as a JSON object's text, in the order of device_fields(); what it does not have or is not
-// known is left out.
+// Returns the device as a JSON object, in the order of device_fields(). Peaks that are not
+// supported and figures that are unknown are omitted.
 std::string to_json(const Device& device);
 
 }  // namespace polyphony

@@ -14,19 +14,27 @@ using namespace literals;
 // Sources of the rows, named in each:
 //   [torchtitan]  pytorch/torchtitan, torchtitan/tools/utils.py get_peak_flops (NVIDIA data sheets,
 //                 without sparsity)
-//   [aic]         ai-dynamo/aiconfigurator, systems/*.yaml (peaks, memory rates, NVLink, NIC, one direction)
+//   [aic]         ai-dynamo/aiconfigurator, systems/*.yaml (peaks, memory rates, NVLink, NIC, one
+//                 direction)
 //   [a100]        glennklockwood.com, page on the A100 (data sheet)
-//   [a40]         NVIDIA A40 data sheet; PCIe 4.0 x16 31.5 GB/s (NVLink joins pairs only, so it is not
-//                 counted); one 200 Gb/s NIC for 4 accelerators as in Cornstarch (arXiv 2503.11367), §7
-//   [l40s]        NVIDIA L40S data sheet: without sparsity, PCIe 4.0 x16; NIC as for the A40, assumed
-//   [prof]        citsjtu2020/LLM-Prof, hardware_spec.md (H800, H20, B200); DIP's clusters: H800 with
-//                 NVLink 200 GB/s and 200 Gb/s a GPU
-//   [fp32]        data sheets, vector units (tf32 must be asked for by name)
-// Links to the host's memory, one direction: PCI Express 4.0 and 5.0 base specifications, 16 lanes of 16 and
-// 32 GT/s, 128 of 130 bits: 31.5 and 63.0 GB/s; Grace, NVLink-C2C's 450 GB/s for two accelerators. Shares of
-// the host's memory, an eighth of two sockets of eight channels: DDR4-3200 (DGX A100 data sheet; A40 and L40S
-// assumed alike), DDR5-4800 (DGX H100; other Hoppers assumed alike), DDR5-5600 (DGX B200); half of Grace's 512
-// GB/s. A core's copy reads and writes its own memory.
+//   [a40]         NVIDIA A40 data sheet; PCIe 4.0 x16 31.5 GB/s (NVLink joins pairs only, so it is
+//                 not counted); one 200 Gb/s NIC for 4 accelerators as in Cornstarch (arXiv
+//                 2503.11367), §7
+//   [l40s]        NVIDIA L40S data sheet: without sparsity, PCIe 4.0 x16; NIC as for the A40,
+//                 assumed
+//   [prof]        citsjtu2020/LLM-Prof, hardware_spec.md (H800, H20, B200); DIP's clusters: H800
+//                 with NVLink 200 GB/s and 200 Gb/s a GPU
+//   [fp32]        data sheets, vector units (tf32 must be requested by name)
+//
+// Links to host memory, one direction: PCI Express 4.0 and 5.0 base specifications, 16 lanes of 16
+// and 32 GT/s, 128 of 130 bits: 31.5 and 63.0 GB/s; Grace: NVLink-C2C's 450 GB/s for two
+// accelerators.
+//
+// Shares of the host memory rate, an eighth of two sockets of eight channels: DDR4-3200 (DGX A100
+// data sheet; A40 and L40S assumed to be the same), DDR5-4800 (DGX H100; other Hoppers assumed to
+// be the same), DDR5-5600 (DGX B200); half of Grace's 512 GB/s. A CPU core's copy reads and writes
+// its own memory.
+//
 // Latencies of links: NVLink 0.94 us, ASTRA-sim's HGX-H100 file; fabric 5 us, NCCL
 // src/graph/tuning.cc, tree hop over a network; PCIe 2 us and shared memory 20 us: assumed.
 constexpr Seconds kNvlinkLatency{0.94e-6};
@@ -35,11 +43,11 @@ constexpr Seconds kFabricLatency{5e-6};
 constexpr Seconds kSharedMemoryLatency{20e-6};
 constexpr FlopsPerSecond kNotSupported{};
 
-// Of the design power, while a rank waits or communicates: its kernels poll, its memory is on.
-// Assumed; parked devices draw a tenth.
+// Share of the design power that a device draws while its rank waits or communicates: kernels poll
+// and the memory is on. Assumed; devices without a process draw a tenth.
 constexpr double kIdleShare = 0.3;
 
-// As an accelerator has it.
+// The links of one accelerator.
 struct Host {
   Link link;
   BytesPerSecond memory;
@@ -63,10 +71,10 @@ ShippedDevice device(const char* name, FlopsPerSecond fp32, FlopsPerSecond bf16,
 
 // Watts: thermal design power of a device (NVIDIA data sheets).
 std::vector<ShippedDevice> make_devices() {
-  // Memory is what a program can have: the data sheet's number in GiB (HBM and GDDR are sold in
-  // powers of two; B200 shows 178.4, GB200 185.0) less the driver's part and the process' context:
-  // an H100 gave 78.50 of its 80 GiB, an H200 139.25 (scenarios/measured/README.md), others assumed
-  // to be alike. Buffers of NCCL are not taken off.
+  // Memory is what a program can allocate: the data sheet's number in GiB (HBM and GDDR are sold in
+  // powers of two; B200 shows 178.4, GB200 185.0) minus the driver's part and the process's
+  // context. An H100 gave 78.50 of its 80 GiB, an H200 139.25 (scenarios/measured/README.md);
+  // others are assumed to be similar. NCCL's buffers are not subtracted.
   constexpr Bytes kDriver(std::int64_t{1536} << 20), kContext(std::int64_t{526} << 20);
   const Link pcie{BytesPerSecond(31.5e9), kPcieLatency};
   const Link nvlink3{300_GBps, kNvlinkLatency}, nvlink4{450_GBps, kNvlinkLatency},
@@ -102,10 +110,10 @@ std::vector<ShippedDevice> make_devices() {
              Bytes(191'555'541'401) - kContext, 148, nvlink5, nic400, ddr5_5600, 1000,
              FittedOn::b200, "[torchtitan] [prof] [fp32]"),
       gb200,
-      // One core of an unknown x86 machine: AVX2, two fused multiply-adds of 8 lanes a cycle at 2.5
-      // GHz = 80 GFLOP/s; its share of the memory channels 8 GB/s; processes exchange through
-      // shared memory or the loop-back device at 2 GB/s, machines at 10 Gb/s. Without instructions
-      // for bf16, numbers are widened to fp32 and back: half as fast, assumed.
+      // One core of an unknown x86 machine: AVX2 with two fused multiply-adds of 8 lanes per cycle
+      // at 2.5 GHz = 80 GFLOP/s; 8 GB/s as its share of the memory channels; processes communicate
+      // through shared memory or the loopback device at 2 GB/s, machines at 10 Gb/s. Without bf16
+      // instructions numbers are widened to fp32 and back: assumed to be half as fast.
       device("cpu-core", FlopsPerSecond(80e9), FlopsPerSecond(40e9), kNotSupported, 8_GBps, 4_GiB,
              1, {2_GBps, kSharedMemoryLatency}, {10_Gbps, Seconds(30e-6)},
              {{4_GBps, Seconds(0)}, 4_GBps}, 0, FittedOn::nothing, "assumed, deliberately slow"),
@@ -117,26 +125,28 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-// What is not fitted to steps, and where it comes from; kernels: shared/hardware/fits.cpp.
+// Sources of what is not fitted to step times. Kernels: shared/hardware/fits.cpp.
 //
 // NVLink: collectives 0.74 (SimuMax, B200 all-reduce), 0.65 (Calculon); fabric 0.9 (Calculon).
-// Copies to and from the host: 55.2 of PCIe's 63.0 GB/s either way, pinned (scenarios/measured, an H100 and
-// an H200; other devices assumed alike), 10 us each as messages.
-// Messages as collectives, and 10 us each (aiconfigurator); collectives by NCCL's protocols
-// (shared/cost/collectives.h).
+// Copies to and from the host: 55.2 of PCIe's 63.0 GB/s in each direction with pinned memory
+// (scenarios/measured, an H100 and an H200; other devices are assumed to be the same), 10 us each,
+// like messages.
 //
-// Assumed: 20 us for the runner and autograd per compute op, 100 us for an optimizer step's
-// launches.
+// Messages have the efficiency of collectives, and 10 us each (aiconfigurator); collectives follow
+// NCCL's protocols (shared/cost/collectives.h).
+//
+// Assumed: 20 us for the runner and autograd per compute op, 100 us for the launches of an
+// optimizer step.
 HardwareProfile gpu_profile(const ShippedDevice& shipped) {
   HardwareProfile profile;
   profile.name = default_profile(shipped.device.name);
   const Fit& fit = fit_of(shipped.fitted);
   profile.software = "kernels of this project; NVIDIA libraries of 2020 to 2026";
   profile.source =
-      std::string("matrix products and Triton's attention: fitted to ") + fit.rows +
+      std::string("GEMMs and Triton's attention: fitted to ") + fit.rows +
       "; peaks: data sheets; NVLink: SimuMax 1.2; memory and message latency: aiconfigurator; "
-      "hops: NCCL tuning.cc; fabric: Calculon; op and optimizer overhead: assumed; fitted to "
-      "nothing of yours";
+      "hops: NCCL tuning.cc; fabric: Calculon; op and optimizer overhead: assumed; not fitted on "
+      "your machine";
   profile.device = shipped.device;
   profile.stack = *find_stack("polyphony");
   profile.gemm_efficiency = fit.gemm_efficiency;
@@ -159,21 +169,21 @@ HardwareProfile gpu_profile(const ShippedDevice& shipped) {
   profile.host_latency = Seconds(10e-6);
   profile.optimizer_overhead = Seconds(100e-6);
   profile.optimizer_bytes_efficiency = fit.optimizer_efficiency;
-  // Two sites with one A100 layout differ by 2 to 6 %, and rows that no fit saw miss by two to
-  // three times the mean error of those that it saw.
+  // Two sites with the same A100 layout differ by 2 to 6 %, and measurements that were not fitted
+  // have two to three times the mean error of those that were.
   profile.step_error = fit.step_error;
   state_certainty(profile, shipped.fitted);
   return profile;
 }
 
-// Measured on two-core machines with LibTorch 2.11 and Gloo: an all-reduce of 4 KiB 0.1 to 0.4 ms
-// on 2 ranks (2 hops); the rest assumed until the machine is profiled.
+// Measured on two-core machines with LibTorch 2.11 and Gloo: an all-reduce of 4 KiB takes 0.1 to
+// 0.4 ms on 2 ranks (2 hops). The rest is assumed until the machine is profiled.
 HardwareProfile cpu_profile(const Device& device) {
   HardwareProfile profile;
   profile.products_wait = true;
   profile.name = default_profile(device.name);
   profile.software = "LibTorch 2.11 on one x86 core, Gloo";
-  profile.source = "assumed, deliberately slow: profile this machine before believing it";
+  profile.source = "assumed, deliberately slow: profile this machine for real predictions";
   profile.device = device;
   profile.gemm_efficiency = 0.6;
   profile.gemm_half_size = 16;
@@ -186,7 +196,7 @@ HardwareProfile cpu_profile(const Device& device) {
   profile.collective_latency = Seconds(100e-6);
   profile.collective_efficiency = 0.4;
   profile.fabric_efficiency = 0.5;
-  profile.host_efficiency = 0.8;  // as the memory
+  profile.host_efficiency = 0.8;  // the same as for memory
   profile.optimizer_overhead = Seconds(1e-3);
   profile.optimizer_bytes_efficiency = 0.5;
   profile.step_error = 0.5;

@@ -5,27 +5,29 @@
 namespace polyphony {
 namespace {
 
-// What scripts/fit_profiles found (2026-11), by generation, and the mean error of its rows.
+// The results of scripts/fit_profiles (2026-11) for each GPU generation. A row is one published
+// measurement of a training step; percentages are mean errors over the rows.
 //
-// Ampere and Hopper together: 142 rows of A100 (MPT, Megatron-LM 2021 and 2022,
-// Megatron-DeepSpeed), 6 %, and 37 of H100 (MPT), 4 %: what matrix products reach in whole steps,
-// and the kernels of attention of MPT (Triton).
+// Ampere and Hopper were fitted together: 142 rows of A100 (MPT, Megatron-LM 2021 and 2022,
+// Megatron-DeepSpeed), 6 %, and 37 rows of H100 (MPT), 4 %. Fitted are the efficiency of GEMMs in
+// whole steps, and that of MPT's attention kernels (Triton).
 //
 // B200: 22 rows (SimuMax), 5 %. GB200: 43 rows of Megatron-Bridge, whose recomputation and sharding
 // are assumed, 10 %.
 //
-// What is not fitted, and where it comes from.
+// Sources of what is not fitted:
 //
-// Hopper's kernels are measured (scenarios/measured/README.md), an H100's and an H200's alike:
-// attention, its half of keys, products of experts, passes of plain kernels as shared/layers counts
-// them (blocks of Llama-8B and GPT-7B: 0.60 and 0.61 of the memory rate; copies alone 0.885), AdamW
-// over all tensors. Small products have no half size there: what holds them up is a launch.
+// Hopper's kernels are measured (scenarios/measured/README.md), the same on an H100 and an H200:
+// attention and its half-efficiency length, expert GEMMs, memory passes of plain kernels as
+// shared/layers counts them (blocks of Llama-8B and GPT-7B: 0.60 and 0.61 of the memory rate;
+// copies alone 0.885), AdamW over all tensors. Small GEMMs have no half size there: launches limit
+// them.
 //
-// Attention, forward, over attending pairs of long rows: A100 0.72, backward 0.86 of it
+// Attention, forward, over attending pairs of long sequences: A100 0.72, backward 0.86 of that
 // (FlashAttention-2, arXiv 2307.08691, §4.1). B200 0.73 of full squares over both directions
-// (SimuMax): 0.37 causal at 4,096, which 0.53 and Hopper's curve come to.
+// (SimuMax): 0.37 causal at 4,096 tokens, which follows from 0.53 with Hopper's curve.
 //
-// Products of experts: medians of SimuMax's tables over those of single ones, A100 0.65 / 0.72,
+// Expert GEMMs: medians of SimuMax's tables divided by those of single GEMMs, A100 0.65 / 0.72,
 // B200 0.30 / 0.485.
 //
 // Memory: 0.8 of the peak and 3 us per kernel (aiconfigurator); SimuMax: A100 0.91, B200 0.67.
@@ -35,8 +37,9 @@ constexpr Fit kH100{0.673, 0,    0.198, 0.95, 0.64,
                     0.72,  0.61, 0.785, 0.2,  "37 published rows of H100"};
 constexpr Fit kB200{0.433, 256,  0.3,  0.62, 0.53,
                     0.72,  0.67, 0.67, 0.2,  "22 published rows of B200"};
-constexpr Fit kGb200{0.56, 200,  0.3,  0.482, 0.53,
-                     0.72, 0.67, 0.67, 0.25,  "43 published rows of GB200, parts of them assumed"};
+constexpr Fit kGb200{
+    0.56, 200,  0.3,  0.482, 0.53,
+    0.72, 0.67, 0.67, 0.25,  "43 published rows of GB200, some of whose settings are assumed"};
 
 }  // namespace
 
@@ -53,7 +56,7 @@ const Fit& fit_of(FittedOn fitted) {
     case FittedOn::nothing:
       break;
   }
-  POLYPHONY_CHECK(false, "a GPU that is fitted to nothing");
+  POLYPHONY_CHECK(false, "this device has no fit");
 }
 
 }  // namespace polyphony

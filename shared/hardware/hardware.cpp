@@ -10,9 +10,10 @@
 namespace polyphony {
 namespace {
 
-// Of an expert's last tile, rows that it does not fill, and the width of heads to which
-// attention_efficiency holds. Measured on an H100 and an H200 (scenarios/measured/README.md): 35
-// rows on both; (w / 128) to a power of 0.44 for cuDNN's kernels and 0.20 for FlashAttention-2's.
+// The mean number of unused rows in an expert's last tile, and the head width for which
+// attention_efficiency is stated. Measured on an H100 and an H200 (scenarios/measured/README.md):
+// 35 rows on both; (w / 128) to the power of 0.44 for cuDNN's kernels and 0.20 for
+// FlashAttention-2's.
 constexpr double kTileRows = 35;
 constexpr double kHeadWidth = 128;
 
@@ -21,8 +22,9 @@ bool is_narrow(const SoftwareStack& stack, const Kernel& kernel) {
          std::min({kernel.m, kernel.n, kernel.k}) >= kNarrowSide;
 }
 
-// Its operands are read in the compute format and written in the matrix format before they are
-// multiplied: 3/2 passes of what the product reads and writes. Own count, casts not fused.
+// Time to cast the operands of a GEMM: they are read in the compute format and written in the
+// narrow format before the multiplication, 3/2 of the bytes that the GEMM then moves. Own count,
+// with casts that are not fused.
 Seconds cast_time(const HardwareProfile& profile, const Kernel& kernel) {
   return kernel.bytes / (profile.device.memory_rate * profile.memory_efficiency);
 }
@@ -61,7 +63,7 @@ Seconds attention_time(const HardwareProfile& profile, const Kernel& kernel,
   }
   if (!profile.stack.eager_attention)
     return std::max(kernel.flops / (fastest * efficiency), kernel.bytes / memory);
-  // Two products of whole squares; causal ones attend to half of them.
+  // Eager attention has two GEMMs over whole squares, of which causal attention needs half.
   const double squares = kernel.layer == LayerKind::decoder_block ? 2 : 1;
   const double scores = squares * kernel.flops.value / (4 * static_cast<double>(kernel.k));
   const Bytes moved(static_cast<std::int64_t>(scores * kScorePasses *

@@ -10,7 +10,7 @@
 namespace polyphony {
 namespace {
 
-// One table for reader, writer and refusals.
+// One table serves the reader, the writer and the checks.
 struct NumberKey {
   const char* key;
   double HardwareProfile::* member;
@@ -23,40 +23,42 @@ struct TimeKey {
   Form (*form)(std::string example);
   const char* about;
 };
-constexpr double kLeastEfficiency = 1e-6;  // a device reaching less is a typing error
+constexpr double kLeastEfficiency = 1e-6;  // a smaller share of a peak is a typing error
 constexpr double kLeastCorrection = 1e-3, kMostCorrection = 1e3;
 constexpr double kMostTime =
-    10;  // seconds, of latencies and overheads (shared/hardware/device_json.cpp)
+    10;  // seconds, for latencies and overheads (shared/hardware/device_json.cpp)
 
 constexpr NumberKey kNumbers[] = {
     {"gemm_efficiency", &HardwareProfile::gemm_efficiency, kLeastEfficiency, 1,
-     "of the peak, large matrix products"},
+     "share of the peak that large GEMMs reach"},
     {"gemm_half_size", &HardwareProfile::gemm_half_size, 0, 1e6,
-     "(m·n·k)^(1/3) that reaches half of it"},
+     "(m·n·k)^(1/3) of a GEMM that reaches half of gemm_efficiency; 0: all sizes reach the same"},
     {"grouped_efficiency", &HardwareProfile::grouped_efficiency, kLeastEfficiency, 1,
-     "of gemm_efficiency, products of experts side by side"},
+     "factor on gemm_efficiency for grouped GEMMs of experts"},
     {"attention_efficiency", &HardwareProfile::attention_efficiency, kLeastEfficiency, 1,
-     "of the peak, attending pairs"},
+     "share of the peak that attention reaches forward, counting attending pairs only"},
     {"early_attention_efficiency", &HardwareProfile::early_attention_efficiency, kLeastEfficiency,
-     1, "of the peak, attending pairs, kernels of an earlier generation"},
+     1, "the same for attention kernels of the previous generation"},
     {"attention_backward", &HardwareProfile::attention_backward, kLeastEfficiency, 2,
-     "of attention's forward efficiency"},
+     "factor on attention's forward efficiency in the backward pass"},
     {"attention_half_keys", &HardwareProfile::attention_half_keys, 0, 1e6,
-     "keys a query at which attention's forward reaches half of it"},
+     "keys per query at which attention reaches half of attention_efficiency; 0: all lengths reach "
+     "the same"},
     {"memory_efficiency", &HardwareProfile::memory_efficiency, kLeastEfficiency, 1,
-     "of the memory rate"},
+     "share of the memory rate that memory-bound kernels reach"},
     {"message_efficiency", &HardwareProfile::message_efficiency, kLeastEfficiency,
-     kMostOfAssumedLink, "of the node link, point to point"},
+     kMostOfAssumedLink, "share of the node link's rate that messages reach"},
     {"collective_efficiency", &HardwareProfile::collective_efficiency, kLeastEfficiency,
-     kMostOfAssumedLink, "of the node link"},
+     kMostOfAssumedLink, "share of the node link's rate that collectives reach"},
     {"in_switch_efficiency", &HardwareProfile::in_switch_efficiency, 0, 1,
-     "of what reduction in the switch gains over a ring; 0: none"},
+     "share of the possible gain of all-reduces in the switch over a ring; 0: the switch does "
+     "none"},
     {"fabric_efficiency", &HardwareProfile::fabric_efficiency, kLeastEfficiency, kMostOfAssumedLink,
-     "of the fabric link"},
+     "share of the fabric link's rate that messages and collectives reach"},
     {"host_efficiency", &HardwareProfile::host_efficiency, kLeastEfficiency, 1,
-     "of the link to the host's memory"},
+     "share of the host link's rate that copies reach"},
     {"optimizer_bytes_efficiency", &HardwareProfile::optimizer_bytes_efficiency, kLeastEfficiency,
-     1, "of the memory rate, optimizer"},
+     1, "share of the memory rate that the optimizer reaches"},
     {"step_error", &HardwareProfile::step_error, 0, 10, "relative error of a predicted step time"},
 };
 constexpr TimeKey kTimes[] = {
@@ -76,54 +78,63 @@ struct StackKey {
   const char* about;
 };
 constexpr StackKey kStackNumbers[] = {
-    {"traffic", &SoftwareStack::traffic, 0, 100, "of memory-bound kernels' bytes"},
-    {"launches", &SoftwareStack::launches, 0, 100, "of memory-bound kernels' launches"},
+    {"traffic", &SoftwareStack::traffic, 0, 100, "factor on the bytes of memory-bound kernels"},
+    {"launches", &SoftwareStack::launches, 0, 100,
+     "factor on the launches of memory-bound kernels"},
     {"narrow_attention_backward", &SoftwareStack::narrow_attention_backward, 0, 1,
-     "of the peak, by attention's backward with heads of up to 64; 0: as the profile says"},
+     "share of the peak that attention backward reaches with heads up to 64 wide; 0: as the "
+     "profile states"},
     {"wide_attention_backward", &SoftwareStack::wide_attention_backward, 0, 1,
      "the same with wider heads"},
-    {"gradient_bytes", &SoftwareStack::gradient_bytes, 0, 8, "of an element as it is reduced"},
+    {"gradient_bytes", &SoftwareStack::gradient_bytes, 0, 8,
+     "bytes per element in a gradient reduction; 0: as this project's executor"},
     {"pipelined", &SoftwareStack::pipelined, 0, 1,
-     "of products that other tensor-parallel collectives run beside"},
+     "share of the other GEMMs that hides chunked tensor-parallel collectives"},
     {"tensor_overlap", &SoftwareStack::tensor_overlap, 0, 1,
-     "of weight gradients that collectives run beside"},
-    {"overlap", &SoftwareStack::overlap, 0, 1, "of a backward that hides its reduction"},
+     "share of column-parallel backward GEMMs that hides collectives"},
+    {"overlap", &SoftwareStack::overlap, 0, 1,
+     "share of a backward op that hides its gradient reduction"},
     {"taken_inside", &SoftwareStack::taken_inside, 0, 0.9,
-     "of the device, by a collective inside a node, from the compute beside it"},
+     "share of the device that a collective inside a node takes from overlapped compute"},
     {"taken_between", &SoftwareStack::taken_between, 0, 0.9,
-     "of the device, by a collective between nodes, from the compute beside it"},
+     "share of the device that a collective between nodes takes from overlapped compute"},
 };
 
 const std::string kStackPath = "stack.", kCorrectionsPath = "corrections.";
 
 ObjectForm device_form() {
-  return {"profile_device", "what the device can do", device_fields(), {}};
+  return {"profile_device", "peak figures of the device", device_fields(), {}};
 }
 
 ObjectForm stack_form() {
-  ObjectForm form{"software_stack", "what the software adds", {}, {}};
-  form.fields.push_back({"name", text_form("fsdp"), "of the stack", true});
+  ObjectForm form{"software_stack", "what the software framework adds", {}, {}};
+  form.fields.push_back({"name", text_form("fsdp"), "name of the stack", true});
   for (const StackKey& number : kStackNumbers)
     form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
-  form.fields.push_back({"host", overhead_form("8us"), "per launch"});
+  form.fields.push_back({"host", overhead_form("8us"), "host time per kernel launch"});
   form.fields.push_back(
-      {"routing", overhead_form("2ms"), "a layer of experts, forward: the host waited for"});
+      {"routing", overhead_form("2ms"),
+       "host wait per forward pass of an expert layer, for the number of tokens that arrive"});
   form.fields.push_back({"key_heads_a_launch", integer_form(0, 1 << 20),
-                         "of attention forward, with their queries'; 0: all"});
-  form.fields.push_back({"unfused", boolean_form(), "biases and dropout are kernels of their own"});
-  form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
+                         "key heads per launch of attention forward; 0: all"});
+  form.fields.push_back({"unfused", boolean_form(), "biases and dropout are separate kernels"});
   form.fields.push_back(
-      {"masked_images", boolean_form(), "images of a work attend in one masked square"});
-  form.fields.push_back({"scattered_messages", boolean_form(), "stages send parts, and gather"});
+      {"eager_attention", boolean_form(), "attention scores are written to memory"});
+  form.fields.push_back(
+      {"masked_images", boolean_form(), "the images of a microbatch attend in one masked square"});
+  form.fields.push_back(
+      {"scattered_messages", boolean_form(),
+       "tensor-parallel ranks send parts of the rows, and receivers gather them"});
   form.fields.push_back({"blocking_messages", boolean_form(),
-                         "stages compute on when rows that they sent on have arrived"});
+                         "a stage continues only when the rows that it sent have arrived"});
+  form.fields.push_back({"fused_experts", boolean_form(),
+                         "the two GEMMs of the experts and what is between them are one kernel"});
   form.fields.push_back(
-      {"fused_experts", boolean_form(), "experts' two products and what is between, one kernel"});
-  form.fields.push_back({"one_copy", boolean_form(), "experts: a token goes to a place once"});
-  form.fields.push_back(
-      {"early_attention", boolean_form(), "flash kernels of before the GPU's own"});
-  form.fields.push_back(
-      {"matrix", choice_form(enum_names<NumberFormat>()), "format of the blocks' weight products"});
+      {"one_copy", boolean_form(), "expert dispatch sends a token once per node and rank"});
+  form.fields.push_back({"early_attention", boolean_form(),
+                         "attention has flash kernels of the previous GPU generation"});
+  form.fields.push_back({"matrix", choice_form(enum_names<NumberFormat>()),
+                         "format of the blocks' GEMMs with weights"});
   return form;
 }
 
@@ -166,18 +177,18 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
 }
 
 ObjectForm layer_corrections_form() {
-  ObjectForm form{"layer_corrections", "measured ÷ modelled time by phase", {}, {}};
+  ObjectForm form{"layer_corrections", "measured ÷ modeled time by phase", {}, {}};
   for (const std::string& phase : enum_names<Phase>()) {
     form.fields.push_back(
-        {phase, number_form(kLeastCorrection, kMostCorrection), "measured ÷ modelled"});
+        {phase, number_form(kLeastCorrection, kMostCorrection), "measured ÷ modeled time"});
   }
   return form;
 }
 
 ObjectForm corrections_form(const ObjectForm& by_phase) {
-  ObjectForm form{"corrections", "measured ÷ modelled time by layer", {}, {}};
+  ObjectForm form{"corrections", "measured ÷ modeled time by layer", {}, {}};
   for (const std::string& layer : enum_names<LayerKind>()) {
-    form.fields.push_back({layer, object_form(by_phase), "of this layer"});
+    form.fields.push_back({layer, object_form(by_phase), "corrections of this layer"});
   }
   return form;
 }
@@ -192,33 +203,35 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
                         const ObjectForm& corrections) {
   ObjectForm form{"profile", "a hardware profile", {}, {}};
   form.fields.push_back({"profile", integer_form(1, 1), "version of the format", true});
-  form.fields.push_back({"name", text_form("my-node"), "of the profile", true});
-  form.fields.push_back({"software", text_form("torch 2.11"), "the stack it holds for"});
+  form.fields.push_back({"name", text_form("my-node"), "name of the profile", true});
+  form.fields.push_back({"software", text_form("torch 2.11"), "the software it is valid for"});
   form.fields.push_back(
       {"source", text_form("profiled 2026-11-21"), "where its numbers come from"});
-  form.fields.push_back({"device", object_form(device), "what it describes", true});
+  form.fields.push_back({"device", object_form(device), "the device it describes", true});
   for (const NumberKey& number : kNumbers) {
     form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
   }
   for (const TimeKey& time : kTimes) {
     form.fields.push_back({time.key, time.form("3us"), time.about});
   }
-  form.fields.push_back({"nccl", boolean_form(), "collectives by NCCL's protocols"});
+  form.fields.push_back({"nccl", boolean_form(), "collectives follow NCCL's protocols"});
   form.fields.push_back(
-      {"counts_on_device", boolean_form(), "experts are dispatched without telling the host"});
+      {"counts_on_device", boolean_form(), "expert dispatch does not make the host wait"});
   form.fields.push_back(
       {"products_wait", boolean_form(),
-       "a product's operands come from memory before its arithmetic, not beside it"});
-  form.fields.push_back({"stack", object_form(stack), "what the software adds"});
-  form.fields.push_back({"corrections", object_form(corrections), "from calibration"});
-  form.fields.push_back({"layer_times", object_form(layer_times_form()),
-                         "of modules by name, in place of what their kernels would take"});
+       "a GEMM loads its operands before its arithmetic instead of overlapping the two"});
+  form.fields.push_back({"stack", object_form(stack), "what the software framework adds"});
   form.fields.push_back(
-      {"certainty", object_form(certainty_form(parameter_keys())), "how far it can be believed"});
+      {"corrections", object_form(corrections), "measured ÷ modeled times from calibration"});
+  form.fields.push_back({"layer_times", object_form(layer_times_form()),
+                         "measured times by module name, which replace those of the kernels"});
+  form.fields.push_back({"certainty", object_form(certainty_form(parameter_keys())),
+                         "how far the predictions can be trusted"});
   return form;
 }
 
-// Links of an accelerator are data sheets'.
+// Checks link efficiencies against the lower limit if the links are an accelerator's, whose rates
+// come from data sheets.
 void check_links(const JsonValue& json, bool nccl) {
   for (const NumberKey& number : kNumbers) {
     if (number.high != kMostOfAssumedLink || !json.has(number.key)) continue;
@@ -285,7 +298,7 @@ double parameter(const HardwareProfile& profile, const std::string& key) {
   for (const StackKey& number : kStackNumbers)
     if (key == kStackPath + number.key) return profile.stack.*number.member;
   if (key == kStackPath + "host") return profile.stack.host.count();
-  HardwareProfile scaled = profile;  // a correction, or a key of none, which is refused there
+  HardwareProfile scaled = profile;  // a correction; scale_parameter() refuses an unknown key
   scale_parameter(scaled, key, 1);
   const std::size_t dot = key.rfind('.');
   const std::string layer = key.substr(kCorrectionsPath.size(), dot - kCorrectionsPath.size());

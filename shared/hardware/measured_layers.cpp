@@ -3,7 +3,7 @@
 namespace polyphony {
 namespace {
 
-// Of the times of `entry`, what the layer at `position` takes.
+// Returns which share of the times of `entry` the layer at `position` takes.
 std::optional<double> share_of(const MeasuredLayers& entry, const Module& module, int position) {
   const bool projector = module.kind == ModuleKind::projector;  // one layer, counted as a block
   const int blocks = projector ? 1 : module.layers, block = projector ? 0 : position - 1;

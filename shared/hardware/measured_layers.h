@@ -1,12 +1,12 @@
-// Measured times of layers, in place of what the cost model makes of their kernels: of a profiler's
-// own runs, or published ones ("layer_times" in scenarios and profiles).
-//   time of a part = constant + per_token · x + per_token_squared · x²,  x the rows of the work item on
-//   one rank (WorkSize::tokens); nothing for a work item without rows. No number is negative, so that
-//   more rows never take less time (bounds take the fewest).
-//   backward = backward_weight where the layer trains + backward_input where something strictly
-//   upstream of it does + forward again where it is recomputed (shared/chunk/expand_layer.h)
-// What the ranks of a layer say to each other inside it is part of the time; an op's overhead and
-// messages between stages are not.
+// Measured times of layers, which replace what the cost model computes from their kernels. They
+// come from a profiler's own runs, or are published ("layer_times" in scenarios and profiles).
+//   time of a part = constant + per_token · x + per_token_squared · x²,  with x the rows of the
+//   microbatch on one rank (WorkSize::tokens); zero for a microbatch without rows. No coefficient
+//   is negative, so more rows never take less time (lower bounds use the fewest rows).
+//   backward = backward_weight if the layer trains + backward_input if something strictly upstream
+//   of it trains + forward again if it is recomputed (shared/chunk/expand_layer.h)
+// The time includes collectives inside the layer. It does not include an op's overhead and messages
+// between stages.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ struct MeasuredTime {
   bool operator==(const MeasuredTime&) const = default;
 };
 
-// Which layers an entry is about: blocks, or the layer before them (an embedding), or that after
+// Which layers an entry describes: blocks, the layer before them (an embedding), or the layer after
 // them (a last norm, a head).
 enum class MeasuredPart : std::uint8_t { blocks, input, output };
 constexpr MeasuredPart last_of(MeasuredPart) { return MeasuredPart::output; }
@@ -34,23 +34,25 @@ const char* name(MeasuredPart part);
 
 struct MeasuredLayers {
   MeasuredPart part = MeasuredPart::blocks;
-  int first = 0, last = -1;  // of the blocks, from 0: [first, last); last -1: to the end
-  // The times are of all these layers together, with the embedding where they begin at block 0 and
-  // what follows the blocks where they end with the last: each block takes an equal part.
+  int first = 0, last = -1;  // blocks [first, last), counted from 0; last -1: to the end
+  // The times are those of all these layers together, of which each block takes an equal part. They
+  // include the layer before the blocks if the range begins at block 0, and the layer after them if
+  // it ends with the last block.
   bool stage = false;
-  int tp = 0, cp = 0;  // grids that it holds for; 0: any
+  int tp = 0, cp = 0;  // degrees of parallelism that it is valid for; 0: any
   MeasuredTime forward, backward_input, backward_weight;
   bool operator==(const MeasuredLayers&) const = default;
 };
-// By the module's name; of several entries that name a layer the first holds.
+// Entries by module name. If several entries name a layer, the first one counts.
 using MeasuredModules = std::map<std::string, std::vector<MeasuredLayers>>;
 
-// What one layer takes, of any part that runs.
+// The measured times of one layer: `share` times those of an entry.
 struct MeasuredLayer {
   const MeasuredLayers* times = nullptr;
-  double share = 1;  // of the times
+  double share = 1;
 };
-// Of the layer at a position of the module's stack; nothing where it was not measured.
+// Returns the times of the layer at a position of the module's stack, or nothing if it was not
+// measured.
 std::optional<MeasuredLayer> measured_layer(const MeasuredModules& modules, const Module& module,
                                             int position, int tp, int cp);
 

@@ -15,9 +15,10 @@ struct TermKey {
   const char* about;
 };
 constexpr TermKey kTerms[] = {
-    {"constant", &MeasuredTime::constant, "of a work item of any size"},
-    {"per_token", &MeasuredTime::per_token, "times its tokens"},
-    {"per_token_squared", &MeasuredTime::per_token_squared, "times the square of its tokens"}};
+    {"constant", &MeasuredTime::constant, "time for a microbatch of any size"},
+    {"per_token", &MeasuredTime::per_token, "time multiplied by its tokens"},
+    {"per_token_squared", &MeasuredTime::per_token_squared,
+     "time multiplied by the square of its tokens"}};
 
 struct TimeKey {
   const char* key;
@@ -28,17 +29,17 @@ struct TimeKey {
 constexpr TimeKey kTimes[] = {
     {"forward", &MeasuredLayers::forward, "forward", true},
     {"backward_input", &MeasuredLayers::backward_input,
-     "gradient of the input, where something upstream is trained; 0s when absent", false},
+     "gradient of the input, if a layer upstream is trained; 0s when absent", false},
     {"backward_weight", &MeasuredLayers::backward_weight,
-     "gradient of the weights, where they are trained; 0s when absent", false}};
+     "gradient of the weights, if they are trained; 0s when absent", false}};
 
-// An hour for a layer is a typing error.
+// More than an hour for a layer is a typing error.
 Form term_form() { return quantity_form(UnitKind::time, "2.5ms", "0s", "1h"); }
 
 const ObjectForm& polynomial_form() {
   static const ObjectForm form = [] {
     ObjectForm made{
-        "layer_time", "A time that grows with the tokens of the work item on one rank", {}, {}};
+        "layer_time", "A time that grows with the tokens of a microbatch on one rank", {}, {}};
     for (const TermKey& term : kTerms) made.fields.push_back({term.key, term_form(), term.about});
     return made;
   }();
@@ -50,15 +51,15 @@ const ObjectForm& entry_form() {
     const Form range = list_form(integer_form(0, kMostLayers), 2, 2);
     ObjectForm made{
         "layer_times",
-        "Measured times of layers, what their ranks say to each other inside them included",
+        "Measured times of layers, including the collectives inside them",
         {{"layers", any_form({choice_form(enum_names<MeasuredPart>()), range}),
-          "each block; [first, last + 1] of the blocks, each of which takes so long; what stands "
-          "before them (input) or after them (output); each when absent"},
+          "the layers that take this time each: every block (each), the blocks [first, last + 1], "
+          "the layer before the blocks (input) or after them (output); each when absent"},
          {"stage", range,
-          "first and last + 1 of the blocks that take so long together, with what stands before "
-          "the first block and after the last where they reach there"},
-         {"tp", integer_form(1, kMostRanks), "of the grids that it holds for; any when absent"},
-         {"cp", integer_form(1, kMostRanks), "of the grids that it holds for; any when absent"}},
+          "first and last + 1 of the blocks that take this time together, including the layer "
+          "before the first block and the layer after the last block if the range reaches them"},
+         {"tp", integer_form(1, kMostRanks), "tp that the times are valid for; any when absent"},
+         {"cp", integer_form(1, kMostRanks), "cp that the times are valid for; any when absent"}},
         {}};
     for (const TimeKey& time : kTimes)
       made.fields.push_back({time.key, any_form({term_form(), object_form(polynomial_form())}),
@@ -84,7 +85,7 @@ MeasuredLayers read_entry(const JsonValue& value) {
   MeasuredLayers entry;
   entry.stage = value.has("stage");
   if (entry.stage && value.has("layers"))
-    value.refuse_at("stage", "\"layers\" is there too",
+    value.refuse_at("stage", "\"stage\" and \"layers\" are both given",
                     "keep \"layers\" for times of each layer, \"stage\" for times of all together");
   const char* key = entry.stage ? "stage" : "layers";
   if (value.has(key)) {

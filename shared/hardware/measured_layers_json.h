@@ -1,5 +1,5 @@
-// Measured times of layers in JSON: the value of "layer_times", of a module in a scenario and by
-// module in a profile.
+// Measured times of layers as JSON: the value of "layer_times", which a module of a scenario has,
+// and a profile has for each module.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace polyphony {
 
 Form measured_layers_form();
-// Of a value that the form has accepted. Errors: InputError at it.
+// Reads a value that the form has accepted. Throws InputError if an entry contradicts itself.
 std::vector<MeasuredLayers> read_measured_layers(const JsonValue& value);
 std::string to_json(const std::vector<MeasuredLayers>& entries);
 

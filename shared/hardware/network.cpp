@@ -60,7 +60,8 @@ void add_hosts(const Cluster& cluster, HostCopies copies, Network& network) {
     network.host_of.push_back(folded ? r : static_cast<std::uint32_t>(cluster.node_of(Rank(r))));
   network.hosts = ranks == 0 ? 0 : network.host_of.back() + 1;
   network.host_rate = cluster.host_link.rate;
-  // Of a memory that is never short as much as all links bring together.
+  // A memory without a stated rate gets the rate of all host links together, so it is never the
+  // limit.
   const BytesPerSecond of_node = cluster.host_memory.value > 0
                                      ? cluster.host_memory
                                      : cluster.host_link.rate * (2.0 * cluster.ranks_per_node);
@@ -92,7 +93,7 @@ Network make_network(const Cluster& cluster, std::uint32_t ranks, HostCopies cop
     network.leaf_rate = leaf_rate(cluster);
   }
   network.node_factor.assign(ranks, 1);
-  network.nic_factor.assign(ranks, 1);  // at most a NIC a rank
+  network.nic_factor.assign(ranks, 1);  // there is at most one NIC per rank
   for (const Degraded& degraded : cluster.degraded) {
     const auto rank = number(degraded.rank);
     if (rank >= ranks) continue;

@@ -1,16 +1,19 @@
-// The links of a cluster as transfers cross them, by number, each way a link of its own:
-//   inside a domain       sender's switch link up, receiver's down
-//   domains of one node   sender's bus link up, receiver's down
-//   between nodes         sender's bus link up where buses are stated, its NIC up, receiver's NIC
-//                         and bus link down; under different leaf switches between them the
-//                         uplinks of the sender's leaf and the downlinks of the receiver's
-//   to the host's memory  the rank's bus link (host link where no buses are stated) up, the memory of
-//                         its node; back, down. A memory is one link for both ways, of all its ranks
-// A NIC may be several ranks'. A flow alone goes at the rate of the slowest link that it crosses, and
-// between nodes at no more than a connection's.
-// Rates in bytes a second and per direction; a link that has failed has none.
-// Made from a Cluster by make_network(); a table by hand may set the first three fields alone.
-// Source: own count of links; oversubscription as data sheets of leaf-spine fabrics give it.
+// The links of a cluster, numbered, and which of them a transfer crosses. Each direction is a link
+// of its own.
+//   inside a domain       the sender's switch link up, the receiver's down
+//   domains of one node   the sender's bus link up, the receiver's down
+//   between nodes         the sender's bus link up if buses are stated, its NIC up, the receiver's
+//                         NIC and bus link down; between different leaf switches also the uplinks
+//                         of the sender's leaf and the downlinks of the receiver's
+//   to host memory        the rank's bus link up (its host link if no buses are stated), then the
+//                         memory of its node; back: down. A memory is one link for both directions,
+//                         shared by all ranks of the node
+// Several ranks may share a NIC. A single flow gets the rate of the slowest link that it crosses,
+// and between nodes at most Cluster::connection. Rates are in bytes per second and per direction; a
+// failed link has rate zero.
+//
+// make_network() builds it from a Cluster; a table written by hand may set the first three fields
+// only. Source: own count of links; oversubscription as in data sheets of leaf-spine fabrics.
 #pragma once
 
 #include <array>
@@ -22,7 +25,7 @@
 
 namespace polyphony {
 
-// Links that one flow crosses, in order.
+// The links that one flow crosses, in order.
 struct Crossing {
   std::array<std::uint32_t, 6> links{};
   std::uint32_t count = 0;
@@ -36,22 +39,22 @@ struct Network {
   std::vector<std::uint32_t> node_of;  // by rank: its domain
   BytesPerSecond node_rate{};
   BytesPerSecond fabric_rate{};  // of a NIC
-  // The rest is looked at only when the cluster is not flat (Cluster::flat).
+  // The other fields are used only if the cluster is not flat (Cluster::flat); then shaped is true.
   bool shaped = false;
   std::vector<std::uint32_t> bus_of{};              // by rank: the node whose bus it is on
   std::vector<std::uint32_t> nic_of{};              // by rank
   std::vector<std::uint32_t> leaf_of{};             // by rank: the leaf switch of its NIC
   std::uint32_t leaves = 0;                         // 0: one switch
-  BytesPerSecond bus_rate{};                        // zero: transfers between nodes cross none
-  BytesPerSecond connection{};                      // of one flow between nodes; zero: not limited
+  BytesPerSecond bus_rate{};                        // zero: transfers between nodes cross no bus
+  BytesPerSecond connection{};                      // of one flow between nodes; zero: unlimited
   BytesPerSecond leaf_rate{};                       // of a leaf's uplinks together
   std::vector<double> node_factor{}, nic_factor{};  // by rank, by NIC
-  // Where activations are copied to hosts: by rank, whose memory. Hosts are ends of flows, numbered after
-  // the ranks.
+  // If activations are copied to hosts: by rank, the host whose memory it uses. Hosts are endpoints
+  // of flows, numbered after the ranks.
   std::vector<std::uint32_t> host_of{};
   std::uint32_t hosts = 0;
-  BytesPerSecond host_rate{};         // of a rank's link where there is no bus
-  BytesPerSecond host_memory_rate{};  // of a memory
+  BytesPerSecond host_rate{};         // of a rank's host link, if there is no bus
+  BytesPerSecond host_memory_rate{};  // of a host's memory
 
   std::uint32_t ends() const { return static_cast<std::uint32_t>(node_of.size()) + hosts; }
   bool is_host(Rank end) const { return end.value >= node_of.size(); }
@@ -67,14 +70,15 @@ struct Network {
   }
   bool over_fabric(Rank a, Rank b) const { return way(a, b) >= Way::leaf; }
 
-  // Of a flow alone.
+  // Returns the rate of a flow that shares its links with no other.
   BytesPerSecond rate(Rank a, Rank b) const {
     if (!shaped) return same_node(a, b) ? node_rate : fabric_rate;
     return slowest(a, b);
   }
 
-  // Links: by rank its switch link, by NIC, by rank its bus link, by leaf; up even, down odd. Then by host
-  // its memory, even.
+  // Returns the links between two ends. Their numbers: first the ranks' switch links, then the
+  // NICs, the ranks' bus links and the leaves' uplinks, each with up even and down odd; then the
+  // hosts' memories, at even numbers.
   Crossing crossing(Rank a, Rank b) const {
     const auto ranks = static_cast<std::uint32_t>(node_of.size());
     if (way(a, b) == Way::domain) return {{2 * a.value, 2 * b.value + 1}, 2};
@@ -92,13 +96,13 @@ struct Network {
   Crossing shaped_crossing(Rank a, Rank b) const;
 };
 
-// Whether there are copies to hosts: of all ranks, or of those that stand for all others of their node
-// (folded), which have as much of its memory as each of them would.
+// Whether activations are copied to host memory: by no rank; by all ranks; or, if one rank
+// represents its whole node (folded), by that rank, with its share of the memory's rate.
 enum class HostCopies : std::uint8_t { none, all, folded };
-// Of the cluster's first ranks.
+// Returns the network of the first `ranks` ranks of the cluster.
 Network make_network(const Cluster& cluster, std::uint32_t ranks,
                      HostCopies copies = HostCopies::none);
-// A leaf's uplinks together: the rate of its NICs ÷ oversubscription.
+// Returns the rate of all uplinks of a leaf together: the rate of its NICs ÷ oversubscription.
 BytesPerSecond leaf_rate(const Cluster& cluster);
 
 }  // namespace polyphony

@@ -1,5 +1,5 @@
-// Paced ranks (`polyphony rehearse`): compute ops last `scale` times what `profile` says, everything
-// else is this machine's.
+// Emulated compute (`polyphony rehearse`): a rank sleeps for `scale` times the duration that
+// `profile` predicts for a compute op. Everything else runs for real on this machine.
 #pragma once
 
 #include "shared/hardware/hardware.h"

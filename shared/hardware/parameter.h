@@ -1,5 +1,6 @@
-// A hardware profile's parameters by their keys (parameter_keys() of shared/hardware/hardware_json.h),
-// for tables and fits over whatever a profile's errors name.
+// Access to a hardware profile's parameters by key (parameter_keys() of
+// shared/hardware/hardware_json.h), for tables and fits over the parameters that a profile's errors
+// name.
 #pragma once
 
 #include <string>
@@ -8,12 +9,12 @@
 
 namespace polyphony {
 
-// Times in seconds; a correction that the profile lacks is 1.
+// Returns the value of a parameter, times in seconds; 1 for a correction that the profile lacks.
 double parameter(const HardwareProfile& profile, const std::string& key);
 struct ParameterRange {
   double low = 0, high = 0;
 };
-// What the profile's reader accepts for it.
+// Returns the range that the profile's reader accepts for the parameter.
 ParameterRange parameter_range(const HardwareProfile& profile, const std::string& key);
 
 }  // namespace polyphony

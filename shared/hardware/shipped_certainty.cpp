@@ -8,9 +8,10 @@
 namespace polyphony {
 namespace {
 
-// Of matrix products: deviation of the mean misses of the families (model, device, framework) of
-// published rows around the fit: 16 families of A100 3.4 %, 6 of H100 2.9 %, 2 of B200 2.7 %; 4 of
-// GB200, whose recomputation is assumed, 29 %, of which the framework is taken to have half.
+// Error of GEMM efficiency: the standard deviation, around the fit, of the mean errors of families
+// (model, device, framework) of published measurements. 16 families of A100: 3.4 %; 6 of H100: 2.9
+// %; 2 of B200: 2.7 %; 4 of GB200, whose recomputation is assumed: 29 %, half of which is
+// attributed to the framework.
 double gemm_error(FittedOn fitted) {
   switch (fitted) {
     case FittedOn::a100:
@@ -27,12 +28,13 @@ double gemm_error(FittedOn fitted) {
   return 0;
 }
 
-// Attention: A100 0.40 to 0.5 in two sources; others between two generations of kernels, assumed.
+// Error of attention efficiency. A100: two sources give 0.40 and 0.5. Others: the difference
+// between two generations of kernels, assumed.
 double attention_error(FittedOn fitted) { return fitted == FittedOn::a100 ? 0.11 : 0.2; }
 
-// Of the rows that the fits saw: matrix products of a block and of the head on one rank, boundaries
-// between pipeline stages, tensor- and data-parallel groups. Own count of scenarios/published.
-// H100's rows have no pipeline.
+// Ranges of sizes in the fitted measurements: GEMMs of a block and of the head on one rank,
+// messages between pipeline stages, tensor- and data-parallel groups. Own count of
+// scenarios/published. H100's measurements have no pipeline.
 FittedRanges fitted_ranges(FittedOn fitted) {
   constexpr double kMiB = 1 << 20;
   switch (fitted) {
@@ -50,18 +52,18 @@ FittedRanges fitted_ranges(FittedOn fitted) {
   return {};
 }
 
-// Widths, as scripts/fit_profiles fits them to the errors of rows that a fit did not see, and prints
-// them: relative deviations (scales of Student's t), logarithms.
+// Residual errors as scripts/fit_profiles prints them. It fits them to the errors of measurements
+// that were held out of a fit: scales of Student's t for the logarithm of the time ratio.
 constexpr Residuals kResiduals{.known = 0.0541, .foreign = 0.0755, .borrowed = 0.2338};
-constexpr double kGrouped = 0.2734;  // of the products of experts
+constexpr double kGrouped = 0.2734;  // error of grouped_efficiency (expert GEMMs)
 constexpr double kLayout = 0.0578, kTensor = 0.0462;
 constexpr int kFreedom = 5;
 
-// Stacks that have rows in a fit (scripts/fit_profiles).
+// Stacks whose measurements are in a fit (scripts/fit_profiles).
 constexpr const char* kFittedStacks[] = {"megatron-2021", "megatron-2022",   "megatron-deepspeed",
                                          "megatron-core", "megatron-bridge", "fsdp"};
 
-// Whose peaks a device has to have.
+// The device whose measurements were fitted. A device must have the same peaks to be calibrated.
 const char* fitted_device(FittedOn fitted) {
   switch (fitted) {
     case FittedOn::a100:
@@ -113,16 +115,19 @@ Footing footing_of(const Device& device, FittedOn fitted, const std::string& sta
   return known_stack ? Footing::borrowed : Footing::foreign_borrowed;
 }
 
-// Memory: 0.8 (aiconfigurator) against 0.91 and 0.67 (SimuMax). NVLink: 0.74 (SimuMax) against 0.65
-// (Calculon). Fabric: one source. Times of the host and of messages: assumed, and so are their
-// errors. Framework: the fitted traffic of four stacks spreads by more, within one less; assumed.
-// Freed one by one, the fit to unseen rows moves none of them by more than a factor of two.
+// Sources of the errors. Memory: 0.8 (aiconfigurator) compared with 0.91 and 0.67 (SimuMax).
+// NVLink: 0.74 (SimuMax) compared with 0.65 (Calculon). Fabric: one source. Times of the host and
+// of messages are assumed, and so are their errors. Framework: assumed; the fitted traffic varies
+// more than this between four stacks, and less within one.
+//
+// If the fit to held-out measurements is allowed to change one of these errors at a time, none
+// changes by more than a factor of two.
 Certainty shipped_certainty(FittedOn fitted, Footing footing) {
   Certainty certainty;
   certainty.source =
-      "residual, experts, layout_error and tensor_error: published rows that no fit saw; matrix "
-      "products: published rows; attention, memory, NVLink: two sources apart; fabric, latencies, "
-      "overheads: assumed";
+      "residual, experts, layout_error and tensor_error: published measurements held out of the "
+      "fit; GEMMs: published measurements; attention, memory, NVLink: difference between two "
+      "sources; fabric, latencies, overheads: assumed";
   certainty.errors = {{{"gemm_efficiency", gemm_error(fitted)}},
                       {{"grouped_efficiency", kGrouped}},
                       {{"attention_efficiency", attention_error(fitted)}},

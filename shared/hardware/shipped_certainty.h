@@ -1,8 +1,10 @@
-// What the shipped GPU profiles know of their own errors; sources row by row in the .cpp. How wide an
-// interval is depends on what published rows the numbers were fitted to: of the stack, of the
-// device. A device with the peaks of a fitted one is taken for it (memory, links and power may
-// differ): an H200's kernels run as an H100's, given its memory rate (scenarios/measured/README.md);
-// not tried on whole steps. Jitter: not known, no source that we have states it for single ops.
+// The stated errors of the shipped GPU profiles; sources row by row in the .cpp. The width of an
+// interval depends on which published measurements were fitted: of the software stack, of the
+// device.
+//   A device with the same peaks as a fitted one counts as calibrated (memory, links and power may
+//   differ). An H200's kernels run like an H100's, given its memory rate
+//   (scenarios/measured/README.md); this was not tested on whole steps.
+//   Jitter is unknown: we have no source that states it for single ops.
 #pragma once
 
 #include "shared/hardware/certainty.h"
@@ -12,24 +14,29 @@ namespace polyphony {
 
 struct HardwareProfile;
 
-// Residuals of one layout by what was fitted of its stack and device; where neither was, both add up
-// as independent errors do.
+// Relative residual errors of one layout, by calibration basis (Footing): calibrated, uncalibrated
+// stack, borrowed fit of another device.
 struct Residuals {
   double known = 0, foreign = 0, borrowed = 0;
 };
+// Returns the residual for a calibration basis. If the stack is uncalibrated and the device's fit
+// is borrowed, the two add up like independent errors.
 double residual_on(Footing footing, const Residuals& residuals);
-// What of it is left to each layout once the device's own efficiencies are known: a borrowed device's
-// kernels are another's, which is wrong alike in all that runs on it.
+// Returns the part of the residual that differs between layouts on the same device. The error of a
+// borrowed fit is not in it: it is the same for everything that runs on the device, and vanishes
+// once the device's own efficiencies are measured.
 double own_residual(Footing footing, const Residuals& residuals);
 const Residuals& shipped_residuals();
 
 Certainty shipped_certainty(FittedOn fitted, Footing footing);
+// Returns the calibration basis of a stack on a device whose profile has the fit `fitted`.
 Footing footing_of(const Device& device, FittedOn fitted, const std::string& stack);
 
-// Of a shipped GPU profile with the device and the stack that it has now: its certainty, and its
-// step_error as half of the 90 % interval of a step that is matrix products alone.
+// Sets the certainty of a shipped GPU profile for the device and stack that it has now, and its
+// step_error: half of the 90 % interval of a step that consists of GEMMs only. Does nothing if
+// `fitted` is FittedOn::nothing.
 void state_certainty(HardwareProfile& profile, FittedOn fitted);
-// The same of any profile; those that are not shipped, or fitted to nothing, stay as they are.
+// The same for any profile. Leaves profiles that are not shipped, or are not fitted, unchanged.
 void state_certainty(HardwareProfile& profile);
 
 }  // namespace polyphony

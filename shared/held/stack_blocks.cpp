@@ -1,4 +1,4 @@
-// A transformer block's tensors under other frameworks (shared/held/stack_sizes.h).
+// The tensors of a transformer block under other frameworks (shared/held/stack_sizes.h).
 #include <algorithm>
 
 #include "shared/held/stack_sizes.h"
@@ -7,7 +7,7 @@
 namespace polyphony {
 namespace {
 
-// Bytes of an operand of weight products, of a tensor of `elements`.
+// Returns the bytes of a tensor of `elements` as an operand of weight GEMMs.
 std::int64_t operand_bytes(const SoftwareStack& stack, NumberFormat precision,
                            std::int64_t elements) {
   const bool cast = stack.memory.keeping == Keeping::transformer_engine;
@@ -16,9 +16,9 @@ std::int64_t operand_bytes(const SoftwareStack& stack, NumberFormat precision,
   return elements * size_of(precision).value;
 }
 
-// Scores of every row with every row of its sequence, hidden ones too: of causal pairs n(n + 1)/2 they are
-// counted back exactly; under another mask, or a window, as of sequences of equal length, and no
-// fewer than attend.
+// Returns the number of scores of every row with every row of its sequence, masked ones included.
+// Causal pairs n(n + 1)/2 are converted back exactly; under another mask, or a window, sequences of
+// equal length are assumed, and no fewer scores than attended pairs.
 std::int64_t squares(const Module& module, BlockKind kind, const WorkSize& size) {
   if (module.kind != ModuleKind::language) return size.pairs;
   if (module.mask == Mask::causal && kind.attention != AttentionKind::window)
@@ -71,24 +71,24 @@ class Block {
 
   std::int64_t input() const { return element_ * stream_; }
 
-  // Of a block of which nothing is recomputed.
+  // Returns the bytes of a block without recomputation.
   std::int64_t tape() const {
     return 2 * (norm_input() + statistics()) + norm_outputs() + projections() + attention_output() +
            scores() + feed_forward() + masks();
   }
   std::int64_t tape_without_scores() const { return tape() - scores(); }
 
-  // Selective recomputation by operator: the checkpoint's input, and what its policy keeps. The
-  // products in order: q, k, v, out, gate, up, down; the last is read by nobody, which a compiler
-  // sees.
+  // Selective recomputation by operator: the input of the checkpoint, and what its policy keeps.
+  // The GEMMs in order: q, k, v, out, gate, up, down. No later op reads the output of the last one,
+  // which a compiler detects.
   std::int64_t tape_by_operator() const {
     const std::int64_t unread = memory_.compiled ? 0 : whole_ + (cut_ ? stream_ : 0);
     const std::int64_t kept = query_ + value_ + inner_ + output_ + (cut_ ? stream_ : 0) + unread;
     return element_ * (stream_ + kept) + 4 * heads_;
   }
 
-  // The most that a backward makes over the tape that is left, after each of its steps has freed
-  // what it read.
+  // Returns the peak of a backward over the saved activations that are left, after each of its
+  // steps has freed what it read.
   std::int64_t backward(bool rebuilds_scores) const {
     const std::int64_t gathered = shared_rows_ ? whole_ : 0, partial = cut_ ? whole_ : stream_;
     const std::int64_t second = stream_ + gathered + inner_;
@@ -101,15 +101,16 @@ class Block {
     return std::max({std::int64_t{0}, element_ * second, element_ * activation, element_ * first,
                      element_ * attention + scores_made});
   }
-  // Output of the last product, before and after it is scattered, and the sum with the stream.
+  // Output of the last GEMM, before and after it is scattered, and its sum with the residual
+  // stream.
   std::int64_t forward() const { return element_ * ((shared_rows_ ? whole_ : 0) + 2 * stream_); }
-  // By operator: in the feed-forward part, before the last product is there.
+  // By operator: the peak in the feed-forward part, before the output of the last GEMM exists.
   std::int64_t forward_by_operator() const {
     const std::int64_t made = memory_.compiled ? up_ : 2 * up_ - 1;  // but the first, which is kept
     const std::int64_t later = memory_.compiled ? 0 : whole_ + (cut_ ? stream_ : 0);  // unread
     return std::max(forward(), element_ * (stream_ + whole_ + made * inner_ - later));
   }
-  // Nothing is kept: the widest moment, in the feed-forward part.
+  // Nothing is saved: the peak is in the feed-forward part.
   std::int64_t forward_alone() const { return element_ * (3 * stream_ + (1 + up_) * inner_); }
 
  private:
@@ -121,12 +122,12 @@ class Block {
   }
   std::int64_t statistics() const { return (module_.norm == Norm::layer ? 8 : 4) * own_; }
 
-  // A plain RMS norm keeps its input in fp32 and, for its scale, what it divided.
+  // A plain RMS norm saves its input in fp32 and, for its scale, the normalized values.
   std::int64_t norm_input() const {
     const bool plain = fsdp() && !memory_.compiled && module_.norm == Norm::rms;
     return (plain && takes_gradients() ? 4 + element_ : element_) * stream_;
   }
-  // Inputs of the matrices behind them. DTensor keeps what it gathered.
+  // Inputs of the matrices behind the norms. DTensor saves what it gathered.
   std::int64_t norm_outputs() const {
     if (fsdp()) return memory_.compiled ? 0 : 2 * operand(whole_);
     const bool routes = kind_.feed_forward == FeedForwardKind::experts;
@@ -141,7 +142,7 @@ class Block {
   std::int64_t attention_output() const {
     const bool te = memory_.keeping == Keeping::transformer_engine;
     const std::int64_t cast = te && stack_.matrix ? operand(output_) : 0;
-    // A gate reads the output beside its own logits, the output matrix what both make.
+    // A gate reads the output and its own logits; the output matrix reads their product.
     const std::int64_t gate = module_.attention_gate ? 2 * element_ * output_ : 0;
     return element_ * output_ + cast + gate +
            (te && memory_.head_exchange && spread_ ? element_ * output_ : 0);
@@ -181,7 +182,7 @@ LayerHeld block_held(const SoftwareStack& stack, const Module& module, const Wor
     case Recompute::selective: {
       const bool products = stack.memory.by_operator;
       const std::int64_t kept = products ? block.tape_by_operator() : block.tape_without_scores();
-      // By operator, a block's backward begins with the rest of its forward.
+      // By operator, the backward of a block begins with recomputing the rest of its forward.
       const std::int64_t most =
           products ? std::max(tape, kept) + block.backward(false) : kept + block.backward(true);
       return {kept, kept + (products ? block.forward_by_operator() : block.forward()), most};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/chunk/expand.h"
 #include "shared/work/row_shares.h"
 
 namespace polyphony {
@@ -17,7 +18,7 @@ std::int64_t vocabulary(const Module& module, const RankContext& context) {
   return (module.vocab + context.tp - 1) / context.tp;
 }
 
-// Logits, of L rows with a label: what stays, and the most in either pass.
+// Bytes of the logits of L rows with a label: what is saved, and the peak of either pass.
 LayerHeld loss_held(const StackMemory& memory, std::int64_t logits, std::int64_t element,
                     bool cut) {
   const bool in_place = memory.fused_loss && memory.keeping != Keeping::fsdp;
@@ -25,9 +26,10 @@ LayerHeld loss_held(const StackMemory& memory, std::int64_t logits, std::int64_t
   if (memory.keeping != Keeping::fsdp)  // the exponentials, fp32; logits and gradients, as computed
     return {4 * logits, (4 + element) * logits, (4 + element) * logits};
   if (memory.fused_loss) return {element * logits, element * logits, 2 * element * logits};
-  // Their logarithms, fp32. Forward: logits as computed and in fp32 beside them. Backward: the
-  // gradients of the loss and of the logarithms. Cut over ranks (loss_parallel), arithmetic by
-  // arithmetic: one more of each, shifted logits and the exponentials beside their sum.
+  // Saved: their logarithms in fp32. Forward: in addition the logits as computed and in fp32.
+  // Backward: the gradients of the loss and of the logarithms. If divided over ranks
+  // (loss_parallel), every operation allocates: one more of each, the shifted logits and the
+  // exponentials next to their sum.
   const int more = cut ? 4 : 0;
   return {4 * logits, (8 + element + more) * logits, (12 + more) * logits};
 }
@@ -44,7 +46,7 @@ LayerHeld head_held(const SoftwareStack& stack, const Module& module, const Work
   const LayerHeld loss = loss_held(stack.memory, size.loss_tokens * vocabulary(module, context),
                                    element, context.tp > 1);
   const std::int64_t kept = element * inputs + statistics;
-  // Before the logits are gone, the gradient of the head's input.
+  // The gradient of the head's input exists before the logits are freed.
   return {kept + loss.kept, kept + loss.forward,
           kept + std::max(loss.backward, loss.kept + element * (whole + own))};
 }
@@ -59,7 +61,7 @@ LayerHeld embedding_held(const SoftwareStack& stack, const Module& module, const
   return {mask, mask + element * rows, mask + element * (rows + gradient)};
 }
 
-// The kinds of attention that block_held() knows: queries, keys and values by head, and scores.
+// Whether block_held() counts this kind of attention: queries, keys and values by head, and scores.
 bool by_heads(AttentionKind kind) {
   return kind == AttentionKind::full || kind == AttentionKind::window ||
          kind == AttentionKind::latent;
@@ -121,7 +123,7 @@ ChunkHeld chunk_held(const SoftwareStack& stack, const Module& module, LayerRang
 
 HeldBytes stack_held_bytes(const SoftwareStack& stack, const HeldElements& elements, Shard shard,
                            int shards, int shard_index, bool pipelined, NumberFormat precision) {
-  // FSDP2 divides the masters where it divides gradients; what it gathered then stays.
+  // FSDP2 shards the masters where it shards gradients; what it has gathered then stays.
   const bool stays = fsdp(stack) && shards > 1 &&
                      (shard == Shard::gradients || (shard == Shard::full && pipelined));
   HeldBytes bytes =

@@ -2,25 +2,31 @@
 
 namespace polyphony {
 
-// Starts of sequences, and their rows, copied as one list each; of routers that are balanced samples and their tokens, too.
+// Copies one list of sequence starts and one of their rows. If routers are balanced, also copies
+// the lists of samples and of their tokens.
 void ChunkTables::forward() {
   const bool balanced = module_.experts > 0 && module_.balance_weight > 0;
   add(KernelKind::embedding, 0, (balanced ? 2 : 1) * size_.tokens * kIndex, balanced ? 4 : 2);
   if (module_.kind == ModuleKind::language)
     rotation(size_.tokens, module_.rope_sections.empty() ? 1 : 3);
   if (module_.kind == ModuleKind::vision && module_.rotary) {
-    add(KernelKind::embedding, 0, 2 * size_.tokens * kIndex, 2);  // rows and columns of patches
+    add(KernelKind::embedding, 0, 2 * size_.tokens * kIndex,
+        2);  // row and column positions of patches
     rotation(size_.tokens, 2);
   }
 }
 
-// Frequencies (3: counted, divided, raised). Of each axis angles: positions as fp64, where they are numbers of a text,
-// times the frequencies; joined where there are several. Of them, half a head wide, in fp64: cosine (2), sine (2), the
-// sine negated (2), both halves joined (4 and 4). Then in the tables' format.
+// Rotary tables; numbers in parentheses are launches, then passes.
+//   Frequencies (3 launches: arange, divide, power).
+//   Angles per axis: positions converted to fp64 (text only) times frequencies; concatenated if
+//   there are several axes.
+//   From the angles, half a head wide, in fp64 (passes): cosine (2), sine (2), negated sine (2),
+//   both halves concatenated (4 and 4).
+//   Then both tables are converted to their own format.
 void ChunkTables::rotation(std::int64_t rows, int axes) {
   constexpr std::int64_t kWide = 8;
-  const int turned = module_.rotary_dim > 0 ? module_.rotary_dim : module_.head_dim;
-  const std::int64_t half = rows * turned / 2;
+  const int rotated = module_.rotary_dim > 0 ? module_.rotary_dim : module_.head_dim;
+  const std::int64_t half = rows * rotated / 2;
   const bool text = module_.kind == ModuleKind::language, joined = axes > 1;
   add(KernelKind::elementwise, 0,
       (text ? axes * rows * 2 : 0) * kIndex + half * (joined ? 3 : 1) * kWide,

@@ -1,15 +1,19 @@
-// What is inside a compute op: the kernels each rank runs after sharding, and the collectives
-// between them, in order. One truth: the simulator prices it, verify() compares its collective list
-// over the group, the executor checks that what it issues is that list. Counts and bytes are per
-// rank. A test counts the executor's real FLOPs against it.
-//   GEMM [m,k]×[k,n]: 2mnk flops, (mk + kn + mn) elements.   Attention over P query-key pairs:
-//   4·P·A·D forward, 8·P·A·D backward (10 when the scores are recomputed, as flash kernels do;
-//   profiles fold that into their efficiency).   Experts: shared/layers/experts.h.
-// A backward visits every GEMM twice (input and weight gradient), each as large as the forward; a
-// frozen module skips the weight part, a module with nothing trainable upstream skips the input
-// part of its first layer. What is recomputed is part of the backward that needs it, right before
-// it. Source: Korthikanti et al., arXiv 2205.05198 (GEMM list of a
-// tensor-parallel transformer layer); attention pairs: own derivation.
+// The contents of a compute op: the kernels that one rank runs after sharding, and the collectives
+// between them, in order. This is the single definition that every other part uses: the simulator
+// prices it, verify() compares the collectives of all ranks of a group, and the executor checks
+// that it issues exactly this list. Counts and bytes are per rank; a test compares them with the
+// FLOPs that the executor really performs.
+//   GEMM [m,k]×[k,n]   2mnk flops, (mk + kn + mn) elements read and written
+//   attention          P query-key pairs: 4·P·A·D flops forward, 8·P·A·D backward (10 when scores
+//                      are recomputed, as flash kernels do; profiles fold that into efficiency)
+//   experts            shared/layers/experts.h
+//
+// A backward pass contains each GEMM twice (input and weight gradient), each as large as in the
+// forward pass. A frozen module skips the weight gradients. A module with nothing trainable
+// upstream skips the input gradient of its first layer. Recomputation is part of the backward op
+// that needs it and comes right before its use.
+// Source: Korthikanti et al., arXiv 2205.05198 (GEMM list of a tensor-parallel transformer layer);
+// attention pairs: own derivation.
 #pragma once
 
 #include <vector>
@@ -29,36 +33,40 @@ struct Kernel {
   Flops flops{};
   Bytes bytes{};     // read + written in the compute format
   int launches = 1;  // device kernels: each pays dispatch time once
-  // GEMM shape per launch. Attention: m keys that a query meets in the mean, n 1 forward and 2
-  // backward, k the width of a head. 0 otherwise.
+  // GEMM: its shape per launch. Attention: m is the mean number of keys per query, n is 1 in the
+  // forward pass and 2 in the backward pass, k is the width of a head. Otherwise 0.
   std::int64_t m = 0, n = 0, k = 0;
-  bool experts = false;  // a GEMM of experts side by side
+  bool experts = false;  // a grouped GEMM: one GEMM of the same shape per expert
   bool operator==(const Kernel&) const = default;
 };
-// Of an expansion's kernels, [begin, end).
+// Range [begin, end) of the kernels of an expansion.
 struct KernelRun {
   std::uint32_t begin = 0, end = 0;
   bool empty() const { return begin == end; }
 };
 
-// The product of its own layer beside which software may run a collective of a column-parallel layer's backward: the
-// gather of x, wanted for the weight gradient, beside the input gradient; the sum of that beside the weight gradient.
+// The GEMM of the same layer that a software stack may overlap with a collective in the backward
+// pass of a column-parallel layer:
+//   input_gradient   overlaps the gather of the layer's input x, which the weight gradient needs
+//   weight_gradient  overlaps the sum of the input gradients
 // Source: Korthikanti et al., arXiv 2205.05198, §4.2.2.
 enum class Beside : std::uint8_t { nothing, input_gradient, weight_gradient };
 
-// Bytes: all_reduce, the array; all_gather and reduce_scatter, the whole of all members together;
-// all_to_all, what this rank sends, to itself included; of rows on their way back, what it
-// receives, which is what it sent: its own tokens' rows. Where sequence parallelism gives ranks
-// unequal rows, the largest share.
+// One collective inside a compute op. What `bytes` counts depends on the kind:
+//   all_reduce                  the array
+//   all_gather, reduce_scatter  the whole array of all ranks of the group
+//   all_to_all                  what this rank sends, including to itself; on the way back what it
+//                               receives, which equals what it sent: the rows of its own tokens
+// If sequence parallelism gives ranks unequal numbers of rows, the largest share counts.
 struct InnerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{};
   GroupKind group = GroupKind::tensor;
-  bool beside_attention = false;  // it runs beside the attention of the keys that came before
-  KernelRun beside{};             // it runs beside these: the product of another piece of rows
+  bool beside_attention = false;  // overlapped with attention to the keys that arrived before
+  KernelRun beside{};  // kernels it is overlapped with: the GEMM of another chunk of rows
   Beside may_hide = Beside::nothing;
-  Kernel product{};  // of may_hide
-  // What is moved; how it may be scheduled does not count.
+  Kernel product{};  // the GEMM that may_hide names
+  // Compares what is moved, not how it may be scheduled.
   bool operator==(const InnerCollective& other) const {
     return kind == other.kind && bytes == other.bytes && group == other.group;
   }
@@ -69,30 +77,31 @@ struct Expansion {
   bool operator==(const Expansion&) const = default;
 };
 
-// Positions of a stack: any.
+// Matches every position of a layer stack.
 inline constexpr LayerRange kAllLayers{0, 0xFFFF};
 
-// How a layer range runs on one rank.
+// How a chunk (a range of layers) runs on one rank.
 struct ChunkContext {
   int tp = 1;
   bool sp = false;
   int tp_pieces = 1;
   int cp = 1;
   ContextAttention cp_attention = ContextAttention::all_gather;
-  int cp_heads = 0;  // 0: all of the rank's at once
+  int cp_heads = 0;  // key/value heads gathered at once; 0: all heads of the rank
   int ep = 1;
   int expert_tp = 1;  // tensor-parallel ranks of one expert: tp, or 1
   Recompute recompute = Recompute::none;
-  LayerRange recomputed = kAllLayers;  // stack positions: of the blocks there
+  LayerRange recomputed = kAllLayers;  // stack positions whose blocks are recomputed
   NumberFormat precision = NumberFormat::fp32;
-  bool input_grad = true;   // the backward must produce the gradient of its input
-  bool edge_grad = true;    // and, of inputs over model edges after the first layer, theirs
-  int added_edges = 0;      // model edges whose rows are added before its first layer
+  bool input_grad = true;   // the backward pass must produce the gradient of the chunk's input
+  bool edge_grad = true;    // it must also produce gradients of inputs received over model edges
+  int added_edges = 0;      // model edges whose rows are added before the chunk's first layer
   bool weight_grad = true;  // the module is trainable
-  double tail = 1;          // of attention forward (shared/cost/attention_tail.h)
+  double tail = 1;          // factor on attention forward (shared/cost/attention_tail.h)
 };
 
-// A chunk on one of the tensor-parallel ranks. Under sequence parallelism the first has most rows.
+// A chunk on one given tensor-parallel rank. Ranks differ under sequence parallelism, where the
+// first has the most rows.
 struct RankContext : ChunkContext {
   int tensor_index = 0;
   RankContext(const ChunkContext& context, int tensor_index_ = 0)

@@ -1,8 +1,11 @@
-// What the kinds of layers write their kernels and inner collectives with (one file pair a kind; the
-// rows of shared/layers/layer_table.h): sizes on this rank, matrix products, passes over memory.
-//   Names of sizes as in shared/model/model.h, after the tensor-parallel cut; element counts become
-//   bytes in the compute format. Where ranks have unequal shares (of rows under sequence
-//   parallelism, of a vocabulary), the largest; labels are taken to be spread evenly over the rows.
+// The base class with which every layer kind states its kernels and inner collectives: sizes on
+// this rank, GEMMs, passes over memory, collectives. Each kind has its own pair of files; the rows
+// of shared/layers/layer_table.h list them.
+//
+// Names of sizes are those of shared/model/model.h, after the tensor-parallel split. Element counts
+// are converted to bytes in the compute format. If ranks have unequal shares (of rows under
+// sequence parallelism, of a vocabulary), the largest counts. Labels are assumed to be spread
+// evenly over the rows.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +22,16 @@ namespace polyphony {
 struct Linear {
   std::int64_t rows, in, out;
   bool bias = false;
-  std::int64_t low_rank = 0;  // r of the trained pair beside it (shared/kernels/lora.h); 0: none
+  std::int64_t low_rank = 0;  // r of its LoRA pair (shared/kernels/lora.h); 0: none
 };
 
-// Adds kernels and collectives to an expansion. A kind of layer derives from it, and is made of any
-// other. What a pass over memory reads and writes follows a plain ATen implementation: norms are one
-// fused kernel (at::layer_norm, at::rms_norm), everything else one kernel per arithmetic operation,
-// and bias-free matrix products accumulate weight gradients in place (addmm_). Source of the pass
-// counts: own count, stated beside each.
+// Appends kernels and collectives to an expansion. Layer kinds derive from it; one layer kind can
+// be constructed from another, to delegate to it.
+//
+// The plain form counts the memory passes of a plain ATen implementation: norms are one fused
+// kernel (at::layer_norm, at::rms_norm), everything else is one kernel per arithmetic operation,
+// and bias-free GEMMs accumulate weight gradients in place (addmm_). "Passes" are reads plus writes
+// of an array. Source of the pass counts: own count, stated next to each.
 class LayerKernels {
  public:
   LayerKernels(const Module& module, LayerKind layer, BlockKind block, const WorkSize& size,
@@ -45,20 +50,20 @@ class LayerKernels {
   // Sizes on this rank.
   std::int64_t hidden() const { return module_.hidden; }
   std::int64_t element() const { return size_of(context_.precision).value; }
-  // Master gradients of 16-bit and smaller formats are fp32 (shared/scenario/scenario.h); the loss
-  // is computed in fp32 at least.
+  // Bytes per element in fp32 or wider. Master gradients of 16-bit and smaller formats are fp32
+  // (shared/scenario/scenario.h), and the loss is computed in fp32 or wider.
   std::int64_t wide_element() const { return std::max<std::int64_t>(4, element()); }
   bool sequence() const { return context_.sp && context_.tp > 1; }
-  // Of `rows` of all ranks, those a rank has between blocks.
+  // Of `rows` of all ranks, how many one rank holds between blocks.
   std::int64_t own(std::int64_t rows) const {
     return sequence() ? RowShares{rows, context_.tp}.share() : rows;
   }
   bool lora() const { return module_.trainable == Trainable::lora; }
   std::int64_t low_rank() const { return lora() ? module_.lora_rank : 0; }
-  bool trains_base() const { return context_.weight_grad && !lora(); }  // beside LoRA's pairs
-  // Rows [own, H] between the parts of a block, elements.
+  bool trains_base() const { return context_.weight_grad && !lora(); }  // the weights themselves
+  // Elements of the hidden rows [own, H] between the parts of a block.
   std::int64_t between_blocks() const { return own(size_.tokens) * hidden(); }
-  // Context parallelism: ranks that share the sequences of a language module.
+  // Whether context-parallel ranks share the sequences (language modules only).
   bool context() const { return context_.cp > 1 && layer_ == LayerKind::decoder_block; }
 
   Kernel& add(KernelKind kind, double flops, std::int64_t bytes, int launches, std::int64_t m = 0,
@@ -66,6 +71,7 @@ class LayerKernels {
     out_.kernels.push_back({kind, layer_, Flops(flops), Bytes(bytes), launches, m, n, k});
     return out_.kernels.back();
   }
+  // A GEMM that is not yet added to the expansion.
   Kernel product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t bytes) const {
     const double flops =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -74,11 +80,11 @@ class LayerKernels {
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t bytes) {
     out_.kernels.push_back(product(m, n, k, bytes));
   }
-  // Keys that a query meets in the mean.
+  // Mean number of keys per query.
   static std::int64_t mean_keys(std::int64_t pairs, std::int64_t queries) {
     return pairs / std::max<std::int64_t>(1, queries);
   }
-  // `passes` reads or writes of `elements` values.
+  // Adds `launches` kernels that together make `count` reads or writes of `elements` values.
   void passes(std::int64_t elements, int count, int launches) {
     add(KernelKind::elementwise, 0, elements * count * element(), launches);
   }
@@ -89,10 +95,10 @@ class LayerKernels {
     const Passes& of = is_own() ? own_form : plain;
     passes(elements, of.count, of.launches);
   }
-  // Small, over what has no rows.
+  // Adds small kernels whose bytes do not matter: their data does not grow with the rows.
   void more_launches(int launches) { add(KernelKind::elementwise, 0, 0, launches); }
-  // By channel over the last `taps` rows: a product and a sum a tap; back, of the input and of the
-  // taps.
+  // A convolution per channel over the last `taps` rows: a multiplication and an addition per tap.
+  // Backward: the same for the gradients of the input and of the taps.
   void convolution(std::int64_t elements, int taps) { passes(elements, 3 * taps, taps); }
   void convolution_backward(std::int64_t elements, int taps) {
     passes(elements, 6 * taps, 2 * taps);
@@ -100,29 +106,32 @@ class LayerKernels {
   void all_reduce(std::int64_t rows, std::int64_t width) {
     reduce(CollectiveKind::all_reduce, rows * width * element());
   }
-  // Own rows [q, width] come together, or partial sums of all rows are summed and go apart: equal
-  // parts, padded (exec/autograd/sequence_rows.h).
+  // Sequence parallelism: all-gathers the ranks' own rows [q, width], or reduce-scatters partial
+  // sums of all rows, in equal padded parts (exec/autograd/sequence_rows.h).
   void gather(std::int64_t rows, std::int64_t width) {
     reduce(CollectiveKind::all_gather, RowShares{rows, context_.tp}.padded() * width * element());
   }
   void scatter(std::int64_t rows, std::int64_t width) {
     const RowShares shares{rows, context_.tp};
-    if (shares.padded() != rows) passes(rows * width, {2, 1}, {2, 2});  // copied; zeros behind
+    if (shares.padded() != rows)
+      passes(rows * width, {2, 1}, {2, 2});  // copied into a zero-padded array
     reduce(CollectiveKind::reduce_scatter, shares.padded() * width * element());
   }
+  // Sums partial results over the tensor-parallel group.
   void sum(std::int64_t rows, std::int64_t width) {
     sequence() ? scatter(rows, width) : all_reduce(rows, width);
   }
   void reduce(CollectiveKind kind, std::int64_t bytes) {
     if (context_.tp > 1) out_.collectives.push_back({kind, Bytes(bytes), GroupKind::tensor});
   }
-  // The last collective, beside a product of its layer.
+  // States that the last collective may be overlapped with this GEMM of its layer.
   void may_hide(Beside beside, const Kernel& product) {
     if (context_.tp == 1) return;
     out_.collectives.back().may_hide = beside;
     out_.collectives.back().product = product;
   }
-  // Rows in pieces, the collective of one beside the product of another: `product` of so many rows.
+  // Rows in chunks (shared/work/row_pieces.h): the collective of one chunk is overlapped with the
+  // GEMM of another. `product(rows)` adds the kernels of a chunk with that many rows.
   bool in_pieces() const { return context_.tp > 1 && context_.tp_pieces > 1; }
   RowPieces pieces_of(std::int64_t rows) const {
     return {{rows, sequence() ? context_.tp : 1}, context_.tp_pieces};
@@ -148,7 +157,7 @@ class LayerKernels {
   void sum_pieces(std::int64_t rows, std::int64_t width, Product product) {
     const RowPieces pieces = pieces_of(rows);
     for (int i = 0; i < pieces.count(); ++i) {
-      if (is_own() && sequence() && pieces.full(i) < context_.tp)  // zeros for what members lack
+      if (is_own() && sequence() && pieces.full(i) < context_.tp)  // zeros for missing rows
         passes(pieces.padded(i) * width, 1, 1);
       const KernelRun run = run_of(product, pieces, i);
       if (i > 0) out_.collectives.back().beside = run;
@@ -163,11 +172,12 @@ class LayerKernels {
   std::int64_t gemm_bytes(const Linear& l) const {
     return (l.rows * l.in + l.in * l.out + l.rows * l.out) * element();
   }
+  // Forward pass of a column-parallel layer, with the gather of its input.
   void forward_column(const Linear& l) {
     if (sequence() && in_pieces())
       return gather_pieces(l.rows, l.in, [&](std::int64_t rows) {
         forward_cut(of_rows(l, rows));
-        if (l.bias) passes(rows * l.out, 2, 1);  // written before the product, and read by it
+        if (l.bias) passes(rows * l.out, 2, 1);  // written before the GEMM, and read by it
       });
     if (sequence()) gather(l.rows, l.in);
     forward_cut(l);
@@ -176,11 +186,13 @@ class LayerKernels {
     l.rows = rows;
     return l;
   }
-  void forward_cut(const Linear& l) {  // addmm adds the bias
+  // The GEMM alone, without collectives; addmm adds the bias.
+  void forward_cut(const Linear& l) {
     gemm(l.rows, l.out, l.in, gemm_bytes(l) + (l.bias ? l.out * element() : 0));
     low_rank_forward(l);
   }
-  void forward_row(const Linear& l) {  // the bias is added once, after the sum over ranks
+  // Forward pass of a row-parallel layer; the bias is added once, after the sum over ranks.
+  void forward_row(const Linear& l) {
     if (in_pieces()) {
       low_rank_down(l);
       sum_pieces(l.rows, l.out, [&](std::int64_t rows) {
@@ -226,7 +238,7 @@ class LayerKernels {
   void input_gradient_row(const Linear& l) {
     if (sequence() && in_pieces()) {
       gather_pieces(l.rows, l.out, [&](std::int64_t rows) {
-        if (context_.weight_grad) passes(rows * l.out, 2, 1);  // kept whole, too
+        if (context_.weight_grad) passes(rows * l.out, 2, 1);  // the gathered gradient is also kept
         gemm(rows, l.in, l.out, gemm_bytes(of_rows(l, rows)));
       });
       return low_rank_backward(l, true);
@@ -239,25 +251,28 @@ class LayerKernels {
     out_.kernels.push_back(weight_product(l));
     if (l.bias) passes(l.rows * l.out, 1, 2);  // column sums, added to the gradient
   }
-  // A norm over rows × width: forward x -> y; backward dy, x -> dx, and at once, though a weight part
-  // be an op of its own, the sums over rows that its weight takes: they read both again.
+  // A norm over rows × width: forward x -> y, backward dy, x -> dx. The sums over rows for the
+  // weight gradient, which read dy and x again, are always part of the input-gradient op, even if
+  // weight gradients are a separate op.
   void norm(std::int64_t rows, std::int64_t width) { passes(rows * width, 2, 1); }
   void norm_backward(std::int64_t rows, std::int64_t width) {
     passes(rows * width, 3, 1);
     if (!norms_train()) return;
-    if (is_own())  // each block of threads has sums of its own, which come together
+    if (is_own())  // partial sums of each thread block are added up
       more_launches(1);
     else
       passes(rows * width, 2, module_.norm == Norm::layer ? 4 : 3);
   }
-  // The sums of so many norms added to the gradients, weights and biases apart.
+  // Adds the sums of `norms` norms to the gradients, weights and biases separately.
   void norm_weights(int norms) {
     if (is_own() && norms_train()) more_launches(norms * (module_.norm == Norm::layer ? 2 : 1));
   }
-  void local_ids(std::int64_t ids);  // shared/layers/language_layers.cpp
+  // Selects the token ids in this rank's part of the vocabulary
+  // (shared/layers/language_layers.cpp).
+  void local_ids(std::int64_t ids);
   bool norms_train() const { return context_.weight_grad && !lora(); }
 
-  // shared/kernels/lora_kernels.cpp
+  // LoRA pairs (shared/kernels/lora_kernels.cpp); the comments name the result.
   void low_rank_forward(const Linear& l) { low_rank_down(l), low_rank_up(l); }
   void low_rank_down(const Linear& l);   // h
   void low_rank_up(const Linear& l);     // y
@@ -271,7 +286,7 @@ class LayerKernels {
   BlockKind block_;
   const WorkSize& size_;
   const ChunkContext& context_;
-  bool input_grad_;  // the layer's input gradient is wanted
+  bool input_grad_;  // the layer's input gradient is needed
   Expansion& out_;
   KernelForm form_;
 };

@@ -1,5 +1,5 @@
-// Lists the parameters of one layer, all under "<module>.<layer>.": what each kind of layer is
-// written with (shared/chunk/parameters.h has what the entries mean).
+// Builds the parameter list of one layer: the functions that each layer kind uses to declare its
+// parameters, all named "<module>.<layer>.…". shared/kernels/parameter.h explains the entries.
 #pragma once
 
 #include <cmath>
@@ -8,15 +8,17 @@
 
 namespace polyphony {
 
-// Initial deviations. Matrices keep the variance of what passes: 1/√(inputs) (LeCun et al.,
-// "Efficient BackProp", 1998, §4.6). Tokens enter with variance 1, as T5's do (Raffel et al., arXiv
-// 1910.10683); positions are a small addition, 0.02 (Dosovitskiy et al., arXiv 2010.11929).
+// Standard deviations of initial values. Matrices preserve the variance of their input: 1/√(inputs)
+// (LeCun et al., "Efficient BackProp", 1998, §4.6). Token embeddings have variance 1, as in T5
+// (Raffel et al., arXiv 1910.10683); position embeddings are a small addition, 0.02 (Dosovitskiy et
+// al., arXiv 2010.11929).
 inline constexpr double kTokenDeviation = 1.0;
 inline constexpr double kPositionDeviation = 0.02;
 
 class LayerParameters {
  public:
-  // Of layer `layer` of the stack, in a list that begins with layer `first`.
+  // Appends to `out` the parameters of layer `layer` of the stack; the list begins with the layer
+  // `first`.
   LayerParameters(std::vector<Parameter>& out, const Module& module, int layer, int first)
       : out_(out), module_(module), prefix_(module.name + "."), layer_(layer), first_(first) {}
   LayerParameters under(const std::string& name) const {
@@ -24,12 +26,13 @@ class LayerParameters {
     inner.prefix_ += name + ".";
     return inner;
   }
-  Parameter& last() { return out_.back(); }  // for what else is to be said of it
+  Parameter& last() { return out_.back(); }  // to set its other fields
   const Module& module() const { return module_; }
   int layer() const { return layer_; }
   int first() const { return first_; }
 
-  // Each returns the entry, for what else is to be said of it.
+  // The functions below append an entry. Those that return it let the caller set its other fields.
+  // `met` is the set of activation rows that the parameter is applied to.
   Parameter& matrix(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut,
                     Rows met = Rows::tokens) {
     const double deviation = 1 / std::sqrt(static_cast<double>(columns));
@@ -48,14 +51,14 @@ class LayerParameters {
     if (bias)
       vector(name + ".bias", rows, cut == Cut::rows ? cut : Cut::replicated, Initial::zeros);
   }
-  // A matrix that LoRA puts a pair beside.
+  // A matrix that LoRA adds a low-rank pair to.
   void adapted(const std::string& name, std::int64_t rows, std::int64_t columns, Cut cut, bool bias,
                Rows met = Rows::tokens) {
     matrix(name + ".weight", rows, columns, cut, met).adapted = true;
     if (bias)
       vector(name + ".bias", rows, cut == Cut::rows ? cut : Cut::replicated, Initial::zeros);
   }
-  // The matrix that what attention makes passes.
+  // The output projection of attention.
   void attention_out(std::int64_t width, bool bias) {
     matrix("out.weight", module_.hidden, width, Cut::columns).adapted = true;
     out_.back().after_attention = true;
@@ -92,18 +95,19 @@ class LayerParameters {
                 .cut = cut,
                 .initial = initial});
   }
-  // Over rows of `width` features.
+  // A norm over rows of `width` features.
   void norm(const std::string& name, std::int64_t width, bool bias, Rows met = Rows::own) {
     Parameter& weight = vector(name + ".weight", width, Cut::replicated, Initial::ones);
     weight.role = Role::norm;
     weight.rows = met;
     if (bias) vector(name + ".bias", width, Cut::replicated, Initial::zeros);
   }
-  // As the module's rows are normed.
+  // A norm over hidden rows, of the module's kind (LayerNorm or RMSNorm).
   void norm(const std::string& name, Rows met = Rows::own) {
     norm(name, module_.hidden, module_.norm == Norm::layer, met);
   }
-  // One weight for all heads: every tensor-parallel rank sees its own heads only.
+  // A norm weight that all heads share. Every tensor-parallel rank sees its own heads only, so its
+  // gradient is always a partial sum.
   Parameter& head_norm(const std::string& name, int head_dim) {
     Parameter& weight = vector(name + ".weight", head_dim, Cut::replicated, Initial::ones);
     weight.partial = Partial::always;

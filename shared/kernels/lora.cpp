@@ -39,7 +39,8 @@ std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter
     for (Parameter* parameter : {&a, &b}) {
       parameter->adapted = false;
       parameter->trained = true;
-      // Of a whole matrix every rank sees the same rows, or its own.
+      // Every rank sees all features of a replicated matrix: partial sums under sequence
+      // parallelism.
       parameter->partial = base.cut == Cut::replicated ? Partial::sequence : Partial::always;
       out.push_back(*parameter);
     }

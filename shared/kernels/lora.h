@@ -1,10 +1,12 @@
-// LoRA: the weights W [out, in] of a block's linear layers stay as they are, and a low-rank pair is
-// trained beside each:  y = W x + (alpha / r) B (A x),  A [r, in], B [out, r].
-//   "<layer>.lora_a" starts normal with deviation 1/√in, "<layer>.lora_b" zero, so that the first
-//   step begins at the base model. Column-parallel W: A on every rank, B cut as W's rows are.
-//   Row-parallel W: A cut by columns, B on every rank; what B gives is added before the sum over
-//   ranks. A rank sees its own features only, so the gradient of the whole one is a partial sum.
-//   Experts' matrices, embeddings, norms, heads and projectors have none.
+// LoRA: the weights W [out, in] of a block's linear layers stay frozen, and a low-rank pair is
+// trained next to each:  y = W x + (alpha / r) B (A x),  A [r, in], B [out, r].
+//   "<layer>.lora_a" starts normal with standard deviation 1/√in and "<layer>.lora_b" starts at
+//   zero, so training starts from the base model.
+//   Column-parallel W: A is replicated, B is split like the rows of W.
+//   Row-parallel W: A is split by columns, B is replicated; the result of B is added before the sum
+//   over ranks.
+//   A rank sees its own features only, so its gradient of the replicated matrix is a partial sum.
+//   Expert matrices, embeddings, norms, heads and projectors have no pair.
 // Source: Hu et al., arXiv 2106.09685.
 #pragma once
 
@@ -14,9 +16,10 @@
 
 namespace polyphony {
 
-// `list` with the pairs put behind their weights, where the module trains them; `trained` is set.
+// Returns `list` with Parameter::trained set, and, if the module trains LoRA pairs, with each pair
+// inserted after its weight.
 std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter> list);
-// alpha / r; 1 when no alpha is given.
+// Returns alpha / r, or 1 if no alpha is given.
 double low_rank_scale(const Module& module);
 
 }  // namespace polyphony

@@ -1,6 +1,6 @@
-// The kernels of the low-rank pair beside a linear layer (shared/kernels/lora.h): h = s A x, y += B
-// h; g = s Bᵀ dy, dx += Aᵀ g; dA += g xᵀ, dB += dy hᵀ. Source: LoRA, arXiv 2106.09685, §4.1;
-// passes, own count of what exec/ does.
+// Kernels of the LoRA pair of a linear layer (shared/kernels/lora.h): forward h = s A x, y += B h;
+// backward g = s Bᵀ dy, dx += Aᵀ g, dA += g xᵀ, dB += dy hᵀ. Source: LoRA, arXiv 2106.09685, §4.1;
+// memory passes: own count of what exec/ does.
 #include "shared/kernels/layer_kernels.h"
 
 namespace polyphony {

@@ -1,4 +1,4 @@
-// Which elements of a parameter a rank holds (shared/chunk/parameters.h).
+// Which elements of a parameter a rank holds and owns (shared/kernels/parameter.h).
 #include <algorithm>
 
 #include "shared/error.h"
@@ -7,7 +7,7 @@
 namespace polyphony {
 namespace {
 
-// Appends the run, or lengthens the last one when it goes on there.
+// Appends the run, or extends the last one if it is contiguous with it.
 void append(std::vector<ElementRun>& runs, std::int64_t local, std::int64_t global,
             std::int64_t count) {
   if (count == 0) return;
@@ -18,8 +18,8 @@ void append(std::vector<ElementRun>& runs, std::int64_t local, std::int64_t glob
     runs.push_back({local, global, count});
 }
 
-// The elements of `experts` × (dimensions before the cut one) × `wanted` × (dimensions after it),
-// at their places in the local tensor of `held`.
+// Returns the elements of `experts` × (dimensions before the split one) × `wanted` × (dimensions
+// after it), at their positions in the local tensor, whose split dimension is `held`.
 std::vector<ElementRun> make_runs(const Parameter& parameter, const ShardIndex& shard,
                                   const std::vector<Interval>& held,
                                   const std::vector<Interval>& wanted) {
@@ -37,10 +37,10 @@ std::vector<ElementRun> make_runs(const Parameter& parameter, const ShardIndex& 
   const Interval experts = parameter.experts(shard);
   std::int64_t first_outer = 0;
   if (parameter.expert && dimension > 0) {
-    outer = outer / parameter.shape[0];  // of one expert
+    outer = outer / parameter.shape[0];  // rows of one expert
     first_outer = experts.begin * outer;
     outer *= experts.size();
-  } else if (parameter.expert) {  // replicated beyond the experts
+  } else if (parameter.expert) {  // only the expert dimension is split
     inner /= parameter.shape[0];
     first_outer = experts.begin;
     outer = experts.size();

@@ -1,7 +1,7 @@
-// Layers of a module that is known by measured times alone (shared/model/model.h): a block has its
-// parameters, cut evenly over the tensor-parallel ranks, and its tape of `kept` bytes a token, its
-// input included; recomputed, the input alone. No kernels: its times are the profile's
-// (shared/hardware/measured_layers.h).
+// Layers of a module that is described by measured times only (shared/model/model.h). A block has
+// its parameters, split evenly over the tensor-parallel ranks, and saves `kept` bytes of
+// activations per token, its input included; with recomputation, only the input. There are no
+// kernels: times come from the profile (shared/hardware/measured_layers.h).
 #pragma once
 
 #include "shared/kernels/layer_bytes.h"

@@ -18,29 +18,29 @@ constexpr BlockPart common() {
           .forward = [](const LayerKernels& layer) { Part(layer).forward(); },
           .backward_input =
               [](const LayerKernels& layer, bool again) {
-                if constexpr (requires(Part part) { part.again(); })
+                if constexpr (requires(Part part) { part.recompute_attention(); })
                   Part(layer).backward_input(again);
                 else
                   Part(layer).backward_input();
               },
           .backward_weight = [](const LayerKernels& layer) { Part(layer).backward_weight(); },
           .tape = Part::tape,
-          .again_bytes = nothing,
-          .brought_bytes = nothing,
+          .recomputed_bytes = nothing,
+          .received_again_bytes = nothing,
           .choices = nothing,
           .refused = [](const Module&, const ModuleLayout&) { return std::string(); }};
 }
 template <class Part>
 constexpr BlockPart attention() {
   BlockPart part = common<Part>();
-  part.again_bytes = Part::again_bytes;
+  part.recomputed_bytes = Part::recomputed_bytes;
   part.refused = Part::refused;
   return part;
 }
 
 constexpr BlockPart kSelfAttention = [] {
   BlockPart part = attention<SelfAttention>();
-  part.brought_bytes = SelfAttention::brought_bytes;
+  part.received_again_bytes = SelfAttention::received_again_bytes;
   return part;
 }();
 constexpr BlockPart kLatentAttention = attention<LatentAttention>();
@@ -117,7 +117,7 @@ void Block::backward_input(bool attention_again) {
   const BlockPart& attention = block_part(block_.attention);
   post_norm_backward();
   attention.backward_input(*this, attention_again);
-  if (lora() && !input_grad_) return;  // a LoRA module's first block: only its pairs train
+  if (lora() && !input_grad_) return;  // first block of a LoRA module: nothing before it trains
   norm_backward(own(size_.tokens), hidden());
   passes(between_blocks(), 3, 1);
 }
@@ -133,7 +133,7 @@ std::int64_t Block::tape(const LayerBytes& bytes) {
                   &feed_forward = block_part(bytes.block.feed_forward);
   if (bytes.recompute == Recompute::full) return bytes.input() + feed_forward.choices(bytes);
   const int posts = !bytes.module.post_norms ? 0 : bytes.reaches_attention() ? 2 : 1;
-  // What a part adds comes as a share of rows, padded where shares are equal.
+  // A part's output is the rank's padded share of the rows.
   const RowShares shares{bytes.size.tokens, bytes.context.sp ? bytes.context.tp : 1};
   const std::int64_t post = posts * (bytes.element() * shares.share() * bytes.module.hidden +
                                      bytes.statistics(bytes.own(bytes.size.tokens)));

@@ -1,10 +1,11 @@
-// A transformer block (encoder_block, decoder_block): rows are normed, meet by one of the kinds of
-// attention, are added; normed, pass one of the kinds of feed-forward part, are added. Which ones,
-// block_at() says. With Module::post_norms what either part adds is normed too.
-//   tape   two norms, e·q·H and statistics each (w·q, LayerNorm 2·w·q), and its parts'; a norm more
-//          for each part under post_norms. A first block that nothing trained feeds has no norm1.
-//          Recomputed: full, its input and the choice of experts; selective, without what attention
-//          makes of q, k and v
+// A transformer block (encoder_block, decoder_block): norm, one kind of attention, residual sum;
+// norm, one kind of feed-forward part, residual sum. block_at() states which kinds. With
+// Module::post_norms the output of both parts is normalized as well, before the residual sum.
+//   saved activations   those of its two norms, e·q·H and statistics each (w·q, LayerNorm 2·w·q),
+//                       and of its parts; post_norms add one more norm per part. A first block
+//                       whose input needs no gradient and whose norms do not train omits norm1.
+//                       Full recomputation: the block's input and the routing to experts.
+//                       Selective recomputation: without what attention computes from q, k and v.
 // Source: own count of what exec/ does.
 #pragma once
 
@@ -14,19 +15,20 @@
 
 namespace polyphony {
 
-// One row a kind of attention, or of feed-forward part: what a block is made of.
+// Functions of one kind of attention or of feed-forward part; block_part() returns them.
 struct BlockPart {
   void (*parameters)(LayerParameters& add);
   void (*forward)(const LayerKernels& layer);
-  // `again`: attention's is run again, as selective recomputation asks.
+  // `again`: run the attention's forward again first (selective recomputation).
   void (*backward_input)(const LayerKernels& layer, bool again);
   void (*backward_weight)(const LayerKernels& layer);
-  std::int64_t (*tape)(const LayerBytes& bytes);
-  std::int64_t (*again_bytes)(const LayerBytes& bytes);  // of the tape: what is made again
-  std::int64_t (*brought_bytes)(
-      const LayerBytes& bytes);                      // attention: other ranks', in the backward
-  std::int64_t (*choices)(const LayerBytes& bytes);  // what full recomputation keeps, too
-  // Why a grid cannot run it; empty: it can.
+  std::int64_t (*tape)(const LayerBytes& bytes);              // bytes of saved activations
+  std::int64_t (*recomputed_bytes)(const LayerBytes& bytes);  // of these, what selective recomputes
+  // Attention: bytes received again from other ranks during the backward pass.
+  std::int64_t (*received_again_bytes)(const LayerBytes& bytes);
+  // Experts: bytes that full recomputation keeps in addition to the block's input.
+  std::int64_t (*choices)(const LayerBytes& bytes);
+  // Returns why a layout cannot run it; empty if it can.
   std::string (*refused)(const Module& module, const ModuleLayout& layout);
 };
 const BlockPart& block_part(AttentionKind kind);
@@ -43,7 +45,7 @@ class Block : public LayerKernels {
   static std::int64_t input_kept(const LayerBytes& bytes) {
     return bytes.context.added_edges == 0 && !bytes.starts ? bytes.input() : 0;
   }
-  // Inputs and statistics of its two norms.
+  // Bytes of the saved inputs and statistics of the block's two norms.
   static std::int64_t norms(const LayerBytes& bytes) {
     return (bytes.starts ? 1 : 2) *
            (bytes.input() + bytes.statistics(bytes.own(bytes.size.tokens)));

@@ -8,7 +8,7 @@ void CrossAttention::parameters(LayerParameters& add) {
   add.norm("cross_norm", m.hidden, true);
   add.adapted("cross_query", width, m.hidden, Cut::rows, true);
   add.adapted("cross_key_value", 2 * width, m.condition, Cut::rows, false, Rows::condition);
-  add.last().input = Input::others;  // all blocks of a chunk read the same
+  add.last().input = Input::others;  // all blocks of a chunk read the same rows
   add.vector("cross_key_value.bias", 2 * width, Cut::rows, Initial::zeros);
   add.adapted("cross_out", m.hidden, width, Cut::columns, true);
 }
@@ -44,7 +44,7 @@ bool CrossAttention::backward_input() {
   attention(8, 4, 4);
   if (conditioning_grad()) {
     input_gradient(key_value());
-    passes(size_.condition * module_.condition, 3, 1);  // added to the other blocks'
+    passes(size_.condition * module_.condition, 3, 1);  // added to the gradient of the other blocks
   } else {
     low_rank_backward(key_value(), false);
   }
@@ -68,7 +68,7 @@ std::int64_t CrossAttention::tape(const LayerBytes& bytes) {
   const bool inputs = bytes.trains() || bytes.adapts();
   const std::int64_t pairs =
       bytes.adapts() ? bytes.element() * (2 * tokens + bytes.size.condition) * m.lora_rank : 0;
-  // What the first block of a frozen module does not need: its norm's input and statistics.
+  // The first block of a frozen module does not need its norm's input and statistics.
   const std::int64_t norm = own * (bytes.element() * m.hidden + 2 * bytes.wide());
   const bool unneeded = bytes.starts && m.trainable == Trainable::frozen;
   return (unneeded ? 0 : norm) + (inputs ? bytes.element() * own * m.hidden : 0) +

@@ -1,11 +1,12 @@
-// Attention across, of a diffusion block: its T rows, normed, ask the C rows of width W that condition
-// the module, item by item.
-//   parameters  cross_norm, cross_query [A·D, H], cross_key_value [2·A·D, W] by head [k | v],
-//               cross_out [H, A·D], all with biases
-//   tape        e·(q·2H + T·2·A·D/t + C·2·A·D/t) + 2·w·q + w·T·A/t: inputs of norm and query, q, the
-//               attention output, k and v, statistics, log-sum-exp. Without gradients of matrices their
-//               inputs go; LoRA keeps those of the adapted ones, and e·r·(2·T + C)
-// Source: own count of what exec/ does; the products' FLOPs as Wan's own count.
+// Cross-attention of a diffusion block: queries from the block's T rows, after a norm; keys and
+// values from the C conditioning rows, of width W, of the same item.
+//   parameters          cross_norm, cross_query [A·D, H], cross_key_value [2·A·D, W] by head [k |
+//                       v], cross_out [H, A·D], all with biases
+//   saved activations   e·(q·2H + T·2·A·D/t + C·2·A·D/t) + 2·w·q + w·T·A/t: inputs of the norm and
+//                       of the query matrix, q, attention output, k and v, statistics, log-sum-exp.
+//                       If matrices do not train, their inputs are omitted; LoRA keeps those of
+//                       adapted matrices, and adds e·r·(2·T + C)
+// Source: own count of what exec/ does; the GEMMs' FLOPs agree with Wan's own count.
 #pragma once
 
 #include "shared/kernels/layer_bytes.h"
@@ -19,7 +20,7 @@ class CrossAttention : public LayerKernels {
   explicit CrossAttention(const LayerKernels& layer) : LayerKernels(layer) {}
   static void parameters(LayerParameters& add);
   void forward();
-  // False when nothing before needs a gradient: the first block of a frozen module.
+  // Returns false if nothing before it needs a gradient: in the first block of a frozen module.
   bool backward_input();
   void backward_weight();
   static std::int64_t tape(const LayerBytes& bytes);

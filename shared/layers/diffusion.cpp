@@ -18,9 +18,9 @@ Linear LatentEmbedding::in() const {
   return {own(size_.tokens), latent_width(module_), hidden(), true};
 }
 void LatentEmbedding::forward() {
-  passes(in().rows * in().in, 3, size_.sequences);  // between noise and latent
+  passes(in().rows * in().in, 3, size_.sequences);  // interpolates noise and latent
   forward_cut(in());
-  // Positions of all rows written by axis and joined (2 + 2); a rank's own added.
+  // Position features of all rows written per axis and concatenated (2 + 2); own rows added.
   passes(size_.tokens * hidden(), 4, 4 * size_.sequences);
   passes(between_blocks(), 3, 1);
 }
@@ -59,7 +59,7 @@ void DiffusionBlock::backward_input(bool attention_again) {
   if (module_.condition > 0 && !CrossAttention(*this).backward_input()) return;
   gated_sum_backward();
   SelfAttention(*this).backward_input(attention_again);
-  if (!input_grad_) return;  // a LoRA module's first block: only its pairs train
+  if (!input_grad_) return;  // first block of a LoRA module: nothing before its pairs trains
   adaptive_norm_backward();
   passes(between_blocks(), 3, 1);
   modulation_backward(6);
@@ -80,7 +80,7 @@ std::int64_t DiffusionBlock::tape(const LayerBytes& bytes) {
       bytes.size.sequences *
       (bytes.element() * (6 * std::int64_t{m.hidden} + (bytes.trains() ? 2 * m.modulation : 0)) +
        norms * adaptive_bytes(bytes));
-  // What a part adds comes as a share of rows, padded where shares are equal.
+  // A part's output is the rank's padded share of the rows.
   const RowShares shares{bytes.size.tokens, bytes.context.sp ? bytes.context.tp : 1};
   const std::int64_t branches =
       bytes.trains() ? 2 * bytes.element() * shares.share() * m.hidden : 0;
@@ -108,9 +108,9 @@ void DiffusionHead::forward() {
   modulation(2);
   adaptive_norm();
   forward_cut(out());
-  // − latent (3), + noise (3), squared (2), summed (1)
+  // Passes: minus latent (3), plus noise (3), squared (2), summed (1).
   add(KernelKind::loss, 0, out().rows * out().out * 9 * wide_element(), 4);
-  if (sequence()) reduce(CollectiveKind::all_reduce, wide_element());  // every rank's rows
+  if (sequence()) reduce(CollectiveKind::all_reduce, wide_element());  // sum over the ranks' rows
 }
 void DiffusionHead::backward_input(bool) {
   add(KernelKind::loss, 0, out().rows * out().out * 2 * wide_element(), 1);

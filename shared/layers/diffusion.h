@@ -1,12 +1,14 @@
-// The layers of a diffusion module (exec/layers/diffusion.h): latents' patches of p features to rows,
-// blocks under a modulation, and the head with the flow-matching loss. n items.
-//   parameters  latent_embedding [H, p]; a block without norms' weights: its modulation's six parts,
-//               qkv, out and fc1, fc2 with biases, cross-attention where something conditions it;
-//               head output [p, H] and a modulation of two parts
-//   tape        latent embedding e·q·p where it trains; block: that of a block of LayerNorms, e·q·2H
-//               of the branches behind gates (when these train), n·(e·(6H + 2R) + 2·adaptive), R the
-//               modulation's width (2R when it trains), across; head e·q·2H + 2·w·q + n·(e·(2H + 2R)
-//               + adaptive) + w·q·p, the loss' difference; bf16 without 2H
+// The layers of a diffusion module (exec/layers/diffusion.h): the embedding of latent patches of p
+// features, blocks with modulation, and the head with the flow-matching loss. n items.
+//   parameters          latent_embedding [H, p]. Block: norms have no weights; its modulation has
+//                       six parts; qkv, out, fc1 and fc2 with biases; cross-attention if the module
+//                       is conditioned. Head: output [p, H] and a modulation of two parts
+//   saved activations   latent embedding: e·q·p if it trains.
+//                       Block: those of a block with LayerNorms, e·q·2H of the branches before
+//                       their gates (if these train), n·(e·(6H + 2R) + 2·adaptive), with R the
+//                       modulation's width (2R if it trains), and those of cross-attention.
+//                       Head: e·q·2H + 2·w·q + n·(e·(2H + 2R) + adaptive) + w·q·p, the last term
+//                       for the loss; in bf16 without 2H. `adaptive`: Modulated::adaptive_bytes()
 // Source: DiT, arXiv 2212.09748; own count of what exec/ does.
 #pragma once
 

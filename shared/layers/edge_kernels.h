@@ -1,5 +1,6 @@
-// Rows that edges bring a chunk beside its main input (exec/layers/edge_rows.h): into the language module's
-// hidden states, or read across by a diffusion module's blocks.
+// Kernels for rows that a chunk receives over model edges, in addition to its main input
+// (exec/layers/edge_rows.h). They are inserted into the language module's hidden states, or read by
+// the cross-attention of a diffusion module's blocks.
 // Source: own count of what exec/ does.
 #pragma once
 
@@ -10,8 +11,9 @@ namespace polyphony {
 class EdgeKernels : public LayerKernels {
  public:
   explicit EdgeKernels(const LayerKernels& layer) : LayerKernels(layer) {}
-  // Before the chunk's first layer; after it in the backward, their gradients. `reads_conditioning`:
-  // the chunk has blocks that read across.
+  // in() adds the kernels before the chunk's first layer; out() adds those of the rows' gradients,
+  // after that layer's backward pass. `reads_conditioning`: the chunk has blocks that read
+  // conditioning rows.
   void in(bool reads_conditioning);
   void out(bool reads_conditioning);
 };

@@ -8,7 +8,8 @@ void PatchEmbedding::parameters(LayerParameters add) {
   LayerParameters own = add.under("patch_embedding");
   Parameter& weight =
       own.matrix("weight", m.hidden, std::int64_t{m.channels} * m.patch * m.patch, Cut::replicated);
-  // Its input is the batch's, and the gradient of its output the table's, where that has all rows.
+  // Its input belongs to the batch. The gradient of its output is that of the position table,
+  // unless there is no such table, or the rows also include class tokens.
   weight.role = m.rotary || m.class_token ? Role::table : Role::none;
   weight.rows = Rows::own;
   own.vector("bias", m.hidden, Cut::replicated, Initial::zeros);
@@ -30,11 +31,12 @@ void PatchEmbedding::forward() {
   forward_cut(patches());
   if (module_.class_token) passes(rows * hidden(), 2, 2);
   if (module_.rotary) return;
-  if (is_own() && picks_positions()) passes(rows * hidden(), 2, 2);  // listed, and picked
+  if (is_own() && picks_positions()) passes(rows * hidden(), 2, 2);  // index list, selection
   passes(rows * hidden(), 3, 1);                                     // + position embedding
 }
 
-// All images as large as the table need no list of its rows.
+// Whether rows of the position table must be selected. This is not needed if all images are as
+// large as the table.
 bool PatchEmbedding::picks_positions() const {
   const std::int64_t side = module_.image_size / module_.patch;
   return module_.class_token || sequence() || size_.tokens != size_.sequences * side * side;
@@ -47,13 +49,13 @@ void PatchEmbedding::backward_input(bool) {  // pixels have no gradient
 void PatchEmbedding::backward_weight() {
   weight_gradient(patches());
   if (module_.class_token) passes(size_.sequences * hidden(), 2, 3);
-  // Position embedding's gradient; own form: of a whole table summed, and added.
+  // Gradient of the position table. Own form with a whole table: summed over images, then added.
   if (!module_.rotary)
     passes(own(embedded_rows()) * hidden(), {3, 1},
            picks_positions() ? Passes{3, 1} : Passes{1, 2});
 }
 
-// Columns of a convolution's matrix: (frame of the three, input channel).
+// The columns of a convolution's matrix are ordered by (one of three frames, input channel).
 void AudioEmbedding::parameters(LayerParameters add) {
   const Module& m = add.module();
   add.matrix_and_bias("conv1", m.hidden, 3 * std::int64_t{m.mel_bins}, Cut::replicated, true,
@@ -68,7 +70,7 @@ Linear AudioEmbedding::conv1() const {
 }
 Linear AudioEmbedding::conv2() const { return {own(size_.tokens), 3 * hidden(), hidden(), true}; }
 
-// Rows of three frames gathered (2), GELU (2); fixed positions added (3).
+// Passes besides the GEMMs: rows of three frames gathered (2), GELU (2), fixed positions added (3).
 void AudioEmbedding::forward() {
   passes(conv1().rows * conv1().in, 2, 1);
   forward_cut(conv1());
@@ -82,7 +84,7 @@ void AudioEmbedding::backward_input(bool) {  // frames have no gradient
   if (lora()) return;
   passes(conv2().rows * hidden(), 3, 1);
   input_gradient(conv2());
-  passes(conv2().rows * conv2().in, 3, 2);  // zeros, then each frame's parts added up
+  passes(conv2().rows * conv2().in, 3, 2);  // zeros, to which each frame's parts are added
   passes(conv1().rows * hidden(), 3, 1);
 }
 
@@ -91,7 +93,7 @@ void AudioEmbedding::backward_weight() {
   weight_gradient(conv1());
 }
 
-// Inputs of both activations; of both matrices, three rows for each of theirs.
+// Saves the inputs of both activations and of both matrices; a matrix row holds three frames.
 std::int64_t AudioEmbedding::tape(const LayerBytes& bytes) {
   const Module& m = bytes.module;
   return bytes.trains()

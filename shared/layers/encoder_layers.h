@@ -1,13 +1,14 @@
-// The first and last layers of encoders: patches or frames to rows, and the norm that their rows
-// leave by.
-//   patch_embedding  one product of channels·patch² features a patch, a table of positions (unless
-//                    rotary), a class token's row before each image's where there is one
-//   audio_embedding  two convolutions over three frames, as products with rows of three frames; the
-//                    second halves them. A rank's own tokens may need one frame of the token before
-//   encoder_norm     class tokens leave; own rows of what stays are others
-//   tape   patch embedding nothing; audio embedding e·q·6(bins + H): rows of 3 frames for 2q and q
-//          outputs, as many activation inputs, frozen 0; encoder norm e·q·H and its statistics
-// Patches and frames are the batch's. Source: own count of what exec/ does.
+// The first and last layers of encoders: embeddings of patches or audio frames, and the final norm.
+//   patch_embedding  one GEMM with channels·patch² features per patch, a position table (unless
+//                    rotary), and a class-token row before each image's rows if there is one
+//   audio_embedding  two convolutions over three frames, computed as GEMMs on rows of three frames;
+//                    the second halves the number of rows. A rank may need one frame of the token
+//                    before its own
+//   encoder_norm     also removes class tokens, so a rank's own rows change
+//   saved activations   patch embedding: none. Audio embedding: e·q·6(bins + H), for rows of 3
+//                       frames with 2q and q outputs and as many activation inputs; 0 if frozen.
+//                       Encoder norm: e·q·H and its statistics
+// Patches and frames belong to the batch and do not count. Source: own count of what exec/ does.
 #pragma once
 
 #include "shared/kernels/layer_bytes.h"
@@ -27,7 +28,7 @@ class PatchEmbedding : public LayerKernels {
   static std::int64_t input_kept(const LayerBytes&) { return 0; }
 
  private:
-  // Rows that leave: patches and class tokens.
+  // Output rows: patches and class tokens.
   std::int64_t embedded_rows() const { return rows_leaving(module_, 1, size_); }
   Linear patches() const;
   bool picks_positions() const;

@@ -19,7 +19,7 @@ void Experts::parameters(LayerParameters& add) {
   add.adapted("shared.down", m.hidden, m.shared_ffn, Cut::columns, false);
 }
 
-// One product for each expert here, evenly loaded.
+// One GEMM per local expert, evenly loaded.
 void Experts::expert_gemms(std::int64_t out, std::int64_t in, bool weight) {
   const std::int64_t local = local_experts(), rows = (slots() + local - 1) / local;
   const double flops =
@@ -34,12 +34,12 @@ void Experts::expert_gemms(std::int64_t out, std::int64_t in, bool weight) {
   add(KernelKind::gemm, flops, moved + 2 * local * in * out * wide_element(), launches, out, in,
       rows)
       .experts = true;
-  if (module_.expert_bias) passes(slots() * out, 1, 2 * launches);  // column sums, added
+  if (module_.expert_bias) passes(slots() * out, 1, 2 * launches);  // column sums, accumulated
 }
 
 void Experts::exchange() {
   if (context_.ep == 1) return;
-  passes(slots() * hidden(), 2, 1);  // between the order by sender and the order by expert
+  passes(slots() * hidden(), 2, 1);  // reordered between by sender and by expert
   collective(CollectiveKind::all_to_all, slots() * hidden() * element(), GroupKind::expert);
 }
 
@@ -49,7 +49,7 @@ void Experts::router_gemm(std::int64_t rows) {
   gemm(rows, experts, hidden(), (rows * hidden() + experts * hidden() + rows * experts) * wide);
 }
 
-// Router logits to the rows in the order of their experts.
+// From the router logits to the rows, sorted by expert.
 void Experts::route() {
   router_gemm(routed());
   if (is_own()) {
@@ -63,9 +63,11 @@ void Experts::route() {
   passes(slots() * hidden(), 2, 1);
 }
 
-// Sorted with their places (1), the first k copied (1), picked (1) and made to weights (1; of sigmoids a sum and a
-// quotient more, one to scale them). Slots sorted by expert (1), the order undone (2) and divided by k (1), counted (3).
-// One rank alone: counts to the host, added up, narrowed; of several what comes from others listed, its order undone.
+// Launches of the own form. Scores sorted with their indices (1), the first k indices copied (1),
+// scores selected (1) and converted to weights (1; see weigh() for sigmoids and scaling). Slots
+// sorted by expert (1), the permutation inverted (2) and divided by k (1), slots counted (3).
+// Without expert parallelism the counts go to the host, are summed up and narrowed (3); with it,
+// the rows received from other ranks are listed and their permutation is inverted (4).
 void Experts::own_route() {
   const std::int64_t wide = wide_element();
   add(KernelKind::elementwise, 0,
@@ -78,7 +80,8 @@ void Experts::own_route() {
     more_launches(3);
 }
 
-// What weights take besides scores, of which they are made again in the backward.
+// Extra kernels of the routing weights: normalization of sigmoid scores (2), scaling (1). The
+// backward pass computes the weights again from the saved scores.
 void Experts::weigh() {
   const bool normed = module_.router_scores == RouterScores::sigmoid;
   const int launches = (normed ? 2 : 0) + (module_.routed_scale == 1 ? 0 : 1);
@@ -88,14 +91,16 @@ void Experts::weigh() {
 
 void Experts::plain_route() {
   const std::int64_t wide = wide_element();
-  // Sorted with their places, largest first; the first k copied, picked and made to weights.
+  // Scores sorted with their indices, largest first; the first k copied, selected and converted to
+  // weights.
   add(KernelKind::elementwise, 0,
       routed() * module_.experts * (2 * wide + kIndex) + slots() * 6 * wide, 5);
-  // Slots sorted by expert, counted, the order undone, and divided by k.
+  // Slots sorted by expert and counted; the permutation inverted and divided by k.
   add(KernelKind::elementwise, 0, slots() * 8 * kIndex, 6);
 }
 
-// Own form: rows of slots read, and a row of each token written, or read with a gradient for each slot.
+// Own form: one kernel that reads the rows of all slots and writes one row per token, or, backward,
+// reads one row per token and writes a gradient per slot.
 void Experts::combine() {
   passes((slots() + slots() / module_.experts_per_token) * hidden(), 1, 1);
 }
@@ -109,7 +114,7 @@ void Experts::forward() {
   passes(slots() * expert_width(), gate.forward, gate.forward_launches);
   expert_gemms(hidden(), expert_width(), false);
   exchange();
-  // Slots in the order of tokens (2), weighted (2), summed over the choices.
+  // Slots reordered by token (2), weighted (2), summed over each token's experts (1).
   if (is_own())
     combine();
   else
@@ -131,7 +136,8 @@ void Experts::backward_input() {
     passes(own(size_.tokens) * hidden(), 3, 1);
   }
   if (cut_experts() && sequence()) gather(size_.tokens, hidden());
-  // The output's gradient by slot (2), times what the experts said (3), summed; times the weight.
+  // The output's gradient per slot (2), multiplied by the experts' outputs (3) and summed, for the
+  // routing weights; multiplied by the weights, for the experts.
   if (is_own()) {
     weigh();
     combine(), passes(slots() * hidden(), 1, 0);
@@ -147,25 +153,26 @@ void Experts::backward_input() {
   if (is_own())
     combine();
   else
-    passes(slots() * hidden(), 3, 2);  // in the order of tokens, summed over the choices
+    passes(slots() * hidden(), 3, 2);  // reordered by token, summed over its experts
   if (cut_experts()) sum(size_.tokens, hidden());
   router_backward();
 }
 
 void Experts::router_backward() {
   const std::int64_t rows = own(size_.tokens), experts = module_.experts, wide = wide_element();
-  // Through the softmax or the sigmoids of the chosen, and scattered.
+  // Backward of softmax or sigmoid of the chosen experts, then a scatter to all experts.
   add(KernelKind::elementwise, 0, (rows * module_.experts_per_token * 7 + rows * experts) * wide,
       6);
   const bool sigmoids = is_own() && module_.router_scores == RouterScores::sigmoid;
-  // Shares again (2), what is left of each (2); the weights' factor (1).
+  // Own form: normalized scores again (2), their gradient (2); the scaling factor (1).
   const int more = (sigmoids ? 4 : 0) + (is_own() && module_.routed_scale != 1 ? 1 : 0);
   if (more > 0) add(KernelKind::elementwise, 0, slots() * 2 * more * wide, more);
   if (module_.balance_weight > 0) {
-    // Counts by sample and expert; softmax, times the samples' factors, less the mean.
+    // Counts per sample and expert; softmax, times factors per sample, minus the mean.
     const std::int64_t counts = size_.samples * experts;
-    // Own form: places of counts (2), counts (3); of samples tokens, at least one, squared (3), counts divided and scaled
-    // (3), by row (1); then as above, softmax (1), times it, summed, its share, less (4), added (1).
+    // Launches of the own form: indices of counts (2), counts (3); tokens per sample, at least one,
+    // squared (3); counts divided and scaled (3), expanded to rows (1); then as above: softmax (1),
+    // multiplied by it, summed, multiplied, subtracted (4), added to the gradient (1).
     add(KernelKind::elementwise, 0, (slots() * 3 + counts * 3) * kIndex, is_own() ? 5 : 4);
     add(KernelKind::elementwise, 0, rows * experts * 14 * wide, is_own() ? 13 : 7);
     if (sigmoids) add(KernelKind::elementwise, 0, rows * experts * 9 * wide, 4);  // as above
@@ -208,7 +215,7 @@ std::int64_t Experts::tape(const LayerBytes& bytes) {
                                 bytes.wide() + (bytes.context.ep > 1 ? 6 : 4) * kIndex;
   const std::int64_t balance =
       m.balance_weight > 0 ? bytes.wide() * bytes.own(bytes.size.tokens) * m.experts : 0;
-  // Without gradients of a router and of a shared expert nobody wants the input.
+  // If neither a router nor a shared expert needs it for a gradient, the input is not saved.
   const std::int64_t input = trained || shares ? bytes.matrix_input() : 0;
   return input + (shares ? bytes.low_rank(2) : 0) +
          expert_slots(m, bytes.size.tokens, bytes.context) * per_slot + balance +

@@ -1,23 +1,27 @@
-// A block's feed-forward part of experts (exec/layers/experts.h), with the experts evenly loaded: what
-// cannot be known without routing is what each expert gets, and only that. T rows that this rank
-// routes, S = T·k slots (token, choice), E experts of which E/ep are here, X their width on this rank.
-//   Collectives, forward: counts by expert gathered over the expert group (int64), S rows to the
-//   experts, S rows back. Backward: gradients there and back. What comes back is counted as what
-//   went out: this rank's own tokens. Experts cut over the tensor group add what a dense
-//   row-parallel and, backward, a column-parallel layer moves, and the sum of the weights'
-//   gradient, a number a slot. The balance term sums its counts (int64, samples × experts) over the
-//   ranks of a sequence, in the backward. Groups of experts and sigmoids cost nothing here: a
-//   few passes over [T, E] at most, beside the sort of the same.
-//   parameters  router [E, H] whole on every rank; experts' gate_up [E, 2X, H] and down [E, H, X];
-//               of the expert that all tokens visit shared.gate_up and shared.down; with expert_bias
-//               router.bias [E] whole, gate_up.bias [E, 2X] cut as its rows are, down.bias [E, H] whole
-//               on every rank that has a part of the expert: added on the first of them alone, while
-//               each makes its whole gradient
-//   tape        its input; S rows, t' ranks that cut an expert: e·S·(2H + 3·X/t') + w·S + 32·S (with
-//               ep > 1 48·S): rows at the experts and what they answered, the activation's inputs,
-//               weights, indices; with a balance term w·q·E logits; shared e·T·3·F_shared/t. Frozen:
-//               H and 2·X. With full recomputation the choice of experts, 8·S
-// Source of the counts: own count of what exec/ does.
+// A block's mixture-of-experts feed-forward part (exec/layers/experts.h). The load of the experts
+// is assumed to be even; nothing else depends on the routing. T rows that this rank routes, S = T·k
+// slots (pairs of token and expert choice), E experts of which E/ep are on this rank, X their width
+// on this rank.
+//   collectives         forward: an all-gather of the counts per expert over the expert group
+//                       (int64), S rows to the experts, S rows back. Backward: the gradients in
+//                       both directions. Returning rows count like sent ones, as this rank's own
+//                       tokens. Experts split over the tensor group add what a dense row-parallel
+//                       and, in the backward pass, a column-parallel layer moves, and the sum of
+//                       the routing weights' gradient, one number per slot. The balance loss sums
+//                       its counts (int64, samples × experts) over the ranks of a sequence, in the
+//                       backward pass
+//   parameters          router [E, H], replicated; gate_up [E, 2X, H] and down [E, H, X] of the
+//                       experts; shared.gate_up and shared.down of the shared expert. With
+//                       expert_bias: router.bias [E], replicated; gate_up.bias [E, 2X], split like
+//                       its rows; down.bias [E, H], replicated over the ranks that split an expert:
+//                       only the first of them adds it, while each computes its whole gradient
+//   saved activations   its input; e·S·(2H + 3·X/t') + w·S + 32·S (with ep > 1: 48·S), t' ranks per
+//                       expert: rows at the experts and their outputs, inputs of the activation,
+//                       routing weights, indices; with a balance loss w·q·E of logits; of a shared
+//                       expert e·T·3·F_shared/t. Frozen: H and 2·X in place of 2H and 3·X. Full
+//                       recomputation keeps the routing, 8·S
+// Not counted: groups of experts and sigmoid scores, which add at most a few passes over [T, E] to
+// the sort of the same array. Source of the counts: own count of what exec/ does.
 #pragma once
 
 #include "shared/kernels/layer_bytes.h"
@@ -34,7 +38,7 @@ class Experts : public LayerKernels {
   void backward_input();
   void backward_weight();
   static std::int64_t tape(const LayerBytes& bytes);
-  // What full recomputation keeps besides the block's input.
+  // Bytes that full recomputation keeps in addition to the block's input: the routing.
   static std::int64_t choices(const LayerBytes& bytes);
 
  private:
@@ -59,7 +63,8 @@ class Experts : public LayerKernels {
   std::int64_t local_experts() const { return module_.experts / context_.ep; }
 };
 
-// (token, choice) pairs that a rank routes: of all rows, or with uncut experts of its own.
+// Returns the number of (token, expert choice) pairs that a rank routes: those of all rows, or, if
+// experts are not split under sequence parallelism, of its own rows.
 std::int64_t expert_slots(const Module& module, std::int64_t tokens, const RankContext& context);
 
 }  // namespace polyphony

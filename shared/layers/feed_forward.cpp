@@ -3,7 +3,7 @@
 namespace polyphony {
 namespace {
 
-// A diffusion module's have biases and no gate.
+// Feed-forward parts of a diffusion module have biases and no gate.
 bool has_bias(const Module& m) { return m.mlp_bias || m.kind == ModuleKind::diffusion; }
 bool has_gate(const Module& m) { return m.gated && m.kind != ModuleKind::diffusion; }
 
@@ -52,12 +52,16 @@ void FeedForward::backward_weight() {
   weight_gradient(in());
 }
 
-// silu(gate) or gelu(gate) (2), product (3); backward: the up gradient (3), the gate gradient before
-// the function (3), its backward (3), both joined (2 × 2).
-// Clamped: of the gate cut off (2) and scaled (2) silu (2), scaled back (2), up cut off (2), product
-// (3); backward: up cut off (2), the gradient before silu (3), the gate as before (4), silu's backward
-// (3), silu (2), the up gradient (3 + 2), both cut off (2 × 3), joined (2 × 2).
-// Own form: gate and up in, the product out; back, both and its gradient in, both gradients out.
+// Passes, by number of reads and writes.
+//   silu, gelu  forward: activation of the gate (2), multiplication by up (3). Backward: gradient
+//               of up (3), of the activation's output (3), activation backward (3), both
+//               interleaved (2 × 2)
+//   clamped     forward: gate clamped (2), scaled (2), silu (2), scaled back (2); up clamped (2);
+//               multiplication (3). Backward: up clamped (2), gradient of silu's output (3), gate
+//               clamped and scaled (4), silu backward (3), silu (2), gradient of up (3 + 2), both
+//               clamps backward (2 × 3), both interleaved (2 × 2)
+//   own form    forward: reads gate and up, writes their product. Backward: reads both and the
+//               product's gradient, writes both gradients
 GatePasses gate_passes(Activation activation, KernelForm form) {
   if (form == KernelForm::own) return {3, 1, 5, 1};
   if (activation == Activation::clamped) return {13, 6, 29, 12};

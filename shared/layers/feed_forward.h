@@ -1,10 +1,12 @@
-// A block's dense feed-forward part of width F: a matrix up, with a gate beside it or without, an
-// activation, and a matrix down.
-//   parameters  gate_up [2F, H] with gate and up rows interleaved, or fc1 [F, H]; down or fc2 [H, F]
-//   gates       silu, gelu (Gemma's form, by tanh) and GPT-OSS' clamped one (Activation): what is kept is
-//               the same, what they read and write is gate_passes()
-//   tape        its input (where the module trains or adapts), the activation's inputs and, then
-//               too, its output: e·T·(2 or, gated, 3)·F/t
+// A block's dense feed-forward part of width F: an up matrix, with or without a gate, an
+// activation, and a down matrix.
+//   parameters          gate_up [2F, H] with gate and up rows interleaved, or fc1 [F, H]; down or
+//                       fc2 [H, F]
+//   gates               silu, gelu (Gemma's tanh form) and the clamped gate of GPT-OSS
+//                       (Activation). All save the same activations; gate_passes() has their reads
+//                       and writes.
+//   saved activations   its input and the activation's output (both only if the module trains or
+//                       adapts), and the activation's inputs: e·T·(2 or, gated, 3)·F/t
 // Source: Shazeer, arXiv 2002.05202 (gates); own count of what exec/ does.
 #pragma once
 
@@ -29,13 +31,13 @@ class FeedForward : public LayerKernels {
   Linear out() const;
 };
 
-// Reads and writes of a gate's [rows, F] values, and launches.
+// Reads and writes of [rows, F] arrays that a gated activation makes, and its launches.
 struct GatePasses {
   int forward, forward_launches, backward, backward_launches;
 };
 GatePasses gate_passes(Activation activation, KernelForm form);
 
-// What a part of width `ffn` keeps without its input.
+// Returns the bytes that a feed-forward part of width `ffn` saves, without its input.
 std::int64_t activation_bytes(const LayerBytes& bytes, std::int64_t ffn, bool gated);
 
 }  // namespace polyphony

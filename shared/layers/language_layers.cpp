@@ -3,7 +3,7 @@
 namespace polyphony {
 namespace {
 
-// A tied matrix serves as an output matrix too, so it starts as one.
+// A tied matrix is also the output matrix, so it has the initial values of one.
 Parameter& token_table(LayerParameters add, Rows rows) {
   const Module& m = add.module();
   const double deviation = m.tied ? 1 / std::sqrt(static_cast<double>(m.hidden)) : kTokenDeviation;
@@ -30,13 +30,15 @@ void LanguageHead::parameters(LayerParameters add) {
   }
 }
 
-// Own form: which ids of the vocabulary are the rank's, and where (6 launches), for one that has a part.
+// Own form, if the vocabulary is split: finds which ids are in the rank's part, and where (6
+// launches).
 void LayerKernels::local_ids(std::int64_t ids) {
   if (is_own() && context_.tp > 1) add(KernelKind::embedding, 0, ids * 6 * kIndex, 6);
 }
 
-// Own form: looked up, zeros where another rank has the row. Text alone is in order; else the places of all rows are joined,
-// without sequence parallelism counted and inverted, too, and their rows moved as in the plain form.
+// Own form: rows are looked up, with zeros for rows of other ranks. Text-only rows are already in
+// order. Otherwise the positions of all rows are concatenated (without sequence parallelism also
+// counted and inverted), and the rows are moved as in the plain form.
 void TokenEmbedding::own_forward() {
   const std::int64_t text = size_.text_tokens;
   local_ids(text);
@@ -50,12 +52,13 @@ void TokenEmbedding::forward() {
   if (is_own()) own_forward();
   if (is_own() && is_text()) return sum(size_.tokens, hidden());
   if (!sequence()) {
-    // Looked up (2), put beside the other rows and brought into order.
+    // Looked up (2), concatenated with the other rows, and reordered.
     add(KernelKind::embedding, 0, 2 * (text + size_.tokens) * hidden() * element(), 3);
     all_reduce(text, hidden());
     return;
   }
-  // Looked up (2), put beside the rank's other rows (2), placed (2) among zeros (1).
+  // Looked up (2), concatenated with the rank's other rows (2), written (2) into a zeroed array
+  // (1).
   const std::int64_t passed = 2 * text + 4 * (text + own(other)) + size_.tokens;
   add(KernelKind::embedding, 0, passed * hidden() * element(), 4);
   scatter(size_.tokens, hidden());
@@ -66,7 +69,7 @@ void TokenEmbedding::backward_input(bool) {
   if (sequence()) gather(size_.tokens, hidden());
   if (is_own() && is_text()) return;
   const std::int64_t others = own(size_.tokens - size_.text_tokens);
-  if (is_own())  // in the order that they were joined in
+  if (is_own())  // reordered as they were concatenated
     add(KernelKind::embedding, 0, 2 * (size_.text_tokens + others) * hidden() * element(), 1);
   if (!input_grad_) return;
   add(KernelKind::embedding, 0, 2 * others * hidden() * element(), 1);
@@ -74,7 +77,7 @@ void TokenEmbedding::backward_input(bool) {
 
 void TokenEmbedding::backward_weight() {
   if (is_own()) {
-    // Others' rows of a copy made zeros; added to the table.
+    // A copy, with zeros for the rows of other ranks; then added to the table's gradient.
     if (context_.tp > 1)
       add(KernelKind::embedding, 0, 3 * size_.text_tokens * hidden() * wide_element(), 2);
     add(KernelKind::embedding, 0, size_.text_tokens * hidden() * (element() + 2 * wide_element()),
@@ -90,14 +93,16 @@ Linear LanguageHead::vocabulary() const {
 
 void LanguageHead::forward() {
   const std::int64_t rows = size_.loss_tokens;
-  passes(own(rows) * hidden(), {2, 1}, {2, 2});  // rows with a label; own form: and their list
+  passes(own(rows) * hidden(), {2, 1}, {2, 2});  // labeled rows selected; own form: listed first
   norm(own(rows), hidden());
   if (sequence()) reduce(CollectiveKind::all_gather, rows * hidden() * element());
   local_ids(rows);
   forward_cut(vocabulary());
   if (is_own()) {
-    // Largest, sum and label of each row as the logits are read. Of a part of the vocabulary: its largest kept, beside all
-    // ranks' (2), as a factor (1) of its sum (1). Then logarithm, largest, label, sum over the rows, scaled.
+    // One pass over the logits computes the maximum, the sum and the label's logit of each row. If
+    // the vocabulary is split: own maximum saved next to that of all ranks (2), converted to a
+    // factor (1) on the own sum (1). Then logarithm, plus maximum, minus label, sum over rows,
+    // scaling.
     add(KernelKind::loss, 0, rows * vocabulary().out * element(), 1);
     add(KernelKind::loss, 0, rows * (context_.tp > 1 ? 21 : 10) * wide_element(),
         context_.tp > 1 ? 9 : 5);
@@ -111,24 +116,24 @@ void LanguageHead::forward() {
 
 void LanguageHead::plain_loss() {
   const std::int64_t rows = size_.loss_tokens;
-  // Over [rows, V/tp]: widened (2), largest (1), shifted (2), exponentials (2), sum (1); target
-  // logits picked out.
+  // Passes over [rows, V/tp]: widened (2), maximum (1), subtraction (2), exponentials (2), sum (1);
+  // target logits selected.
   add(KernelKind::loss, 0, rows * vocabulary().out * 8 * wide_element(), 8);
 }
 
 void LanguageHead::backward_input(bool) {
   const std::int64_t rows = size_.loss_tokens;
-  if (is_own())  // the loss's own gradient; then logits become theirs in place
+  if (is_own())  // gradient of the loss; then gradients overwrite the logits in place
     add(KernelKind::loss, 0, 2 * rows * vocabulary().out * element(), 2);
   else
     add(KernelKind::loss, 0, rows * vocabulary().out * 4 * wide_element(),
         4);  // probabilities − one-hot, scaled, narrowed
-  const std::int64_t bytes = rows * hidden() * element();  // of parts as they are, not padded
+  const std::int64_t bytes = rows * hidden() * element();  // own parts, not padded
   if (sequence() && context_.weight_grad && !lora()) reduce(CollectiveKind::all_gather, bytes);
   input_gradient(vocabulary());
   reduce(sequence() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes);
   norm_backward(own(rows), hidden());
-  // Zeros, then the labelled rows.
+  // Zeros, into which the labeled rows are written.
   passes((own(size_.tokens) + 3 * own(rows)) * hidden(), 1, 2);
 }
 

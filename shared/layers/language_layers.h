@@ -1,9 +1,10 @@
-// The first and last layers of a language module: tokens to rows, and final norm, output matrix and
-// cross-entropy. L rows with a label, V vocabulary.
-//   parameters  embedding [V, H]; head norm and output [V, H], both cut by rows of the vocabulary. A
-//               tied matrix has the embedding's name; a range with the head alone has a copy of it
-//   tape        embedding nothing; head e·L·2H (of ⌈L/t⌉ rows under sequence parallelism; frozen and
-//               LoRA H), a norm, w·L·V/t probabilities
+// The first and last layers of a language module: the token embedding, and the head, which is the
+// final norm, the output matrix and the cross-entropy loss. L rows with a label, V vocabulary.
+//   parameters          embedding [V, H]; head norm and output [V, H]. Embedding and output are
+//                       split by rows of the vocabulary. A tied output matrix has the embedding's
+//                       name; a chunk with the head alone has a copy of it
+//   saved activations   embedding: none. Head: e·L·2H (of ⌈L/t⌉ rows under sequence parallelism;
+//                       frozen and LoRA: H), one norm, and w·L·V/t of probabilities
 // Source: own count of what exec/ does.
 #pragma once
 

@@ -6,7 +6,7 @@ void LatentAttention::parameters(LayerParameters& add) {
   const Module& m = add.module();
   const std::int64_t heads = m.heads, key_width = m.head_dim + m.rotary_dim;
   if (m.query_rank > 0) {
-    // The joint matrix down has the same input, and counts it.
+    // kv_down has the same input and counts it.
     add.adapted("q_down", m.query_rank, m.hidden, Cut::replicated, false, Rows::own);
     add.last().input = Input::others;
     add.norm("q_down_norm", m.query_rank, false);
@@ -21,7 +21,7 @@ void LatentAttention::parameters(LayerParameters& add) {
   add.last().input = Input::whole;
   add.norm("kv_down_norm", m.key_value_rank, false);
   add.last().held_width = static_cast<int>(joint);
-  // By head [k | v].
+  // Laid out per head as [k | v].
   add.adapted("kv_up", heads * (m.head_dim + value_width(m)), m.key_value_rank, Cut::rows, false);
   add.last().input = Input::whole;
   add.last().held_width = static_cast<int>(joint);
@@ -38,26 +38,26 @@ Linear LatentAttention::key_up() const {
           false, low_rank()};
 }
 
-// The rotated ends of queries and of the one key (9 passes, as in self-attention), then heads put
-// together from both parts, q and k (2).
+// Rotates the last R numbers of the queries and of the shared key (9 passes, as in self-attention),
+// then concatenates both parts of the heads of q and k (2 launches).
 void LatentAttention::rotate() {
   passes(size_.tokens * (heads() + 1) * module_.rotary_dim, 9, 10);
   passes(size_.tokens * heads() * key_width(), 4, 2);
 }
 
-// `products`: 2 forward, 4 backward.
+// `products`: flops per pair and number, 2 forward and 4 backward.
 void LatentAttention::attention(double products) {
   const std::int64_t wide = key_width(), narrow = value_width(module_);
   const double flops = products * static_cast<double>(size_.pairs) * static_cast<double>(heads()) *
                        static_cast<double>(wide + narrow);
-  // Forward q, k; v, the output; backward these, its gradient and three more.
+  // Forward: q, k, v and the output. Backward: these, the output's gradient, and three gradients.
   const std::int64_t moved = products > 2 ? 4 * wide + 4 * narrow : 2 * wide + 2 * narrow;
   add(KernelKind::attention, flops, size_.tokens * heads() * moved * element(),
       std::max(1, size_.sequences), mean_keys(size_.pairs, size_.tokens), products > 2 ? 2 : 1,
       (wide + narrow) / 2);
 }
 
-void LatentAttention::again() {
+void LatentAttention::recompute_attention() {
   rotate();
   attention(2);
 }
@@ -75,13 +75,13 @@ void LatentAttention::forward() {
   norm(own(size_.tokens), module_.key_value_rank);
   if (sequence()) gather(size_.tokens, latent());
   forward_cut(key_up());
-  again();
+  recompute_attention();
   forward_row(out());
 }
 
 void LatentAttention::backward_input(bool again) {
-  if (again) this->again();
-  const bool starts = lora() && !input_grad_;  // only pairs train: nothing below them
+  if (again) recompute_attention();
+  const bool starts = lora() && !input_grad_;  // only LoRA pairs train, and nothing before them
   const auto below = [&](const Linear& l) {
     starts ? low_rank_backward(l, false) : input_gradient(l);
   };
@@ -101,7 +101,7 @@ void LatentAttention::backward_input(bool again) {
     below(query_up());
     if (!starts) sum(size_.tokens, hidden());
   }
-  if (!starts) passes(between_blocks(), 3, 1);  // both ways' gradients summed
+  if (!starts) passes(between_blocks(), 3, 1);  // gradients of both down matrices summed
 }
 
 void LatentAttention::backward_weight() {
@@ -115,11 +115,11 @@ void LatentAttention::backward_weight() {
 std::string LatentAttention::refused(const Module&, const ModuleLayout& layout) {
   if (layout.cp == 1) return "";
   return "cp " + std::to_string(layout.cp) +
-         " with latent attention: latents gathered over a context group would be brought up to "
-         "keys and values again on each of its ranks; use cp 1, or more tp";
+         " is not supported with latent attention: every rank of a context group would have to "
+         "expand the gathered latents to keys and values again; use cp 1, or a larger tp";
 }
 
-std::int64_t LatentAttention::again_bytes(const LayerBytes& bytes) {
+std::int64_t LatentAttention::recomputed_bytes(const LayerBytes& bytes) {
   const std::int64_t heads = bytes.module.heads / bytes.context.tp;
   return bytes.size.tokens * heads * (bytes.element() * value_width(bytes.module) + bytes.wide());
 }
@@ -140,7 +140,7 @@ std::int64_t LatentAttention::tape(const LayerBytes& bytes) {
     kept += e * all * m.hidden;
   const std::int64_t of_head = 2 * m.head_dim + m.rotary_dim + value_width(m);
   kept += e * tokens * (m.heads / context.tp) * of_head;
-  return kept + (bytes.recompute == Recompute::selective ? 0 : again_bytes(bytes));
+  return kept + (bytes.recompute == Recompute::selective ? 0 : recomputed_bytes(bytes));
 }
 
 }  // namespace polyphony

@@ -26,17 +26,17 @@ constexpr LayerRow row(LayerKind kind, const char* name, LayerPlace place) {
           .backward_weight = [](const LayerKernels& layer) { Kind(layer).backward_weight(); },
           .tape = Kind::tape,
           .input_kept = Kind::input_kept,
-          .again_bytes = [](const LayerBytes&) -> std::int64_t { return 0; },
-          .brought_bytes = [](const LayerBytes&) -> std::int64_t { return 0; }};
+          .recomputed_bytes = [](const LayerBytes&) -> std::int64_t { return 0; },
+          .received_again_bytes = [](const LayerBytes&) -> std::int64_t { return 0; }};
 }
 template <class Kind>
 constexpr LayerRow block(LayerKind kind, const char* name) {
   LayerRow made = row<Kind>(kind, name, LayerPlace::block);
-  made.again_bytes = [](const LayerBytes& bytes) {
-    return block_part(bytes.block.attention).again_bytes(bytes);
+  made.recomputed_bytes = [](const LayerBytes& bytes) {
+    return block_part(bytes.block.attention).recomputed_bytes(bytes);
   };
-  made.brought_bytes = [](const LayerBytes& bytes) {
-    return block_part(bytes.block.attention).brought_bytes(bytes);
+  made.received_again_bytes = [](const LayerBytes& bytes) {
+    return block_part(bytes.block.attention).received_again_bytes(bytes);
   };
   return made;
 }
@@ -68,7 +68,7 @@ constexpr bool in_order() {
     if (kRows[i].kind != static_cast<LayerKind>(i)) return false;
   return kRows.size() == kLayerKinds;
 }
-static_assert(in_order(), "a row for each LayerKind, in its order");
+static_assert(in_order(), "there must be one row per LayerKind, in the order of the enum");
 
 }  // namespace
 

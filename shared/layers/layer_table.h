@@ -1,6 +1,6 @@
-// The kinds of layers, a row each: all that the rest of shared/ asks of a layer by its kind. What a row
-// names stands in the kind's own file pair; a kind without a row, or a row without one of its
-// functions, does not compile.
+// The table of layer kinds, one row per kind: everything that the rest of shared/ needs to know
+// about a layer because of its kind. The functions of a row are defined in the kind's own pair of
+// files. A kind without a row, or a row without one of its functions, does not compile.
 #pragma once
 
 #include "shared/kernels/layer_bytes.h"
@@ -9,7 +9,8 @@
 
 namespace polyphony {
 
-// Where a layer stands in its stack: an input clings to the layer after it, a tail to the one before.
+// Where a layer stands in its stack. An input layer must be in the same pipeline stage as the next
+// layer, and a tail layer in the same stage as the previous one.
 enum class LayerPlace : std::uint8_t { input, block, tail };
 
 struct LayerRow {
@@ -18,23 +19,23 @@ struct LayerRow {
   // A block can be recomputed and adapted by LoRA, is counted by `blocks`, and is called
   // "<module>.block0", "<module>.block1", …
   LayerPlace place;
-  bool reads_conditioning;  // the rows that edges bring a diffusion module
+  bool reads_conditioning;  // reads the rows that a diffusion module receives over model edges
   void (*parameters)(LayerParameters add);
-  // Kernels and inner collectives.
+  // These add kernels and inner collectives.
   void (*forward)(const LayerKernels& layer);
   void (*backward_input)(const LayerKernels& layer, bool attention_again);
   void (*backward_weight)(const LayerKernels& layer);
-  // Bytes that a forward keeps; of them the layer's input, as it arrived, where it is the first of a
-  // chunk; what selective recomputation makes again; what the backward brings from other ranks again.
-  std::int64_t (*tape)(const LayerBytes& bytes);
-  std::int64_t (*input_kept)(const LayerBytes& bytes);
-  std::int64_t (*again_bytes)(const LayerBytes& bytes);
-  std::int64_t (*brought_bytes)(const LayerBytes& bytes);
+  // These return bytes on one rank.
+  std::int64_t (*tape)(const LayerBytes& bytes);        // saved activations of a forward pass
+  std::int64_t (*input_kept)(const LayerBytes& bytes);  // of these, the input, of a first layer
+  std::int64_t (*recomputed_bytes)(const LayerBytes& bytes);  // of these, what selective recomputes
+  std::int64_t (*received_again_bytes)(
+      const LayerBytes& bytes);  // received again for the backward pass
 };
 
 const LayerRow& layer_row(LayerKind kind);
 bool is_block(LayerKind kind);
-// Whether the range has blocks that read what conditions a diffusion module.
+// Returns whether the range has blocks that read a diffusion module's conditioning rows.
 bool reads_conditioning(const Module& module, LayerRange range);
 
 }  // namespace polyphony

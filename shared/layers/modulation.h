@@ -1,6 +1,6 @@
-// Shifts, scales and gates that diffusion layers make of the features of time by two matrices of
-// their own, [R, 256] and [parts·H, R], and norms and sums that they change (exec/layers/diffusion.h). n
-// items; one kernel each where items differ.
+// Modulation of diffusion layers: shifts, scales and gates that a layer computes from time features
+// with two matrices of its own, [R, 256] and [parts·H, R], and the norms and residual sums that use
+// them (exec/layers/diffusion.h). There are n items, with one kernel for each if items differ.
 // Source: adaLN-Zero, Peebles and Xie, arXiv 2212.09748; own count of what exec/ does.
 #pragma once
 
@@ -12,9 +12,10 @@ namespace polyphony {
 
 class Modulated : public LayerKernels {
  public:
-  // Blocks begin as the identity: the second matrix is zero.
+  // The second matrix starts at zero, so blocks start as the identity.
   static void modulation_parameters(LayerParameters& add, int parts);
-  // Of one norm, by item: 1 + scale; in bf16 this and the shift in fp32: e·H, bf16 4·2H.
+  // Saved bytes of one norm per item: 1 + scale, e·H; in bf16 both 1 + scale and the shift in fp32,
+  // 4·2H.
   static std::int64_t adaptive_bytes(const LayerBytes& bytes);
 
  protected:

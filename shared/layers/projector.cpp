@@ -3,14 +3,14 @@
 namespace polyphony {
 namespace {
 
-// The input, by the rows that come in.
+// Bytes of the input, counted in rows before the merge.
 std::int64_t source_bytes(const LayerBytes& bytes) {
   const std::int64_t merged = merged_rows(bytes.module);
   return bytes.element() * bytes.own(bytes.size.tokens * merged) *
          (bytes.module.projector_in / merged);
 }
 bool shares_rows(const LayerBytes& bytes) { return bytes.context.sp && bytes.context.tp > 1; }
-// Patches side by side are a copy; frames lie so.
+// Whether merging needs a copy: patches must be reordered; consecutive frames are already adjacent.
 bool copies(const Module& module) {
   return merged_rows(module) > 1 && module.source != ModuleKind::audio;
 }
@@ -30,11 +30,11 @@ Linear MlpProjector::out() const {
   return {size_.tokens, module_.projector_hidden / context_.tp, module_.projector_out, true};
 }
 
-// Own form: the order in which neighbours come together, listed, and inverted.
+// Own form: lists the order in which neighboring patches are merged, and inverts it.
 void Projector::list_order() {
   if (is_own() && copies(module_)) add(KernelKind::embedding, 0, 4 * source_rows() * kIndex, 3);
 }
-// merge² neighbours side by side
+// Concatenates merge² neighboring patches into one row.
 void Projector::join_rows() {
   if (!is_own() || copies(module_)) passes(size_.tokens * module_.projector_in, 2, 1);
 }
@@ -52,11 +52,11 @@ void MlpProjector::backward_input(bool) {
   const Linear first = in();
   input_gradient_row(out());
   passes(first.rows * first.out, 3, 1);
-  if (sequence() && context_.weight_grad) {  // fc1's input again, and side by side
+  if (sequence() && context_.weight_grad) {  // fc1's input gathered and merged again
     gather(source_rows(), source_width());
     join_rows();
   }
-  if (!input_grad_) return;  // nothing before fc1 has weights
+  if (!input_grad_) return;  // nothing before fc1 needs a gradient
   input_gradient(first);
   if (!sequence()) all_reduce(first.rows, first.in);
   join_rows();
@@ -83,7 +83,7 @@ void LinearProjector::parameters(LayerParameters add) {
   add.matrix_and_bias("fc", m.projector_out, m.projector_in, Cut::replicated, true, Rows::own);
 }
 
-// Whole on every rank.
+// The matrix is replicated.
 Linear LinearProjector::whole() const {
   return {own(size_.tokens), module_.projector_in, module_.projector_out, true};
 }

@@ -1,7 +1,9 @@
-// Projectors (LayerKind projector_mlp and projector_linear): merge² neighbouring patches, or merge
-// frames, side by side, then two matrices with GELU between, or one. T rows that leave.
-//   parameters  fc1 [hidden, in] by rows and fc2 [out, hidden] by columns; fc [out, in] on every rank
-//   tape        e·(q·in + T·2·hidden/t), linear e·q·in; frozen e·T·hidden/t, 0
+// Projectors (LayerKind projector_mlp and projector_linear). They concatenate merge² neighboring
+// patches, or `merge` frames, into one row, then apply two matrices with GELU between them, or one
+// matrix. T output rows.
+//   parameters          MLP: fc1 [hidden, in] split by rows and fc2 [out, hidden] split by columns.
+//                       Linear: fc [out, in], replicated
+//   saved activations   MLP: e·(q·in + T·2·hidden/t), frozen e·T·hidden/t. Linear: e·q·in, frozen 0
 // Source: own count of what exec/ does.
 #pragma once
 
@@ -16,7 +18,7 @@ class Projector : public LayerKernels {
   explicit Projector(const LayerKernels& layer) : LayerKernels(layer) {}
   void list_order();
   void join_rows();
-  // Rows that come in, before they are merged.
+  // Input rows, before they are merged.
   std::int64_t source_rows() const { return size_.tokens * merged_rows(module_); }
   std::int64_t source_width() const { return module_.projector_in / merged_rows(module_); }
 };
@@ -47,7 +49,7 @@ class LinearProjector : public Projector {
   static std::int64_t input_kept(const LayerBytes& bytes);
 
  private:
-  // Its ranks join rows of one another.
+  // Merging combines rows of different ranks.
   bool joins_rows() const { return sequence() && merged_rows(module_) > 1; }
   Linear whole() const;
 };

@@ -3,7 +3,7 @@
 namespace polyphony {
 namespace {
 
-// Rows laid out per key/value head; `columns` 0: a bias.
+// Adds the fused qkv parameter, laid out per key/value head; `columns` 0: its bias.
 void fused(LayerParameters& add, const std::string& suffix, std::int64_t columns) {
   const Module& m = add.module();
   const int queries = (m.attention_gate ? 2 : 1) * m.heads;
@@ -41,15 +41,15 @@ void SelfAttention::parameters(LayerParameters& add) {
 }
 
 void SelfAttention::rotate() {
-  // RoPE on q and k: rotate (negate and join: 2), two products (2 + 2) and their sum (3): 5
-  // launches each.
+  // RoPE on q and k in the plain form: rotate (negate and concatenate: 2 passes), two
+  // multiplications (2 + 2) and their sum (3), in 5 launches each.
   if (is_own() || !rotates()) return;
-  const int turned = module_.rotary_dim > 0 ? module_.rotary_dim : module_.head_dim;
-  passes(size_.tokens * (query_width() + key_width()) / module_.head_dim * turned, 9, 10);
+  const int rotated = module_.rotary_dim > 0 ? module_.rotary_dim : module_.head_dim;
+  passes(size_.tokens * (query_width() + key_width()) / module_.head_dim * rotated, 9, 10);
 }
 
-// Own form: queries and keys turned, out of q, k and v side by side; values stay there, as do queries that do not action and
-// have a key each.
+// Own form: copies queries and keys out of the fused qkv rows and rotates them. Values stay in the
+// fused rows; so do queries that are not rotated and have a key head each.
 void SelfAttention::split_heads() {
   if (!is_own()) return;
   if (rotates())
@@ -58,21 +58,22 @@ void SelfAttention::split_heads() {
     passes(size_.tokens * query_width(), 2, 1);
 }
 
-// Their gradients turned back, side by side.
+// Own form: rotates the gradients back and writes them into fused qkv rows.
 void SelfAttention::join_heads() {
   if (is_own()) passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);
 }
 
-// One attention kernel per sequence, or for all of them in the own form: packed sequences do not see each other.
+// One attention kernel per sequence (own form: one for all sequences), as packed sequences do not
+// attend to each other.
 void SelfAttention::attention(double flops_per_pair_and_width, int q_like, int k_like) {
   const double width = static_cast<double>(query_width());
-  // By heads: all pairs of the group, for a share of the heads.
+  // If heads are exchanged: all pairs of the context group, for a share of the heads.
   const double pairs = exchanges() ? static_cast<double>(size_.gathered_pairs) / context_.cp
                                    : static_cast<double>(size_.pairs);
   const std::int64_t bytes =
       (query_rows() * q_like * query_width() + key_rows() * k_like * key_width()) * element();
   const int sequences = exchanges() ? size_.samples : size_.sequences;
-  // Passed round: every block of keys is a call of its own; by groups, some heads.
+  // Ring: one call per block of keys. Groups of heads: one call per group.
   const std::int64_t keys = exchanges() ? mean_keys(size_.gathered_pairs, size_.gathered)
                                         : mean_keys(size_.pairs, size_.tokens);
   const int blocks = rings() ? context_.cp : 1;
@@ -81,62 +82,64 @@ void SelfAttention::attention(double flops_per_pair_and_width, int q_like, int k
       flops_per_pair_and_width > 4 ? 2 : 1, module_.head_dim);
 }
 
-// Keys and values of the group's ranks, by sample.
-void SelfAttention::bring_keys() {
+// Gathers keys and values of the context group, sample by sample.
+void SelfAttention::gather_keys() {
   const std::int64_t width = 2 * key_width(), elements = size_.gathered * width;
-  passes(size_.tokens * width, 2, 1);  // as rows
-  if (comes_by()) return;
+  passes(size_.tokens * width, 2, 1);  // copied to contiguous rows
+  if (keys_arrive_in_parts()) return;
   out_.collectives.push_back(
       {CollectiveKind::all_gather, Bytes(elements * element()), GroupKind::context});
-  passes(elements, 2, 1);  // brought into order
+  passes(elements, 2, 1);  // reordered
 }
 
-void SelfAttention::return_keys() {
+void SelfAttention::scatter_key_gradients() {
   const std::int64_t width = 2 * key_width(), elements = size_.gathered * width;
-  passes(size_.tokens * width, 2, 1);  // as rows
-  if (comes_by()) return;
+  passes(size_.tokens * width, 2, 1);  // copied to contiguous rows
+  if (keys_arrive_in_parts()) return;
   out_.collectives.push_back(
       {CollectiveKind::reduce_scatter, Bytes(elements * element()), GroupKind::context});
-  passes(elements, 2, 1);  // out of order
+  passes(elements, 2, 1);  // reordered
 }
 
-// Keys and values of some heads, or their gradients.
-void SelfAttention::move_group(CollectiveKind kind, bool beside_attention) {
+// Gathers the keys and values of one group of heads, or reduce-scatters their gradients.
+void SelfAttention::group_collective(CollectiveKind kind, bool beside_attention) {
   const std::int64_t elements = size_.gathered * 2 * key_width() / groups();
   out_.collectives.push_back(
       {kind, Bytes(elements * element()), GroupKind::context, beside_attention});
-  passes(elements, 2, 1);  // brought into order, or out of it
+  passes(elements, 2, 1);  // reordered
 }
 
-void SelfAttention::bring_groups() {
+void SelfAttention::gather_groups() {
   for (int group = 0; group < groups() && groups() > 1; ++group)
-    move_group(CollectiveKind::all_gather, group > 0);
+    group_collective(CollectiveKind::all_gather, group > 0);
 }
 
-// What is attended to next comes first, then the gradients of what was attended to leave.
-void SelfAttention::bring_and_return_groups() {
+// During attention to one group, first the next group is gathered, then the gradients of the
+// previous group are reduce-scattered.
+void SelfAttention::gather_and_scatter_groups() {
   if (groups() == 1) return;
-  move_group(CollectiveKind::all_gather, false);
+  group_collective(CollectiveKind::all_gather, false);
   for (int group = 0; group < groups(); ++group) {
-    if (group + 1 < groups()) move_group(CollectiveKind::all_gather, true);
-    if (group > 0) move_group(CollectiveKind::reduce_scatter, true);
+    if (group + 1 < groups()) group_collective(CollectiveKind::all_gather, true);
+    if (group > 0) group_collective(CollectiveKind::reduce_scatter, true);
   }
-  move_group(CollectiveKind::reduce_scatter, false);
+  group_collective(CollectiveKind::reduce_scatter, false);
 }
 
 void SelfAttention::join_groups(std::int64_t width) {
   if (groups() > 1) passes(size_.tokens * width, 2, 1);
 }
 
-// Every rank's keys and values come by, or their gradients with them: as many bytes as gathered.
-void SelfAttention::pass_round(std::int64_t each) {
+// Ring: every rank's keys and values, or their gradients, pass through this rank. This moves as
+// many bytes as an all-gather.
+void SelfAttention::ring_pass(std::int64_t each) {
   if (rings())
     out_.collectives.push_back({CollectiveKind::all_gather,
                                 Bytes(size_.gathered * 2 * key_width() * each), GroupKind::context,
                                 true});
 }
 
-// What each block but the first gives is added to what those before it gave.
+// Ring: the result of each block after the first is merged into the result so far.
 void SelfAttention::merge_blocks(std::int64_t elements, std::int64_t each) {
   if (rings())
     add(KernelKind::elementwise, 0, (context_.cp - 1) * elements * 3 * each, context_.cp - 1);
@@ -144,17 +147,17 @@ void SelfAttention::merge_blocks(std::int64_t elements, std::int64_t each) {
 
 void SelfAttention::exchange_heads(std::int64_t width) {
   const std::int64_t moved = size_.gathered * (width / context_.cp);
-  passes(size_.tokens * width, 2, 1);  // by the rank that it goes to, or came from
+  passes(size_.tokens * width, 2, 1);  // grouped by the rank that sends or receives it
   out_.collectives.push_back(
       {CollectiveKind::all_to_all, Bytes(moved * element()), GroupKind::context});
-  passes(moved, 2, 1);  // brought into order, or out of it
+  passes(moved, 2, 1);  // reordered
 }
 
 void SelfAttention::head_norm() {
   if (!module_.qk_norm) return;
   if (is_own()) return passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);
-  // All copied (2); of q and k squares and their mean (1), scaled (2), times the weight (2), put in
-  // place (2).
+  // Passes: copy all (2); for q and k mean of squares (1), scaling (2), multiplication by the
+  // weight (2), copy into place (2).
   passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);
   passes(size_.tokens * (query_width() + key_width()), 7, 4);
 }
@@ -163,21 +166,21 @@ void SelfAttention::head_norm_backward() {
   if (!module_.qk_norm) return;
   if (is_own()) {
     passes(size_.tokens * (query_width() + 2 * key_width()), 3, 1);
-    if (norms_train()) more_launches(1);  // as of other norms
+    if (norms_train()) more_launches(1);  // as for other norms
     return;
   }
-  // dy∘w (2), its part along x (3 + 1), scaled (2), less that part (3), put in place (2); all
-  // copied.
+  // Passes: dy∘w (2), its projection on x (3 + 1), scaling (2), subtraction of the projection (3),
+  // copy into place (2); then copy all.
   passes(size_.tokens * (query_width() + key_width()), 13, 6);
   passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);
-  // Of the weights dy∘x (3), scaled (2), summed (1): by q and by k.
+  // Weight gradients of q_norm and k_norm: dy∘x (3), scaling (2), sum (1).
   if (norms_train()) passes(size_.tokens * (query_width() + key_width()), 6, 7);
 }
 
-void SelfAttention::again() {
+void SelfAttention::recompute_attention() {
   if (!context()) rotate(), split_heads();
-  pass_round(element());
-  bring_groups();
+  ring_pass(element());
+  gather_groups();
   attention(4, 2, 2);  // reads q, k, v; writes the output
   merge_blocks(size_.tokens * query_width(), wide_element());
   join_groups(query_width());
@@ -188,27 +191,28 @@ void SelfAttention::forward() {
   head_norm();
   if (context()) rotate(), split_heads();
   if (exchanges()) {
-    passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);  // as rows
+    passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);  // copied to contiguous rows
     exchange_heads(query_width() + 2 * key_width());
   } else if (context()) {
-    bring_keys();
+    gather_keys();
   }
-  again();
+  recompute_attention();
   if (exchanges()) exchange_heads(query_width());
   if (module_.attention_gate)
-    passes(size_.tokens * query_width(), 5, 2);  // sigmoid (2), product (3)
+    passes(size_.tokens * query_width(), 5, 2);  // sigmoid (2), multiplication (3)
   forward_row(out());
 }
 
 void SelfAttention::backward_input(bool again) {
   input_gradient_row(out());
-  if (again) this->again();  // behind the output's gradient: a collective of its own comes first
-  // Of the output (3); of the gate: dy∘output (3), through the sigmoid (3).
+  // Recomputed after the output matrix's gradient, whose gather comes first.
+  if (again) recompute_attention();
+  // Gradient of the output (3); of the gate: dy∘output (3), sigmoid backward (3).
   if (module_.attention_gate) passes(size_.tokens * query_width(), 9, 3);
   if (exchanges()) exchange_heads(query_width());
-  pass_round(element());
-  pass_round(wide_element());
-  bring_and_return_groups();
+  ring_pass(element());
+  ring_pass(wide_element());
+  gather_and_scatter_groups();
   if (!context()) split_heads();
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
   merge_blocks(size_.tokens * query_width(), wide_element());
@@ -216,14 +220,14 @@ void SelfAttention::backward_input(bool again) {
   join_groups(query_width() + 2 * key_width());
   if (exchanges()) {
     exchange_heads(query_width() + 2 * key_width());
-    passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);  // as heads
+    passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);  // copied back to heads
   } else if (context()) {
-    return_keys();
+    scatter_key_gradients();
   }
   rotate();
   join_heads();
   head_norm_backward();
-  if (lora() && !input_grad_) {  // a LoRA module's first block: only its pairs train
+  if (lora() && !input_grad_) {  // first block of a LoRA module: nothing before its pairs trains
     if (sequence()) gather(size_.tokens, hidden());
     return low_rank_backward(qkv(), false);
   }
@@ -242,8 +246,9 @@ std::string SelfAttention::refused(const Module& module, const ModuleLayout& lay
       layout.cp_attention != ContextAttention::ulysses)
     return "";
   return "cp " + std::to_string(layout.cp) + " does not divide the " + std::to_string(heads) +
-         " key/value heads of a tensor-parallel rank, which cp_attention ulysses exchanges; use a "
-         "cp that does, less tp, or another cp_attention";
+         " key/value heads of a tensor-parallel rank, as cp_attention ulysses requires; use a cp "
+         "that "
+         "divides them, a smaller tp, or another cp_attention";
 }
 
 }  // namespace polyphony

@@ -1,24 +1,35 @@
-// Attention of queries to keys and values made of the same rows: over whole sequences, inside
-// windows of an image, or to the rows just before (AttentionKind full and window). A query heads and
-// K key/value heads of width D (t > K: K counts as t), T rows, G = T, or under context parallelism
-// the group's rows; P pairs that attend: 4·P·A·D flops forward, 8·P·A·D backward.
-//   parameters  qkv [(A + 2K)·D, H] by key/value head; out [H, A·D]; norms of heads [D] each; sinks
-//               [A]; with a gate each query head of qkv is followed by its gate's D rows
-//   tape        e·(q·H + T·2·A·D/t + G·2·K·D/t) + w·T·A/t: its input (where the module trains or
-//               adapts), q, k, v, the attention's output (input of the output matrix), log-sum-exp;
-//               selective recomputation without the last two. LoRA 2·e·T·r more. Norms of heads
-//               T·(e·(A·D + 2·K·D)/t + w·(A + K)/t): q, k, v before them, scales. A gate e·T·A·D/t,
-//               and the gated output beside the output where the output matrix wants it
-//   Context parallelism, n ranks (ContextAttention): keys and values are gathered by sample, their gradients
-//   scattered; heads are exchanged, all of q, k, v there and the output back, G/n rows taking the place of T
-//   and G in the tape, and e·T·A·D/t more for the output matrix where it wants its input; or keys and
-//   values go round, G·2·K·D/t as own rows again, back with their gradients in w bytes; then e·G/n·2·K·D/t
-//   of the block at hand and of the next are there, where others' (blocks as if all were equal). By h
-//   heads (ModuleLayout::cp_heads) they are gathered beside the attention of the h heads before, in the
-//   backward again; there, beside it too, follow the gradients of those before. The tape has own rows,
-//   T·2·K·D/t; while the backward runs there are e·G·4·h·D, of the heads at hand and the next.
-//   Sinks, w·A/t of the tape, move nothing: they join the log-sum-exp.
-// Source: own derivation; what a pass reads and writes, own count of what exec/ does.
+// Self-attention: over whole sequences, inside windows of an image, or over the rows just before
+// each row (AttentionKind full and window). A query heads and K key/value heads of width D (if
+// t > K, K counts as t), T rows; G = T, or under context parallelism the group's rows; P pairs that
+// attend: 4·P·A·D flops forward, 8·P·A·D backward.
+//   parameters          qkv [(A + 2K)·D, H] by key/value head; out [H, A·D]; q and k head norms [D]
+//                       each; attention sinks [A]; with an attention gate each query head of qkv is
+//                       followed by its gate's D rows
+//   saved activations   e·(q·H + T·2·A·D/t + G·2·K·D/t) + w·T·A/t: its input (if the module trains
+//                       or adapts), q, k, v, the attention output (input of the output matrix) and
+//                       the log-sum-exp; selective recomputation omits the last two.
+//                       LoRA adds 2·e·T·r.
+//                       Head norms add T·(e·(A·D + 2·K·D)/t + w·(A + K)/t): q, k, v before the
+//                       norms, and the scales.
+//                       A gate adds e·T·A·D/t, and the gated output in addition to the plain output
+//                       if the output matrix needs it.
+//                       Sinks add w·A/t. They move no bytes, as they join the log-sum-exp.
+//
+// Context parallelism over n ranks (ContextAttention):
+//   all_gather  keys and values are gathered sample by sample, their gradients reduce-scattered.
+//   ulysses     heads are exchanged: all of q, k and v before attention and the output after it.
+//               G/n rows replace T and G in the saved activations, and e·T·A·D/t is added for the
+//               output matrix if it needs its input.
+//   ring        keys and values circulate, and in the backward pass again with their gradients in w
+//               bytes. Saved are the own rows, G·2·K·D/t with G = T. During the backward pass
+//               e·G/n·2·K·D/t of the current block and of the next one are in memory, unless they
+//               are the rank's own (blocks count as if all were equal).
+//   By h heads  (ModuleLayout::cp_heads) all_gather in groups of h heads, each overlapped with the
+//               attention of the group before. The backward pass gathers them again, and overlaps
+//               the reduce-scatter of the previous group's gradients as well. Saved are own rows,
+//               T·2·K·D/t; during the backward pass e·G·4·h·D of the current and the next group are
+//               in memory.
+// Source: own derivation; reads and writes: own count of what exec/ does.
 #pragma once
 
 #include "shared/kernels/layer_bytes.h"
@@ -27,10 +38,11 @@
 
 namespace polyphony {
 
-// How many groups of heads the keys of a context group are gathered in; 1: they are not.
+// Returns in how many groups of heads the keys of a context group are gathered; 1 if all heads are
+// gathered at once.
 int key_groups(const Module& module, const ChunkContext& context);
-// How many parts one after another the attention's keys come in: one is attended to while the next
-// is on its way.
+// Returns in how many consecutive parts the keys arrive: attention to one part is overlapped with
+// the transfer of the next.
 int key_parts(const Module& module, const ChunkContext& context);
 
 class SelfAttention : public LayerKernels {
@@ -38,25 +50,26 @@ class SelfAttention : public LayerKernels {
   explicit SelfAttention(const LayerKernels& layer) : LayerKernels(layer) {}
   static void parameters(LayerParameters& add);
   void forward();
-  // From q, k and v to the attention output: what selective recomputation runs again.
-  void again();
+  // Kernels from q, k and v to the attention output: what selective recomputation runs again.
+  void recompute_attention();
   void backward_input(bool again);
   void backward_weight();
   static std::int64_t tape(const LayerBytes& bytes);
-  // Of it, what selective recomputation does without.
-  static std::int64_t again_bytes(const LayerBytes& bytes);
-  // Keys and values that are brought again in the backward, as many as are there at once.
-  static std::int64_t brought_bytes(const LayerBytes& bytes);
+  // The part of tape() that selective recomputation omits.
+  static std::int64_t recomputed_bytes(const LayerBytes& bytes);
+  // Keys and values that the backward pass receives again, as many as are in memory at once.
+  static std::int64_t received_again_bytes(const LayerBytes& bytes);
   static std::string refused(const Module& module, const ModuleLayout& layout);
 
  private:
   std::int64_t query_width() const {
     return std::int64_t{module_.heads} * module_.head_dim / context_.tp;
   }
-  std::int64_t key_width() const {  // more ranks than key/value heads: one each
+  std::int64_t key_width() const {  // if there are more ranks than key/value heads, one head each
     return std::int64_t{std::max(1, module_.kv_heads / context_.tp)} * module_.head_dim;
   }
-  // A language module without a base of frequencies has no rotation (learned positions, ALiBi).
+  // Whether it has rotary embeddings. A language module without rope_theta has none (learned
+  // positions, ALiBi).
   bool rotates() const {
     return module_.kind == ModuleKind::language ? module_.rope_theta > 0 : module_.rotary;
   }
@@ -69,7 +82,8 @@ class SelfAttention : public LayerKernels {
   Linear out() const { return {size_.tokens, query_width(), hidden(), biased(), low_rank()}; }
   bool exchanges() const { return context() && context_.cp_attention == ContextAttention::ulysses; }
   bool rings() const { return context() && context_.cp_attention == ContextAttention::ring; }
-  // Rows that this rank attends for, with all of its heads: by heads, its share of the group's.
+  // Rows that this rank computes attention for, counted with all of its heads. If heads are
+  // exchanged, its share of the group's rows.
   std::int64_t query_rows() const {
     return exchanges() ? (size_.gathered + context_.cp - 1) / context_.cp : size_.tokens;
   }
@@ -81,18 +95,20 @@ class SelfAttention : public LayerKernels {
   void join_heads();
   void attention(double flops_per_pair_and_width, int q_like, int k_like);
   int groups() const { return context() ? key_groups(module_, context_) : 1; }
-  bool comes_by() const { return rings() || groups() > 1; }  // while it attends
-  void bring_keys();
-  void return_keys();
-  void move_group(CollectiveKind kind, bool beside_attention);
-  void bring_groups();
-  void bring_and_return_groups();
+  bool keys_arrive_in_parts() const {
+    return rings() || groups() > 1;
+  }  // keys arrive during attention
+  void gather_keys();
+  void scatter_key_gradients();
+  void group_collective(CollectiveKind kind, bool beside_attention);
+  void gather_groups();
+  void gather_and_scatter_groups();
   void join_groups(std::int64_t width);
-  void pass_round(std::int64_t each);
-  // Rows of `width`, for those of the group with a share of the heads; or back.
+  void ring_pass(std::int64_t each);
+  // Exchanges rows of `width` features for the group's rows with a share of the heads, or back.
   void exchange_heads(std::int64_t width);
   void merge_blocks(std::int64_t elements, std::int64_t element);
-  // RMSNorm of q and k, their heads side by side; v is copied.
+  // RMSNorm of q and k per head; v is copied.
   void head_norm();
   void head_norm_backward();
 };

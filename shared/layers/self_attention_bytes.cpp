@@ -12,17 +12,18 @@ bool by_groups(const LayerBytes& bytes) {
   return bytes.module.kind == ModuleKind::language && key_groups(bytes.module, bytes.context) > 1;
 }
 
-bool keys_come_by(const LayerBytes& bytes) {
+bool gets_keys_in_parts(const LayerBytes& bytes) {
   return uses(bytes, ContextAttention::ring) || by_groups(bytes);
 }
 
-// Of `heads` heads, of the rows that this rank has of them while it attends.
+// Rows times heads that this rank has during attention, for `heads` heads of a tensor-parallel
+// rank.
 std::int64_t head_rows(const LayerBytes& bytes, std::int64_t heads) {
   return uses(bytes, ContextAttention::ulysses) ? bytes.size.gathered * (heads / bytes.context.cp)
                                                 : bytes.size.tokens * heads;
 }
 
-// The output matrix's input.
+// Bytes of the input of the output matrix.
 std::int64_t output_bytes(const LayerBytes& bytes) {
   const Module& m = bytes.module;
   return bytes.element() * bytes.size.tokens * (m.heads / bytes.context.tp) * m.head_dim;
@@ -33,7 +34,7 @@ std::int64_t query_bytes(const LayerBytes& bytes) {
   return bytes.element() * head_rows(bytes, m.heads / bytes.context.tp) * m.head_dim;
 }
 
-// Keys and values: of all contexts, where they are gathered at once.
+// Bytes of keys and values; those of the whole context group, if they are gathered at once.
 std::int64_t key_bytes(const LayerBytes& bytes) {
   const Module& m = bytes.module;
   const std::int64_t heads = std::max(1, m.kv_heads / bytes.context.tp);
@@ -42,7 +43,7 @@ std::int64_t key_bytes(const LayerBytes& bytes) {
          (whole ? bytes.size.gathered * heads : head_rows(bytes, heads));
 }
 
-// q, k and v before the norms of heads, and their scales.
+// Bytes of q, k and v before the head norms, and of the norms' scales.
 std::int64_t head_norm_bytes(const LayerBytes& bytes) {
   const Module& m = bytes.module;
   const std::int64_t heads = m.heads / bytes.context.tp,
@@ -53,15 +54,15 @@ std::int64_t head_norm_bytes(const LayerBytes& bytes) {
 
 }  // namespace
 
-std::int64_t SelfAttention::again_bytes(const LayerBytes& bytes) {
+std::int64_t SelfAttention::recomputed_bytes(const LayerBytes& bytes) {
   return query_bytes(bytes) +
          bytes.wide() * head_rows(bytes, bytes.module.heads / bytes.context.tp);
 }
 
-std::int64_t SelfAttention::brought_bytes(const LayerBytes& bytes) {
+std::int64_t SelfAttention::received_again_bytes(const LayerBytes& bytes) {
   if (!bytes.reaches_attention()) return 0;
   const int ranks = bytes.context.cp;
-  if (uses(bytes, ContextAttention::ring)) {  // the block at hand and the next, but for own rows
+  if (uses(bytes, ContextAttention::ring)) {  // the current and the next block, unless own rows
     const std::int64_t block = (bytes.size.gathered + ranks - 1) / ranks,
                        heads = std::max(1, bytes.module.kv_heads / bytes.context.tp);
     return bytes.element() * std::min(2, ranks - 1) * block * 2 * heads * bytes.module.head_dim;
@@ -77,8 +78,8 @@ std::int64_t SelfAttention::tape(const LayerBytes& bytes) {
   const bool selective = bytes.recompute == Recompute::selective,
              exchanges = uses(bytes, ContextAttention::ulysses),
              wants = bytes.trains() || bytes.adapts();
-  // Without tokens here nothing attends to what the context group gathers beforehand.
-  if (bytes.size.tokens > 0 || selective || exchanges || keys_come_by(bytes)) {
+  // If this rank has no tokens, it does not keep the keys that its context group gathers.
+  if (bytes.size.tokens > 0 || selective || exchanges || gets_keys_in_parts(bytes)) {
     kept += key_bytes(bytes);
     if (bytes.module.attention_sinks)
       kept += bytes.wide() * (bytes.module.heads / bytes.context.tp);
@@ -86,9 +87,9 @@ std::int64_t SelfAttention::tape(const LayerBytes& bytes) {
   if (bytes.module.qk_norm) kept += head_norm_bytes(bytes);
   if (bytes.module.attention_gate)
     kept += (wants && (!selective || exchanges) ? 2 : 1) * output_bytes(bytes);
-  // Back from the other ranks, what attention gave is another array than what it keeps.
+  // After the exchange, the output for own rows is a different array from the one attention saves.
   if (exchanges && (wants || bytes.module.attention_gate)) kept += output_bytes(bytes);
-  return inputs + kept + (selective ? 0 : again_bytes(bytes));
+  return inputs + kept + (selective ? 0 : recomputed_bytes(bytes));
 }
 
 }  // namespace polyphony

@@ -24,10 +24,10 @@ void ShortConvolution::forward() {
 void ShortConvolution::backward_input() {
   input_gradient_row(out());
   between_matrices();
-  passes(elements(), 6, 2);  // of C and z
+  passes(elements(), 6, 2);  // gradients of C and z
   convolution_backward(elements(), module_.short_conv);
-  passes(elements(), 6, 2);      // of B and x
-  if (lora() && !input_grad_) {  // a LoRA module's first block: only its pairs train
+  passes(elements(), 6, 2);      // gradients of B and x
+  if (lora() && !input_grad_) {  // first block of a LoRA module: nothing before its pairs trains
     if (sequence()) gather(size_.tokens, hidden());
     return low_rank_backward(in(), false);
   }
@@ -42,14 +42,14 @@ void ShortConvolution::backward_weight() {
 std::string ShortConvolution::refused(const Module& module, const ModuleLayout& layout) {
   if (layout.cp > 1)
     return "cp " + std::to_string(layout.cp) +
-           " with short convolutions: a rank of a context group lacks the rows just before its "
-           "own; use cp 1";
+           " is not supported with short convolutions: a rank of a context group lacks the rows "
+           "just before its own; use cp 1";
   if (module.hidden % layout.tp == 0) return "";
-  return "tp " + std::to_string(layout.tp) + " does not divide its " +
-         std::to_string(module.hidden) + " channels; use a tp that does";
+  return "tp must divide the " + std::to_string(module.hidden) + " channels (got tp " +
+         std::to_string(layout.tp) + ")";
 }
 
-std::int64_t ShortConvolution::again_bytes(const LayerBytes& bytes) {
+std::int64_t ShortConvolution::recomputed_bytes(const LayerBytes& bytes) {
   const bool wanted = bytes.trains() || bytes.adapts();
   return wanted ? bytes.element() * bytes.size.tokens * (bytes.module.hidden / bytes.context.tp)
                 : 0;
@@ -60,7 +60,8 @@ std::int64_t ShortConvolution::tape(const LayerBytes& bytes) {
   if (!bytes.reaches_attention()) return inputs;
   const std::int64_t made = 3 * bytes.module.hidden / bytes.context.tp;
   const bool selective = bytes.recompute == Recompute::selective;
-  return inputs + bytes.element() * bytes.size.tokens * made + (selective ? 0 : again_bytes(bytes));
+  return inputs + bytes.element() * bytes.size.tokens * made +
+         (selective ? 0 : recomputed_bytes(bytes));
 }
 
 }  // namespace polyphony

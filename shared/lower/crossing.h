@@ -1,4 +1,4 @@
-// Inside lower(): both ends of the links that cross ranks. Not for other folders.
+// Internal to lower(): the two ends of the links that cross ranks.
 #pragma once
 
 #include <vector>
@@ -7,24 +7,25 @@
 
 namespace polyphony::lowering {
 
-// By work of a branch's table: the one whose ops stand for its own. Empty: each has its own.
+// For each work item of a branch: the work item whose ops represent its own (folding). Empty: every
+// work item has its own.
 using StandIns = std::vector<std::uint32_t>;
 
-// One end of one direction of a crossing; entries are at().
+// One end of a crossing in one direction. Entries of the vectors are found with at().
 struct Side {
   ChunkPlace place;
   const StandIns* stand_ins = nullptr;
-  std::size_t tp = 1;              // tensor-parallel ranks that have ops
-  int stride = 1;                  // each stands for so many
-  bool sharded = false;            // each tensor-parallel rank has its own rows, else all have all
-  std::vector<std::int64_t> rows;  // by work item, over the tensor-parallel ranks together
+  std::size_t tp = 1;              // number of tensor-parallel ranks that have ops
+  int stride = 1;                  // number of tensor-parallel ranks that each represents
+  bool sharded = false;            // each tensor-parallel rank has its own rows; else all have all
+  std::vector<std::int64_t> rows;  // by work item, summed over its tensor-parallel ranks
   std::vector<BufferId> buffers;   // invalid where there are no rows
   std::vector<std::vector<MessageId>> messages;
-  // Of a destination whose first tensor-parallel rank leads (Bridge::leader): what that one passes
-  // on; empty: nothing.
+  // For a destination whose first tensor-parallel rank is the leader (Bridge::leader): the messages
+  // by which the leader passes rows on. Empty if it has none to pass on.
   std::vector<std::vector<MessageId>> relays = {};
-  // By work item, of a leader under sequence parallelism: where it collects all rows, and what it
-  // receives there.
+  // For a leader under sequence parallelism, by work item: the buffer in which it collects all
+  // rows, and the messages that it receives there.
   struct Led {
     BufferId buffer;
     std::vector<MessageId> messages;
@@ -37,11 +38,11 @@ struct Side {
     return stand_in(work) * tp + static_cast<std::size_t>(t / stride);
   }
 };
-// A link that changes ranks or rows.
+// A link whose rows move to other ranks or other places.
 struct Crossing {
   ChunkLink link;
   Side forward_source, forward_destination;
-  Side backward_source, backward_destination;  // empty when no gradient comes back
+  Side backward_source, backward_destination;  // empty if no gradient returns
 };
 
 }  // namespace polyphony::lowering

@@ -9,10 +9,10 @@ namespace polyphony {
 namespace {
 
 Infeasible refuse(const std::string& why) {
-  return {"the layout does not fold: " + why + "; predict it unfolded"};
+  return {"the layout cannot be folded: " + why + "; predict it unfolded"};
 }
 
-// Consecutive ranks of a lane.
+// Returns the number of consecutive ranks of a lane.
 int cell(const ModuleLayout& grid) { return grid.tp * grid.cp; }
 
 class Folding {
@@ -27,24 +27,24 @@ class Folding {
         samples_(static_cast<int>(batch.samples.size())),
         varied_(varied) {}
 
-  // Empty: it folds.
+  // Returns why the layout cannot be folded; empty if it can.
   std::optional<std::string> run() {
     for (const Branch& branch : plan_.branches) {
       if (spans_stages(branch) && stage_width() % cell(branch.grid) != 0)
-        return "lanes of an encoder lie across pipeline stages";
+        return "a lane of an encoder spans several pipeline stages";
       if (!spans_stages(branch) && same_ranks(branch.grid, language_.grid) &&
           branch.grid.pp != language_.grid.pp)
-        return "pipelines of unlike depths share their ranks";
-      // Its lanes hold runs of several microbatches, which are of several lanes of each.
+        return "pipelines of different depths share their ranks";
+      // Each of its lanes holds runs of several microbatches, and these belong to several lanes.
       const bool whole = same_ranks(branch.grid, language_.grid) && branch.grid.pp == 1;
       if (branch.microbatches < language_.microbatches && !whole &&
           std::max(branch.grid.dp(), language_.grid.dp()) > 1)
-        return "works of an encoder feed several microbatches of several lanes";
+        return "a microbatch of an encoder feeds several microbatches on several lanes";
     }
     aligned_ = std::all_of(plan_.branches.begin(), plan_.branches.end(),
                            [&](const Branch& branch) { return is_aligned(branch); });
     const bool dealt =
-        std::any_of(plan_.branches.begin(), plan_.branches.end(), &Folding::deals_items);
+        std::any_of(plan_.branches.begin(), plan_.branches.end(), &Folding::assigns_items);
     if (varied_) find_loads();
     const bool even = !varied_ && samples_ % (language_.grid.dp() * layout_.microbatches) == 0;
     if (even && aligned_ && !dealt) find_sets();
@@ -58,28 +58,30 @@ class Folding {
       const Kept& of = kept.back();
       folds = folds || of.span < of.lanes || of.stride > 1 || of.contexts < branch.grid.cp;
     }
-    if (!folds) return "no two of its ranks do the same";
+    if (!folds) return "no two of its ranks do the same work";
     for (std::size_t b = 0; b < kept.size(); ++b) plan_.branches[b].kept = kept[b];
     return {};
   }
 
  private:
-  // Of the language module's pipeline.
+  // Returns the ranks per stage of the language module's pipeline.
   int stage_width() const { return language_.stage_ranks(); }
-  // An encoder that runs on every rank of a pipeline.
+  // Returns whether the branch is an encoder that runs on every rank of a pipeline.
   bool spans_stages(const Branch& branch) const {
     return language_.grid.pp > 1 && branch.grid.pp == 1 && same_ranks(branch.grid, language_.grid);
   }
-  // The first lanes have the most items, not the last.
-  static bool deals_items(const Branch& branch) {
+  // Returns whether items are assigned one by one, so that the first lanes have the most, not the
+  // last.
+  static bool assigns_items(const Branch& branch) {
     return branch.grid.spread == Spread::images && branch.grid.cp * branch.grid.dp() > 1;
   }
-  // Whether all lanes have equal numbers of samples.
+  // Returns whether all lanes have equal numbers of samples.
   bool is_even(const Branch& branch) const {
     return samples_ / std::min(branch.microbatches, language_.microbatches) % branch.grid.dp() == 0;
   }
 
-  // Where the ranks of a lane's cells lie in several domains: how often, in all stages.
+  // Returns how often consecutive ranks of a lane's cells are in different domains, over all
+  // stages.
   int crossings(const Branch& branch, int lane) const {
     const int width = cell_ranks(branch.grid);
     int count = 0;
@@ -100,7 +102,7 @@ class Folding {
     return true;
   }
 
-  // What each lane has to do, in FLOPs of transformer blocks: of a token 24·H², of a pair 4·H.
+  // Computes the load of each lane, in FLOPs of transformer blocks: 24·H² per token, 4·H per pair.
   void find_loads() {
     const WorkTable table = assign_work(scenario_.model, plan_, batch_);
     for (std::size_t b = 0; b < plan_.branches.size(); ++b) {
@@ -121,7 +123,7 @@ class Folding {
     }
   }
 
-  // The most equal sets that lanes fall into.
+  // Finds the largest number of equal sets of lanes.
   void find_sets() {
     const auto divides = [&](int alike) {
       return std::all_of(plan_.branches.begin(), plan_.branches.end(), [&](const Branch& branch) {
@@ -147,11 +149,11 @@ class Folding {
       if (!same_ranks(grid, other.grid)) continue;
       same_cells = same_cells && other.grid.tp == grid.tp && other.grid.cp == grid.cp;
       contexts = contexts || other.grid.cp > 1;
-      last = last && !varied_ && !deals_items(other);
+      last = last && !varied_ && !assigns_items(other);
       width = std::lcm(width, cell(other.grid));
       kept.stride = std::gcd(kept.stride, other.grid.tp);
     }
-    // Of grids that differ the first rank of all, or the last.
+    // If grids differ: the first rank of all, or the last.
     const bool one_rank = aligned_ && !contexts && (even_ || (last && !leads()));
     if (same_cells || one_rank) {
       kept.stride = grid.tp;
@@ -164,8 +166,8 @@ class Folding {
                      : worst_block(grid, width, kept.lanes * cell(grid) / width, last) * kept.span;
     return kept;
   }
-  // Of blocks of `width` ranks, that whose cells cross domains most often; of such that with the most to
-  // do, or the last.
+  // Returns, of blocks of `width` ranks, the one whose cells cross domains most often; among those,
+  // the one with the largest load, or the last.
   int worst_block(const ModuleLayout& grid, int width, int blocks, bool last) const {
     int worst = 0;
     double most = -1;
@@ -177,7 +179,7 @@ class Folding {
         const int span = width / cell(other.grid), period = blocks * span;
         for (int lane = block * span; lane < other.grid.dp(); lane += period)
           for (int i = lane; i < lane + span; ++i) {
-            constexpr double kFirst = 1e40;  // of two orders the first
+            constexpr double kFirst = 1e40;  // crossings count before loads
             if (!aligned_) count += kFirst * crossings(other, i);
             if (varied_) count += loads_[b][static_cast<std::size_t>(i)];
           }
@@ -212,12 +214,13 @@ std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& la
                                       const Batch& batch, Lanes lanes) {
   if (!scenario.cluster.degraded.empty()) return refuse("some of its ranks are degraded");
   if (layout.planner == Planning::entrain)
-    return refuse("planner entrain deals every lane samples of its own");
+    return refuse("planner entrain gives every lane different samples");
   const std::vector<Sample>& samples = batch.samples;
   const bool varied = std::any_of(samples.begin(), samples.end(), [&](const Sample& s) {
     return s.items != samples.front().items;
   });
-  if (varied && lanes == Lanes::alike) return refuse("samples differ, and with them what lanes do");
+  if (varied && lanes == Lanes::alike)
+    return refuse("samples differ, so that lanes do different work");
   if (const auto why = Folding(scenario, layout, plan, batch, varied).run()) return refuse(*why);
   const auto of_a_set = samples.size() / static_cast<std::size_t>(plan.alike);
   Batch kept{{samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(of_a_set)}};

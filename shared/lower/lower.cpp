@@ -1,5 +1,5 @@
-// The tables of a Program: works and their sizes. Groups: lower_groups.cpp; buffers and messages of
-// links that cross ranks: lower_crossings.cpp.
+// The tables of a Program: work items and their sizes. Groups are made in lower_groups.cpp; buffers
+// and messages of links that cross ranks in lower_crossings.cpp.
 #include "shared/lower/lower.h"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ const std::vector<Parameter>& Builder::parameters_of(const Chunk& chunk, bool ex
 }
 
 std::int64_t Builder::most_tokens(ModuleId module) {
-  if (most_tokens_.empty()) {  // once, not for every rank: works grow with ranks
+  if (most_tokens_.empty()) {  // once for all ranks: there are as many work items as ranks
     most_tokens_.resize(program_.model.modules.size());
     for (std::size_t w = 0; w < program_.works.size(); ++w)
       for (std::size_t m = 0; m < most_tokens_.size(); ++m)

@@ -15,7 +15,8 @@ BufferId Builder::add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t r
   return BufferId(program_.buffers.size() - 1);
 }
 
-// Rows that each work item leaves behind at the end of a chunk; of_kept: of those that have ops.
+// Returns the rows of each work item at the end of a chunk. of_kept: only of work items that have
+// ops.
 std::vector<std::int64_t> Builder::rows_leaving_all(const ChunkPlace& place, bool of_kept) const {
   const Chunk& chunk = chunk_at(place);
   const Module& module = program_.model.modules[chunk.module.value];
@@ -62,16 +63,15 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
 
 namespace {
 
-// The replica that rank `receiver` (index `index` of its own tensor-parallel group) takes rows
-// from: itself if it is one.
-// `first`: the replicas', which follow each other.
+// Returns the replica from which rank `receiver` (index `index` in its own tensor-parallel group)
+// receives rows: itself if it is one. `first`: the first replica; the others follow it.
 int choose_replica(Rank first, int tp, Rank receiver, int index) {
   if (receiver >= first && receiver.value < first.value + static_cast<std::uint32_t>(tp))
     return static_cast<int>(receiver.value - first.value);
   return index % tp;
 }
 
-// Tensor-parallel rank t of a group, by its first.
+// Returns tensor-parallel rank t of a group, given its first rank.
 Rank at(Rank first, int t) { return Rank(std::size_t{first.value} + static_cast<std::size_t>(t)); }
 
 }  // namespace
@@ -85,7 +85,7 @@ Rank Builder::rank_of(const Side& side, std::size_t work, int t) const {
 void Builder::add_message(const RowRun& run, const Part& part, Side& source, Side& destination) {
   const Rank sender = at(ends_.from, part.from), receiver = at(ends_.to, part.to);
   const bool led = leads(source, destination);
-  // A leader's relays are made of what it is sent, whoever lowers.
+  // The relays of a leader depend on all messages that it receives, whichever rank is lowered.
   if (step_.only.valid() && !led && sender != step_.only && receiver != step_.only) return;
   const int tp = plan_.branches[source.place.branch].grid.tp;
   const std::int64_t first_from =
@@ -95,7 +95,8 @@ void Builder::add_message(const RowRun& run, const Part& part, Side& source, Sid
   const bool whole = led && destination.sharded;
   const std::size_t leader = destination.stand_in(run.consumer_work);
   const BufferId into = whole ? destination.led[leader].buffer : destination.buffers[b];
-  if (!into.valid() || !source.buffers[a].valid()) return;  // folded: who stands for it has no rows
+  if (!into.valid() || !source.buffers[a].valid())
+    return;  // folded: its representative has no rows
   const Buffer& buffer = program_.buffers[into.value];
   program_.messages.push_back({sender, receiver, source.buffers[a], into,
                                part.rows.begin - run.to + run.from - first_from,
@@ -106,7 +107,8 @@ void Builder::add_message(const RowRun& run, const Part& part, Side& source, Sid
       .emplace_back(program_.messages.size() - 1);
 }
 
-// Between two ranks of the ends in hand: one rank, one domain, one node, neither.
+// Returns the distance between two ranks of the current ends: same rank, same domain, same node, or
+// none.
 int Builder::distance(int from, int to) const {
   const Rank a = at(ends_.from, from), b = at(ends_.to, to);
   if (a == b) return 0;
@@ -118,7 +120,8 @@ void Builder::add_parts(const RowRun& run, const Side& source, const Side& desti
   const ModuleLayout &from = plan_.branches[source.place.branch].grid,
                      &to = plan_.branches[destination.place.branch].grid;
   const bool led = leads(source, destination);
-  // Between stages of one module each has its own peer; folded, the kept ones are enough.
+  // Between stages of one module each rank has its own peer; in a folded plan the kept ranks are
+  // enough.
   const bool peers = source.place.branch == destination.place.branch &&
                      source.sharded == destination.sharded && run.from == 0 && run.to == 0 &&
                      run.rows == source.rows[run.producer_work] &&
@@ -151,8 +154,9 @@ void Builder::add_parts(const RowRun& run, const Side& source, const Side& desti
   }
 }
 
-// Folded: a kept rank waits for what any that it stands for would wait for, and its links carry all
-// that they would. Parts between others that another as large, over the same kind of link, stands for go.
+// In a folded plan a kept rank waits for everything that any rank it represents would wait for, and
+// its links carry all that theirs would. A part between represented ranks is dropped if another
+// part of the same size, over the same kind of link, represents it.
 void Builder::keep_slowest(const Side& source, const Side& destination) {
   if (parts_.size() < 2) return;
   std::size_t kept = 0;
@@ -173,7 +177,7 @@ void Builder::keep_slowest(const Side& source, const Side& destination) {
 
 void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
   const Branch& consumer = plan_.branches[destination.place.branch];
-  // Folded: links between two that are stood for are as others.
+  // Folded: links between two represented ranks are like others.
   if (source.stand_in(run.producer_work) != run.producer_work &&
       destination.stand_in(run.consumer_work) != run.consumer_work)
     return;
@@ -196,7 +200,8 @@ bool Builder::leads(const Side& source, const Side& destination) const {
          source.place.branch != destination.place.branch;
 }
 
-// Under sequence parallelism no rank's own buffer has all rows: the leader has one more.
+// Under sequence parallelism no rank's own buffer has all rows, so that the leader gets one more
+// buffer.
 void Builder::add_led(Side& destination) {
   destination.led.resize(destination.rows.size());
   for (std::size_t w = 0; w < destination.rows.size(); ++w) {
@@ -212,8 +217,9 @@ void Builder::add_led(Side& destination) {
   }
 }
 
-// What a leader passes on once all its rows are there: all of them; under sequence parallelism each
-// rank's own, its own too. Folded, a rank takes what those that it stands for take.
+// Adds what a leader passes on once all its rows have arrived: all of them; under sequence
+// parallelism to each rank its own rows, itself included. In a folded plan a rank receives what the
+// ranks that it represents receive.
 void Builder::add_relays(Side& destination) {
   destination.relays.resize(destination.buffers.size());
   const int tp = plan_.branches[destination.place.branch].grid.tp;

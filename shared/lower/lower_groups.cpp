@@ -1,4 +1,4 @@
-// The groups of ranks of one branch (shared/model/layout.h says how ranks are numbered).
+// The groups of ranks of one branch (shared/model/layout.h defines how ranks are numbered).
 #include <optional>
 #include <utility>
 
@@ -22,7 +22,8 @@ GroupId Builder::add_group(GroupKind kind, RankList members) {
   return GroupId(program_.groups.size() - 1);
 }
 
-// Whether some trained parameter's gradients are partial sums over the tensor-parallel ranks.
+// Returns whether the gradients of some trained parameter are partial sums over tensor-parallel
+// ranks.
 bool Builder::partial_sums(const Branch& branch) {
   for (const Stage& stage : branch.stages)
     for (const Chunk& chunk : stage.chunks)
@@ -33,10 +34,11 @@ bool Builder::partial_sums(const Branch& branch) {
   return false;
 }
 
-// The groups of one pipeline stage: those of all its ranks, or those that one rank is in.
+// Makes the groups of one pipeline stage: those of all its ranks, or those that one rank belongs
+// to.
 class StageGroups {
  public:
-  // `groups`: by place in the branch's grid; of one rank alone, its own.
+  // `groups`: by place in the branch's grid; for one rank alone, its own.
   StageGroups(Builder& builder, const Branch& branch, int stage, std::vector<RankGroups>& groups)
       : b_(builder),
         grid_(branch.grid),
@@ -47,7 +49,7 @@ class StageGroups {
   }
 
   void make(bool partials);
-  // Of the first stage's embedding and its copy on the ranks of stage `other`.
+  // Adds the groups of the first stage's embedding and its copy on the ranks of stage `other`.
   void make_tied(int other);
 
  private:
@@ -61,18 +63,18 @@ class StageGroups {
   void set(int place, GroupId RankGroups::* field, GroupId group) {
     if (!own_ || *own_ == place) at(place, stage_).*field = group;
   }
-  // Of `count` like things in blocks of `size`: calls visit(first of a block) for all, or for that
-  // which holds `own`.
+  // For `count` like things in blocks of `size`: calls visit(first of a block) for all blocks, or
+  // for the one that contains `own`.
   template <class Visit>
   static void blocks(int count, int size, std::optional<int> own, Visit visit) {
     for (int block = own ? *own / size * size : 0; block < (own ? *own + 1 : count); block += size)
       visit(block);
   }
-  // Groups of `size` members, `stride` apart, inside blocks of size·stride consecutive places.
+  // Adds groups of `size` members, `stride` apart, inside blocks of size·stride consecutive places.
   void spaced(GroupKind kind, int size, int stride, GroupId RankGroups::* field);
   void make_cells(int cell);
-  // Of the places first, first + stride, …: shards of consecutive ones, and the groups of equal
-  // places in them.
+  // For the places first, first + stride, …: adds shard groups of consecutive places, and replica
+  // groups of equal positions in them.
   void divide(int first, int stride, GroupId RankGroups::* shards, GroupId RankGroups::* replicas);
   void divide_all(int stride, GroupId RankGroups::* shards, GroupId RankGroups::* replicas) {
     for (int first = own_ ? *own_ % stride : 0; first < (own_ ? *own_ % stride + 1 : stride);
@@ -101,7 +103,7 @@ void StageGroups::spaced(GroupKind kind, int size, int stride, GroupId RankGroup
 void StageGroups::make_cells(int cell) {
   blocks(width_, cell, own_, [&](int block) {
     RankList members = RankList::spaced(rank(block), 1, cell);
-    // A cell that is one of its own groups needs no other name.
+    // A cell that equals one of its groups uses that group.
     const RankGroups& first = at(block, stage_);
     GroupId same;
     for (const GroupId group : {first.tensor, first.context, first.expert})
@@ -162,8 +164,8 @@ void StageGroups::make_tied(int other) {
 
 namespace {
 
-// The embedding on the first stage and its copy in the head on the last, as indices along the
-// pipeline; the same twice: there is no copy.
+// Returns the pipeline indices of the embedding on the first stage and of its copy in the head on
+// the last; twice the same if there is no copy.
 std::pair<int, int> tied_stages(const Model& model, const Branch& branch) {
   std::pair<int, int> ends;
   for (std::size_t s = 0; s < branch.stages.size(); ++s)

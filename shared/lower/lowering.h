@@ -1,5 +1,5 @@
-// Inside lower(): the tables made before any op (Builder), and the ops of one rank (RankLowering).
-// Not for other folders.
+// Internal to lower(): Builder makes the tables that all ranks share; RankLowering makes the ops of
+// one rank.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace polyphony::lowering {
 
-// The groups that a rank belongs to in one branch; invalid: it is alone.
+// The groups that a rank belongs to in one branch. Invalid: it is alone in that group.
 struct RankGroups {
   GroupId tensor, context, expert, cell, partials;
   GroupId shards, replicas;                // of dense parameters
@@ -39,21 +39,22 @@ class Builder {
   void find_stand_ins();
   void make_groups(const Branch& branch);
   bool partial_sums(const Branch& branch);
-  // A chunk's, made once for all ranks that have it: all but the experts', or the experts'.
+  // Returns the parameters of a chunk (`experts`: the experts' alone, else all others), made once
+  // for all ranks that hold the chunk.
   const std::vector<Parameter>& parameters_of(const Chunk& chunk, bool experts);
   GroupId add_group(GroupKind kind, RankList members);
-  // Whether the ranks that are lowered have the stage.
+  // Returns whether the ranks being lowered hold the stage.
   bool here(const ChunkPlace& place) const;
   struct Seat {
     int context = 0, lane = 0;
   };
-  // Of a work, counted in its branch.
+  // Returns the lane and context-parallel rank of a work item, which is numbered within its branch.
   Seat seat(std::size_t branch, std::size_t work) const;
   void make_crossing(const ChunkLink& link);
   Side make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
                  const ChunkLink& link);
   void make_messages(const std::vector<RowRun>& runs, Side& source, Side& destination);
-  // Rows of a run between two tensor-parallel ranks; in rows of the consumer's work item.
+  // The rows of a run between two tensor-parallel ranks, as rows of the consumer's work item.
   struct Part {
     int to = 0, from = 0;  // tensor-parallel indices
     Interval rows;
@@ -64,7 +65,7 @@ class Builder {
   int distance(int from, int to) const;
   void keep_slowest(const Side& source, const Side& destination);
   void add_message(const RowRun& run, const Part& part, Side& source, Side& destination);
-  // Of a work's tensor-parallel ranks at one end of a link.
+  // Returns tensor-parallel rank t of a work item at one end of a link.
   Rank rank_of(const Side& side, std::size_t work, int t) const;
   bool leads(const Side& source, const Side& destination) const;
   void add_led(Side& destination);
@@ -76,7 +77,7 @@ class Builder {
   const Chunk& chunk_at(const ChunkPlace& place) const {
     return plan_.branches[place.branch].stages[place.stage].chunks[place.chunk];
   }
-  // Folded: another rank does the same.
+  // Returns whether the plan is folded and another rank represents this one.
   bool stood_for(Rank rank) const {
     for (const Branch& branch : plan_.branches)
       if (const int place = branch.place_of(rank); place >= 0) return !branch.keeps(place);
@@ -87,10 +88,10 @@ class Builder {
     return layout.sp && layout.tp > 1;
   }
 
-  // Of the module's largest work.
+  // Returns the number of tokens of the module's largest work item.
   std::int64_t most_tokens(ModuleId module);
 
-  // Sizes are another framework's.
+  // Returns whether buffer sizes are those of another framework.
   bool of_another_stack() const { return stack_.memory.keeping != Keeping::polyphony; }
 
   const Plan& plan_;
@@ -102,34 +103,35 @@ class Builder {
   struct Ends {
     Rank from, to;
   };
-  std::vector<Part> parts_;  // of the run in hand
-  Ends ends_;                // first tensor-parallel ranks
+  std::vector<Part> parts_;  // of the current run
+  Ends ends_;                // first tensor-parallel ranks of the current run
   Program program_;
   std::vector<StandIns> stand_ins_;  // by branch
-  // By branch, place in its grid; of a part the rank's own alone.
+  // By branch and place in its grid; when lowering one rank, that rank's alone.
   std::vector<std::vector<RankGroups>> groups_;
   std::map<std::pair<ModuleId, LayerRange>, std::array<std::vector<Parameter>, 2>> parameters_;
-  std::vector<std::int64_t> most_tokens_;  // by module; empty: not asked for yet
+  std::vector<std::int64_t> most_tokens_;  // by module; empty: not computed yet
   GroupId world_group_;
   std::vector<ChunkLink> links_;
   std::vector<Crossing> crossings_;
   std::vector<std::int32_t> crossing_of_;  // by link; -1: local
 };
 
-// Rows that tensor-parallel rank t of `tp` has of `rows` when they are divided: equal runs, the
-// last ones shorter or empty.
+// Returns the rows of tensor-parallel rank t of `tp` when `rows` rows are divided: runs of equal
+// length, the last ones shorter or empty.
 inline Interval own_rows(std::int64_t rows, int tp, int t) {
   const std::int64_t share = (rows + tp - 1) / tp;
   return {std::min(rows, share * t), std::min(rows, share * (t + 1))};
 }
 
-// Members of a group, and which of them `rank` is; a group of one when it is invalid.
+// The number of members of a group, and the index of `rank` among them; a group of one if it is
+// invalid.
 struct PlaceInGroup {
   int size = 1, index = 0;
 };
 PlaceInGroup place_in(const Program& program, GroupId group, Rank rank);
 
-// relay: a leader passes on what it received, before it computes with it.
+// relay: a leader passes on the rows that it received, before it computes with them.
 enum class Way : std::uint8_t { receive, send, relay };
 
 // One end of a link on this rank.
@@ -137,19 +139,19 @@ struct Port {
   const ChunkLink* link = nullptr;
   const Crossing* crossing = nullptr;         // null: local
   std::vector<BufferId> forwards, backwards;  // by microbatch
-  std::vector<OpId> sent;                     // likewise, forward; invalid: nothing is sent
-  StreamId streams[2][3];                     // by direction (backward), then Way
+  std::vector<OpId> sent;                     // by microbatch, forward; invalid: nothing is sent
+  StreamId streams[2][3];                     // by direction (1: backward), then Way
 };
 
-// Of one chunk and work item; of equal works equal.
+// Memory of one chunk for one work item; equal for work items of equal size.
 struct ChunkBytes {
   std::optional<WorkSize> of;  // empty: not known yet
   Recipe recipe = Recipe::layout;
-  Bytes tape{}, workspace{};  // tape: without the chunk's inputs, and what is `kept`
-  Bytes forward{};            // besides, while a forward runs
+  Bytes tape{}, workspace{};  // tape: saved activations, without the chunk's inputs and `kept`
+  Bytes forward{};            // in addition, while a forward runs
   bool splits = false;
-  // What the weight part waits with, only when it is an op of its own: in the tape's memory, and
-  // beyond it.
+  // What stays from the input part of a backward to its weight part, if that is an op of its own:
+  // bytes within the saved activations, and bytes beyond them.
   Bytes kept{}, held{};
 };
 
@@ -160,16 +162,16 @@ struct ChunkState {
   bool visited = false;  // has a backward
   bool trained = false;  // some of its parameters train
   OpId last_gradient;    // the last op that adds to its gradients
-  OpId last_scatter;     // the last reduce-scatter of them, when it follows every backward
-  std::vector<OpId> forwards, backwards;  // in their order, for receive slots
-  // By microbatch; held: what the weight part needs, kept: that is in the tape already; away: the tape
-  // in the host's memory.
+  OpId last_scatter;     // their last reduce-scatter, if one follows every backward
+  std::vector<OpId> forwards, backwards;  // in order; for receive slots
+  // By microbatch. held: what the weight part needs; kept: the part of it within the saved
+  // activations; away: the saved activations in the host's memory.
   std::vector<BufferId> tapes, held, kept, away;
-  std::vector<OpId> offloads, fetches;         // likewise: what takes it there, what brings it back
-  std::vector<bool> moves;                     // likewise: whether it goes there
-  std::vector<std::vector<BufferId>> arrived;  // likewise: inputs, kept until the backward
-  std::vector<ChunkBytes> bytes;               // by microbatch, once it is known
-  std::size_t sized = 0;                       // the microbatch of the last one made
+  std::vector<OpId> offloads, fetches;         // by microbatch: copies to the host, and back
+  std::vector<bool> moves;                     // by microbatch: whether it is offloaded
+  std::vector<std::vector<BufferId>> arrived;  // by microbatch: inputs, kept until the backward
+  std::vector<ChunkBytes> bytes;               // by microbatch, once known
+  std::size_t sized = 0;                       // the microbatch computed last
 };
 
 // A rank's place in one stage of one branch.
@@ -186,9 +188,9 @@ struct Task {
   std::size_t role = 0, chunk = 0;
   ActionKind action = ActionKind::forward;
   int microbatch = 0;
-  int order = 0;  // of its action
+  int order = 0;  // position of its action in the rank's order
   int after_sent =
-      -1;  // a forward: the microbatch whose rows have to have left the stage before it
+      -1;  // of a forward: the microbatch whose rows must have left the stage before it
 };
 
 class RankLowering {
@@ -204,16 +206,18 @@ class RankLowering {
   void find_roles();
   void add_role(std::size_t branch, int place, std::size_t stage);
   void join_ports(Role& role);
-  // What a framework keeps all the time beside its state.
+  // Adds the buffers that a framework keeps resident throughout, in addition to parameters and
+  // state.
   void add_standing();
   ChunkBytes measure(const Role& role, const ChunkState& chunk, WorkId work, bool splits,
                      Recipe recipe) const;
   OpId slot_after(const std::vector<OpId>& actions) const;
   ParamGroupId add_params(const Role& role, const Chunk& chunk, bool experts);
   std::vector<Task> tasks();
-  // Which tapes wait in the host's memory for the backward action `order`.
+  // Decides which saved activations are offloaded until the backward at position `order`.
   void find_moves(std::size_t role, int microbatch, int order);
-  // At the first task of an action: what comes back for the next one; what it waits for.
+  // At the first task of an action: starts the copies back for the next action, and makes the
+  // action wait for earlier copies to the host.
   void begin_action(const Task& task);
   void offload(const Role& role, ChunkState& chunk, int microbatch, OpId after);
   void fetch(const Role& role, ChunkState& chunk, int microbatch, OpId left);
@@ -223,9 +227,10 @@ class RankLowering {
   void forward(Role& role, ChunkState& chunk, int microbatch, int after_sent);
   void backward(Role& role, ChunkState& chunk, int microbatch);
   void weight(Role& role, ChunkState& chunk, int microbatch);
-  // Fully sharded parameters: `position` among the tasks decides when they are gathered and freed.
+  // Adds gathers of fully sharded parameters. `position` among the tasks decides when they are
+  // gathered and freed.
   void gather_for(const std::vector<Task>& tasks, std::size_t position);
-  // A whole gradient that an op makes and a reduce-scatter takes.
+  // An unsharded gradient that an op makes and a reduce-scatter consumes.
   struct Whole {
     ParamGroupId params;
     BufferId buffer;
@@ -242,7 +247,8 @@ class RankLowering {
   WorkId work_id(const Role& role, int microbatch) const;
   const RankGroups& groups(const Role& role) const;
   RankContext context(const Role& role, const ChunkState& chunk, WorkId work, Recipe recipe) const;
-  // Whose values are gathered to run the chunk: not of experts that each lane has others of.
+  // Returns the groups whose values are gathered to run the chunk. Experts that differ between
+  // lanes are not gathered.
   std::vector<ParamGroupId> gathers(const ChunkState& chunk) const;
   const ChunkBytes& bytes(const Role& role, ChunkState& chunk, int microbatch);
   StreamId stream(StreamKind kind, const std::string& name);
@@ -251,17 +257,17 @@ class RankLowering {
               std::span<const BufferUse> uses);
   OpId add_compute(const Role& role, const ChunkState& chunk, Phase phase, int microbatch,
                    std::vector<OpId>& waits, std::vector<BufferUse>& uses);
-  // `last`: nobody reads a relay's buffer after it.
+  // `last`: no later op reads the relay's buffer.
   OpId add_exchange(Port& port, bool backward, Way way, const std::vector<MessageId>& messages,
                     OpId wait, BufferId buffer, bool last = false);
   OpId add_collective(GroupId group, CollectiveKind kind, Purpose purpose, ParamGroupId params,
                       Bytes bytes, const std::vector<OpId>& waits,
                       const std::vector<BufferUse>& uses = {});
-  // Receives what crosses into `port` (in `backward`: gradients), or hands over what is local. Its
-  // buffer is freed by the op that reads it, or goes to `kept`.
+  // Adds the receive of what crosses into `port` (with `backward`: gradients), or passes on local
+  // rows. The buffer is freed by the op that reads it, or is moved to `kept`.
   OpId arrive(const Role& role, Port& port, bool backward, int microbatch, OpId slot,
               std::vector<BufferUse>& uses, std::vector<BufferId>* kept);
-  // The buffer that leaves over `port`; depart() sends it after `op`.
+  // Returns the buffer that leaves over `port`; depart() sends it after `op`.
   BufferId leave(const Role& role, Port& port, bool backward, int microbatch,
                  std::vector<BufferUse>& uses);
   void depart(const Role& role, Port& port, bool backward, int microbatch, OpId op);
@@ -273,9 +279,9 @@ class RankLowering {
   Builder& b_;
   Program& program_;
   Rank rank_;
-  std::size_t first_params_;  // of the rank's own
-  // Of a group of parameters: of its values gathered; of its whole gradients where they are divided
-  // after every backward; of those that are partial sums.
+  std::size_t first_params_;  // index of the rank's first group of parameters
+  // Bytes of a group of parameters: of its gathered values; of its unsharded gradients if they are
+  // reduced after every backward; of gradients that are partial sums.
   struct ParamSizes {
     Bytes gathered{}, whole{}, partial{};
   };
@@ -287,22 +293,22 @@ class RankLowering {
   std::vector<std::unique_ptr<Port>> ports_;
   std::map<std::string, StreamId> streams_;
   std::map<GroupId, std::uint32_t> sequences_;
-  std::map<ParamGroupId, BufferId> gathered_;  // values that are here now
+  std::map<ParamGroupId, BufferId> gathered_;  // values that are gathered now
   std::map<ParamGroupId, OpId> gather_ops_;
-  OpId scatters_[2];  // of whole gradients: the last but one chunk's, and the last's
-  std::vector<BufferId> freed_after_;  // gathered values that the op in hand uses last
+  OpId scatters_[2];                   // reduce-scatters of the last two chunks, the older first
+  std::vector<BufferId> freed_after_;  // gathered values that the current op uses last
   OpId last_compute_;
   struct Move {
     std::size_t role = 0, chunk = 0;
     int microbatch = 0;
   };
-  std::map<int, std::vector<Move>> fetches_;  // by the action of the backward
+  std::map<int, std::vector<Move>> fetches_;  // by position of the backward action
   std::map<std::pair<std::size_t, int>, int>
-      made_;                                    // by role and microbatch: the action of the forward
-  int action_ = -1;                             // in hand
-  std::vector<std::pair<int, OpId>> offloads_;  // by action, rising
-  std::vector<OpId> sent_;   // forward, since the last compute op, where that blocks
-  std::vector<OpId> waits_;  // of the compute op in hand
+      made_;                                    // by role and microbatch: position of the forward
+  int action_ = -1;                             // position of the current action
+  std::vector<std::pair<int, OpId>> offloads_;  // by action, ascending
+  std::vector<OpId> sent_;   // forward sends since the last compute op, if sends block
+  std::vector<OpId> waits_;  // of the current compute op
   std::vector<BufferUse> uses_;
 };
 

@@ -1,13 +1,15 @@
-// Tapes of one rank that wait in the host's memory: which, and the ops that take them there and back.
+// Offloaded activations of one rank: which ones are offloaded, and the ops that copy them to the
+// host and back.
 #include "shared/lower/lowering.h"
 
 namespace polyphony::lowering {
 
-// One action beside which it goes, another beside which it comes back.
-constexpr int kTurnsAway = 2;
+// Activations are offloaded if their backward is more than this many actions after their forward:
+// one action overlaps the copy to the host, another the copy back.
+constexpr int kActionsAway = 2;
 
 void RankLowering::find_moves(std::size_t role, int microbatch, int order) {
-  if (order - made_.at({role, microbatch}) <= kTurnsAway) return;
+  if (order - made_.at({role, microbatch}) <= kActionsAway) return;
   const auto m = static_cast<std::size_t>(microbatch);
   Role& of = roles_[role];
   for (std::size_t c = of.chunks.size(); c-- > 0;) {
@@ -21,7 +23,7 @@ void RankLowering::find_moves(std::size_t role, int microbatch, int order) {
 
 void RankLowering::begin_action(const Task& task) {
   action_ = task.order;
-  OpId left;  // in order on their stream: the last of them
+  OpId left;  // the last copy; copies run in order on their stream
   for (const auto& [action, op] : offloads_)
     if (action < action_ - 1) left = op;
   if (left.valid()) sent_.push_back(left);

@@ -1,5 +1,6 @@
-// One rank's roles, how much their chunks keep, and the order of its compute ops. The ops themselves: rank_ops.cpp, copies to
-// the host: rank_copies.cpp; after the last of them: rank_tail.cpp.
+// One rank's roles, the memory of their chunks, and the order of its compute ops. The ops
+// themselves are made in rank_ops.cpp, copies to the host in rank_copies.cpp, and the tail of the
+// step in rank_tail.cpp.
 #include "shared/lower/lowering.h"
 
 #include <algorithm>
@@ -84,7 +85,7 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
   roles_.push_back(std::move(role));
 }
 
-// Links whose ends are both in one stage share a port; others have one at each end.
+// A link with both ends in one stage has one port; other links have one port at each end.
 void RankLowering::join_ports(Role& role) {
   const auto microbatches = static_cast<std::size_t>(b_.plan_.branches[role.branch].microbatches);
   for (std::size_t i = 0; i < b_.links_.size(); ++i) {
@@ -160,7 +161,8 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
   return ParamGroupId(program_.params.size() - 1);
 }
 
-// Gradients that are never written, buffers of collectives, workspaces: with the gradients.
+// Adds dummy gradients that are never written, buffers of collectives and workspaces; they count as
+// gradients.
 void RankLowering::add_standing() {
   Standing standing;
   for (std::size_t p = first_params_; p < program_.params.size(); ++p) {
@@ -193,8 +195,8 @@ const RankGroups& RankLowering::groups(const Role& role) const {
   return b_.groups_[role.branch][place];
 }
 
-// Sizing a chunk takes longer than all else that an op needs: once a microbatch, and not at all
-// when its work is as large as the last one sized.
+// Computing the sizes of a chunk takes longer than everything else that an op needs. It is done
+// once per microbatch, and skipped if the work item is as large as the last one computed.
 const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int microbatch) {
   const auto m = static_cast<std::size_t>(microbatch);
   const WorkId work = work_id(role, microbatch);
@@ -225,7 +227,7 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
   if (b_.of_another_stack()) {
     const ChunkHeld held = chunk_held(b_.stack_, module, range, size, inside);
     result.tape = std::max(Bytes(0), held.tape - input);
-    // Beside the whole gradients, which are not there at the loss.
+    // In addition to the unsharded gradients, which do not exist yet at the loss.
     Bytes whole{};
     if (!splits && program_.layout.modules[chunk.chunk.module.value].shard >= Shard::gradients)
       for (const ParamGroupId params : {chunk.params, chunk.experts})
@@ -248,8 +250,9 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
   return result;
 }
 
-// Where nothing has a backward, what a stage made of the work has left it by the backward's action: that
-// bounds how far ahead such a stage runs, and what it holds for those that have not taken it yet.
+// If nothing has a backward, the output of a stage for a microbatch must have left the stage by the
+// position of the (absent) backward action. This bounds how far ahead such a stage runs, and how
+// much it holds for stages that have not taken it yet.
 std::vector<Task> RankLowering::tasks() {
   std::vector<Task> list;
   std::vector<int> last_sent(roles_.size(), -1);  // by role

@@ -78,7 +78,8 @@ const Side& RankLowering::side(const Port& port, bool backward, bool source) con
   return source ? crossing.forward_source : crossing.forward_destination;
 }
 
-// Every pair of ends has its own order: several chunks of a stage may read one edge.
+// Every pair of ends has its own message order, because several chunks of a stage may read one
+// edge.
 StreamId RankLowering::stream(Port& port, bool backward, Way way) {
   StreamId& known = port.streams[backward ? 1 : 0][static_cast<std::size_t>(way)];
   if (known.valid()) return known;
@@ -181,7 +182,8 @@ void RankLowering::depart(const Role& role, Port& port, bool backward, int micro
   if (b_.stack_.blocking_messages && !backward) sent_.push_back(sent);
 }
 
-// The op whose end leaves a slot to receive into: as many actions of the chunk ago as there are slots.
+// Returns the op whose end frees a receive slot: that of the chunk's action as many actions ago as
+// there are slots.
 OpId RankLowering::slot_after(const std::vector<OpId>& actions) const {
   const auto slots = static_cast<std::size_t>(b_.step_.receive_slots);
   return actions.size() < slots ? OpId{} : actions[actions.size() - slots];
@@ -248,8 +250,8 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   std::vector<Whole> wholes;
   if (!splits && chunk.trained) {
     wholes = whole_gradients(chunk, uses);
-    received.push_back(chunk.last_scatter);  // one whole gradient of a chunk at a time,
-    received.push_back(scatters_[0]);        // one beside that on its way
+    received.push_back(chunk.last_scatter);  // at most one unsharded gradient per chunk at a time,
+    received.push_back(scatters_[0]);        // and one more being reduced
   }
   for (Port* port : chunk.inputs)
     if (port->link->input.gradient) leave(role, *port, true, microbatch, uses);

@@ -1,4 +1,5 @@
-// Collectives of parameters and gradients on one rank, the step's scalars, the update.
+// Collectives of parameters and gradients on one rank, the all-reduce of the step's scalars, the
+// update.
 #include "shared/chunk/held_sizes.h"
 #include "shared/error.h"
 #include "shared/lower/lowering.h"
@@ -12,7 +13,8 @@ OpId RankLowering::add_collective(GroupId group, CollectiveKind kind, Purpose pu
                 Collective{kind, group, sequences_[group]++, params, bytes, purpose}, waits, uses);
 }
 
-// The executor gathers a chunk and sums its gradients at once; other frameworks, by layer.
+// This project's executor gathers a chunk and reduces its gradients as a whole; other frameworks do
+// it layer by layer.
 void RankLowering::add_sizes(const ParamGroup& group, const std::vector<Parameter>& list) {
   const ModuleLayout& layout = program_.layout.modules[group.module.value];
   const bool ours = !b_.of_another_stack(), pipelined = layout.pp > 1;
@@ -33,8 +35,9 @@ void RankLowering::add_sizes(const ParamGroup& group, const std::vector<Paramete
   param_sizes_.push_back(sizes);
 }
 
-// A task that begins a run of tasks of one fully sharded chunk has its parameters gathered, at the
-// earliest when the task before the last one ends: two chunks' values are here at most.
+// A task that begins a run of tasks of one fully sharded chunk has the chunk's parameters gathered.
+// The gather starts at the earliest when the task before the last one ends, so that the values of
+// at most two chunks are resident.
 void RankLowering::gather_for(const std::vector<Task>& tasks, std::size_t position) {
   const Task& task = tasks[position];
   const ChunkState& chunk = roles_[task.role].chunks[task.chunk];
@@ -52,7 +55,7 @@ void RankLowering::gather_for(const std::vector<Task>& tasks, std::size_t positi
   }
 }
 
-// Divided gradients are summed after every backward, so that the whole never stays: `op` makes it.
+// Sharded gradients are reduced after every backward `op`, so that the unsharded gradient is freed.
 std::vector<RankLowering::Whole> RankLowering::whole_gradients(const ChunkState& chunk,
                                                                std::vector<BufferUse>& uses) {
   std::vector<Whole> wholes;
@@ -82,8 +85,8 @@ void RankLowering::scatter(ChunkState& chunk, const std::vector<Whole>& wholes, 
   scatters_[1] = chunk.last_scatter;
 }
 
-// Gradients that are sums over the tensor-parallel ranks (Parameter::partial). Invalid: there are
-// none.
+// Reduces gradients that are sums over the tensor-parallel ranks (Parameter::partial). Returns an
+// invalid id if there are none.
 OpId RankLowering::add_partial(ParamGroupId params, OpId after, BufferId whole) {
   const ParamGroup& group = program_.params[params.value];
   if (!group.partials.valid()) return {};

@@ -1,5 +1,6 @@
-// A homogeneous layout has one grid for its chain of modules; but experts, context-parallel tokens and how their
-// keys are attended to are the language module's alone.
+// The grid of a homogeneous layout. All modules of its chain share one grid, but experts, the
+// assignment of tokens to context-parallel ranks and the method of context-parallel attention are
+// settings of the language module only.
 #pragma once
 
 #include "shared/model/layout.h"
@@ -7,10 +8,11 @@
 
 namespace polyphony {
 
-// The chain's: the last module's, which has the chain's blocks, with the language module's part.
+// Returns the chain's grid: that of the last module, which lists the chain's blocks, with the
+// language module's own settings.
 ModuleLayout chain_grid(const Model& model, const Layout& layout);
 
-// Takes the language module's part from the grids of the others.
+// Resets the language module's own settings in the grids of all other modules.
 void leave_to_language(const Model& model, Layout& layout);
 
 }  // namespace polyphony

@@ -1,4 +1,4 @@
-// The vision and audio part of shared/model/presets.h.
+// The vision and audio encoders of shared/model/presets.h.
 #include "shared/model/presets.h"
 
 namespace polyphony {
@@ -23,23 +23,23 @@ ModelPreset encoder(const char* name, ModuleKind kind, Stack stack, ParameterCou
   return preset;
 }
 
-struct Picture {
+struct Image {
   int patch, image_size;
   bool class_token;
 };
-ModelPreset vision(const char* name, Stack stack, Picture picture, ParameterCount count,
+ModelPreset vision(const char* name, Stack stack, Image image, ParameterCount count,
                    const char* source, std::vector<std::string> notes) {
   ModelPreset preset = encoder(name, ModuleKind::vision, stack, count, source, std::move(notes));
-  preset.module.patch = picture.patch;
-  preset.module.image_size = picture.image_size;
-  preset.module.class_token = picture.class_token;
+  preset.module.patch = image.patch;
+  preset.module.image_size = image.image_size;
+  preset.module.class_token = image.class_token;
   return preset;
 }
 ModelPreset audio(const char* name, Stack stack, int mel_bins, ParameterCount count,
                   const char* source, std::vector<std::string> notes) {
   ModelPreset preset = encoder(name, ModuleKind::audio, stack, count, source, std::move(notes));
   preset.module.mel_bins = mel_bins;
-  preset.module.audio_tokens = 1500;  // of 30 s
+  preset.module.audio_tokens = 1500;  // tokens of a 30 s clip
   return preset;
 }
 
@@ -73,17 +73,19 @@ void vit_22b(Module& m) {
   m.qk_norm = true;
 }
 
-constexpr const char* kQuickGelu = "quick-GELU runs as GELU";
-constexpr const char* kFirstNorm = "the norm before the first block is left out";
+constexpr const char* kQuickGelu = "quick-GELU is replaced by GELU";
+constexpr const char* kFirstNorm = "the norm before the first block is omitted";
 constexpr const char* kHeadNorm =
-    "queries and keys are normed head by head, not all heads together";
-constexpr const char* kOutBias = "the output of attention has no bias here";
-constexpr const char* kLayerScale = "the scales of the blocks' outputs are left out";
-constexpr const char* kPostNorm = "norms stand before attention and feed-forward, not after";
-constexpr const char* kPatchBias = "patches have a bias here";
-constexpr const char* kTemporal = "temporal patches are left out: still images";
-constexpr const char* kKeyBias = "keys have a bias here, which no output depends on";
-constexpr const char* kPoolHead = "the attention pooling after the last norm is left out";
+    "queries and keys are normalized per head, not over all heads together";
+constexpr const char* kOutBias = "the bias of the attention output is omitted";
+constexpr const char* kLayerScale = "the layer scales of the blocks' outputs are omitted";
+constexpr const char* kPostNorm = "norms come before attention and feed-forward, not after";
+constexpr const char* kPatchBias =
+    "the patch embedding has a bias in this program, but not in the published model";
+constexpr const char* kTemporal = "temporal patches are omitted: images only, no video";
+constexpr const char* kKeyBias =
+    "keys have a bias in this program, which does not affect any output";
+constexpr const char* kPoolHead = "the attention pooling after the last norm is omitted";
 
 }  // namespace
 
@@ -97,13 +99,14 @@ std::vector<ModelPreset> encoder_presets() {
   const char* const whisper = "Hugging Face config.json of openai/whisper-large-v3";
   const std::vector<std::string> clip_notes = {kQuickGelu, kFirstNorm, kPatchBias};
   const std::vector<std::string> intern_notes = {kHeadNorm, kOutBias, kLayerScale};
-  // Beyond CLIP's module: the first norm 2·1024, less the bias of patches.
+  // What CLIP has beyond the module: the first norm, 2·1024, less the patch bias.
   const std::int64_t clip_beyond = 2 * 1024 - 1024;
-  // Beyond SigLIP's: its pooling head, a probe, one attention of 1152, a norm and a feed-forward.
+  // What SigLIP has beyond the module: its pooling head (a probe, one attention of width 1152, a
+  // norm, a feed-forward part).
   const std::int64_t pool =
       1152 + 4 * (1152 * 1152 + 1152) + 2 * 1152 + 2 * 1152 * 4304 + 4304 + 1152;
-  // Beyond Qwen's towers: the second frame of a patch less its bias; the merger, 5120 to 5120 to
-  // 3584.
+  // What Qwen's vision towers have beyond the module: the second frame of a patch, less the patch
+  // bias; and the merger, 5120 to 5120 to 3584.
   const std::int64_t second_frame = 1280 * 3 * 14 * 14 - 1280;
   const std::int64_t merger = 5120 * 5120 + 5120 + 5120 * 3584 + 3584;
   return {
@@ -125,8 +128,8 @@ std::vector<ModelPreset> encoder_presets() {
       with(vision("internvit-6b-224", {48, 3200, 25, 12800}, {14, 224, true},
                   {5'903'000'000, 0, 0.001}, intern, intern_notes),
            intern_6b),
-      // Published: the visual parameters of the 7B models, 8,291,375,616 and 8,292,166,656, less
-      // 7,615,616,512 of language.
+      // Published: the parameters of the 7B models, 8,291,375,616 and 8,292,166,656, less
+      // 7,615,616,512 of the language module.
       with(vision("qwen2-vl-vision", {32, 1280, 16, 5120}, {14, 448, false},
                   {675'759'104, second_frame + merger},
                   "huggingface/transformers configuration_qwen2_vl.py",
@@ -148,7 +151,7 @@ std::vector<ModelPreset> encoder_presets() {
       with(vision("eva-clip-18b", {48, 5120, 40, 25600}, {14, 224, true}, {17'500'000'000, 0, 0.01},
                   eva, {kPostNorm, kOutBias}),
            rms_without_attention_bias),
-      // The published count of ViT-e has a pooling head and a classifier.
+      // The published count of ViT-e includes a pooling head and a classifier.
       vision("vit-e", {56, 1792, 16, 15360}, {14, 224, false}, {3'926'000'000, 0, 0.04}, vit,
              {kPoolHead}),
       with(vision("vit-22b", {48, 6144, 48, 24576}, {14, 224, false}, {21'743'000'000, 0, 0.001},
@@ -156,12 +159,12 @@ std::vector<ModelPreset> encoder_presets() {
                   {"attention and feed-forward run one after the other, not in parallel", kOutBias,
                    kPoolHead}),
            vit_22b),
-      // Of the 1,543,490,560 of the whole model, less the decoder's 906,521,600 (embedding
-      // 51866·1280, 448 positions, 32 blocks of two attentions) and 1500 fixed positions. Ours has
-      // the bias of keys.
+      // The 1,543,490,560 of the whole model, less the decoder's 906,521,600 (embedding 51866·1280,
+      // 448 positions, 32 blocks of two attentions) and 1500 fixed positions. Our module has key
+      // biases in addition.
       audio("whisper-large-v3", {32, 1280, 20, 5120}, 128, {635'048'960, -32 * 1280}, whisper,
             {kKeyBias}),
-      // 80 of 128 features in the first convolution.
+      // The first convolution has 80 instead of 128 input features.
       audio("whisper-large-v2", {32, 1280, 20, 5120}, 80, {635'048'960 - 3 * 48 * 1280, -32 * 1280},
             whisper, {kKeyBias}),
   };

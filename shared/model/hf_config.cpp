@@ -8,7 +8,7 @@ namespace polyphony {
 int whole(const JsonValue& config, const char* key, std::int64_t most) {
   if (!config.has(key))
     config.refuse(std::string("key \"") + key + "\" is missing",
-                  "is this the config.json of a supported model?");
+                  "check that this is the config.json of a supported model");
   config.at(key).check(integer_form(1, most));
   return static_cast<int>(config.at(key).integer());
 }
@@ -30,11 +30,10 @@ int divided(const JsonValue& config, const char* key, int value, int by) {
   if (value % by != 0)
     config.refuse_at(
         key, std::to_string(value) + " is not a multiple of " + std::to_string(by) + " heads",
-        "is the configuration complete?");
+        "check that the configuration is complete");
   return value / by;
 }
 
-// The model types that are read as a module of this kind.
 const std::vector<std::string>& hf_types(ModuleKind kind) {
   static const std::vector<std::string> language = [] {
     std::vector<std::string> all;
@@ -54,7 +53,7 @@ const std::vector<std::string>& hf_types(ModuleKind kind) {
 
 namespace {
 
-// The part of a composite configuration that describes `kind`.
+// Returns the part of a composite configuration that describes `kind`, or the whole.
 JsonValue part_of(const JsonValue& root, ModuleKind kind) {
   std::vector<std::string> names = {"text_config", "llm_config", "language_config"};
   if (kind == ModuleKind::vision) names = {"vision_config"};
@@ -69,17 +68,17 @@ JsonValue part_of(const JsonValue& root, ModuleKind kind) {
 HfModule read_hf_config(const std::string& text, const std::string& file, ModuleKind kind) {
   const JsonValue root = JsonValue::parse(text, file);
   if (!root.is_object())
-    root.refuse("not an object", "give the path of a Hugging Face config.json");
+    root.refuse("is not a JSON object", "give the path of a Hugging Face config.json");
   const JsonValue config = part_of(root, kind);
   const std::vector<std::string>& types = hf_types(kind);
-  // A part may lack its own model_type (Qwen2-VL's vision_config in older files): the whole's then
-  // holds.
+  // A part may lack a model_type of its own (Qwen2-VL's vision_config in older files); then that of
+  // the whole applies.
   const std::string type = text_or(config, "model_type", text_or(root, "model_type", ""));
   if (type.empty())
     root.refuse("key \"model_type\" is missing", "give the path of a Hugging Face config.json");
   if (std::find(types.begin(), types.end(), type) == types.end())
     config.refuse_at("model_type",
-                     "model type \"" + type + "\" is not known as a " + name(kind) + " module",
+                     "model type \"" + type + "\" is not a supported " + name(kind) + " module",
                      suggest(type, types) + ", or write the dimensions instead of \"hf\"");
   const std::vector<std::string> notes = check_hf_keys(config, type, kind);
   HfModule result = kind == ModuleKind::vision  ? read_hf_vision(config, type)

@@ -1,10 +1,11 @@
-// A Hugging Face config.json as a module. Known: the families of language_families()
-// (shared/model/hf_mixed.cpp); CLIP, SigLIP, InternViT, Pixtral, Qwen2-VL, Qwen2.5-VL (vision); Whisper (audio: its encoder), alone or inside a
-// composite configuration (vision_config, audio_config, text_config, llm_config). Others are
-// refused by their model_type.
-//   Every key stands in the table of shared/model/hf_keys.h. What the module cannot express and
-//   training speed hardly feels (a norm, biases, rotary scaling) becomes a note, and so does a key
-//   that is not known.
+// Reads a Hugging Face config.json as a module. Supported: the families of language_families()
+// (shared/model/hf_mixed.cpp); CLIP, SigLIP, InternViT, Pixtral, Qwen2-VL, Qwen2.5-VL (vision); the
+// encoder of Whisper (audio). The configuration may stand alone or be part of a composite one
+// (vision_config, audio_config, text_config, llm_config). Other model types are rejected by name.
+//
+//   Every supported key is in the table of shared/model/hf_keys.h. What a Module cannot express and
+//   hardly affects training speed (a norm, biases, RoPE scaling) becomes a note, and so does an
+//   unknown key.
 // Source of the key names and defaults: huggingface/transformers configuration_*.py.
 #pragma once
 
@@ -18,12 +19,13 @@ namespace polyphony {
 struct HfModule {
   Module module;  // without a name
   std::vector<std::string> notes;
-  std::vector<std::string> image_size_notes;  // of the size in `module`: void when another is said
+  std::vector<std::string> image_size_notes;  // apply only if the scenario sets no image size
 };
 
-// The model types that are read as a module of the kind.
+// Returns the model types that can be read as a module of this kind.
 const std::vector<std::string>& hf_types(ModuleKind kind);
-// Throws InputError with the configuration's own file and pointer.
+// Returns the module and its notes. Throws InputError that names the configuration's file and
+// pointer.
 HfModule read_hf_config(const std::string& text, const std::string& file, ModuleKind kind);
 
 }  // namespace polyphony

@@ -14,51 +14,51 @@ Module encoder(ModuleKind kind) {
   return m;
 }
 
-// Rows and columns turn as frequencies of one base.
+// Reads two-axis rotary positions: frequencies for rows and columns share one base.
 void read_axial(const JsonValue& config, Module& m) {
   if (config.has("rope_parameters") && config.at("rope_parameters").is_object()) {
     const JsonValue rope = config.at("rope_parameters");
     const std::string type = text_or(rope, "rope_type", "axial");
     if (type != "axial" && type != "default")
-      rope.refuse_at("rope_type", "patches turned by \"" + type + "\" are not described",
-                     "\"axial\" is");
+      rope.refuse_at("rope_type", "rotary type \"" + type + "\" is not supported for patches",
+                     "use \"axial\"");
     m.rope_theta = number_or(rope, "rope_theta", m.rope_theta);
   }
   m.rope_theta = number_or(config, "rope_theta", m.rope_theta);
 }
 
-// A side, or height and width that must be equal.
+// Reads the side of a square: one number, or equal height and width.
 int side(const JsonValue& config, const char* key) {
   if (!config.has(key) || !config.at(key).is_list()) return whole(config, key, 1 << 16);
   const JsonValue sides = config.at(key);
   sides.check(list_form(integer_form(1, 1 << 16), 2, 2));
   if (sides.at(0).integer() != sides.at(1).integer())
-    config.refuse_at(key, "height and width differ", "only squares are described");
+    config.refuse_at(key, "height and width differ", "only squares are supported");
   return static_cast<int>(sides.at(0).integer());
 }
 
 void silu_gates(const JsonValue& config, const char* usual, Module& m) {
   read_gates(config, "hidden_act", usual, m);
   if (m.activation != Activation::silu)
-    config.refuse(
-        "gates of \"" + text_or(config, "hidden_act", usual) + "\" are not described in encoders",
-        "\"hidden_act\": \"silu\"");
+    config.refuse("gated activation \"" + text_or(config, "hidden_act", usual) +
+                      "\" is not supported in encoders",
+                  "use \"hidden_act\": \"silu\"");
 }
 
-// The feed-forward part without a gate is GELU by erf.
+// Notes deviations: a feed-forward part without a gate always uses GELU by erf.
 void note_activation(const JsonValue& config, const char* key, const char* usual,
                      HfModule& result) {
-  const std::string said = text_or(config, key, usual);
-  if (said == "quick_gelu") {
-    result.notes.emplace_back("quick-GELU runs as GELU");
-  } else if (said == "gelu_pytorch_tanh" || said == "gelu_new") {
-    result.notes.emplace_back("GELU by tanh runs as GELU by erf");
-  } else if (said != "gelu") {
-    config.refuse_at(key, "\"" + said + "\" is not described", "gelu is");
+  const std::string stated = text_or(config, key, usual);
+  if (stated == "quick_gelu") {
+    result.notes.emplace_back("quick-GELU is replaced by GELU");
+  } else if (stated == "gelu_pytorch_tanh" || stated == "gelu_new") {
+    result.notes.emplace_back("tanh-GELU is replaced by erf-GELU");
+  } else if (stated != "gelu") {
+    config.refuse_at(key, "activation \"" + stated + "\" is not supported", "use gelu");
   }
 }
 
-// Images of any size; 448 pixels unless the scenario says otherwise.
+// These towers take images of any size; the default is 448 pixels unless the scenario sets another.
 void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
   const bool second = type.starts_with("qwen2_vl");
@@ -72,7 +72,7 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
   m.patch = whole(config, "patch_size", 1 << 16);
   m.image_size = 448 / m.patch * m.patch;
   m.rotary = true;
-  m.norm_epsilon = 1e-6;  // of the models' code
+  m.norm_epsilon = 1e-6;  // from the models' code
   read_axial(config, m);
   if (!second) {
     m.gated = true;
@@ -83,7 +83,7 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
       config.refuse_at("window_size",
                        std::to_string(pixels) + " pixels are not a multiple of patches of " +
                            std::to_string(m.patch),
-                       "is the configuration complete?");
+                       "check that the configuration is complete");
     m.window = pixels / m.patch;
     if (config.has("fullatt_block_indexes")) {
       config.at("fullatt_block_indexes").check(list_form(integer_form(0, kMostLayers)));
@@ -91,10 +91,11 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
     }
   }
   result.image_size_notes.emplace_back(
-      "the configuration names no image size: " + std::to_string(m.image_size) +
-      " pixels, say \"image_size\" for another");
-  result.notes.emplace_back("temporal patches are left out: still images");
-  result.notes.emplace_back("patches have a bias here");
+      "the configuration has no image size: " + std::to_string(m.image_size) +
+      " pixels are assumed, set \"image_size\" for another");
+  result.notes.emplace_back("temporal patches are omitted: images only, no video");
+  result.notes.emplace_back(
+      "the patch embedding has a bias in this program, but not in the published model");
 }
 
 void read_square_images(const JsonValue& config, const std::string& type, HfModule& result) {
@@ -114,19 +115,20 @@ void read_square_images(const JsonValue& config, const std::string& type, HfModu
   m.norm_epsilon = epsilon_or(config, type.starts_with("clip") || type == "pixtral" ? 1e-5 : 1e-6);
   if (m.patch <= m.image_size && m.image_size % m.patch != 0) {
     const int kept = m.image_size / m.patch * m.patch;
-    result.image_size_notes.push_back(std::to_string(m.image_size) + " pixels are cut to the " +
+    result.image_size_notes.push_back(std::to_string(m.image_size) + " pixels are cropped to the " +
                                       std::to_string(kept) + " that whole patches cover");
     m.image_size = kept;
   }
   if (siglip && flag_or(config, "vision_use_head", true))
-    result.notes.emplace_back("the attention pooling after the last norm is left out");
+    result.notes.emplace_back("the attention pooling after the last norm is omitted");
   if (type == "clip_vision_model") {
-    result.notes.emplace_back("the norm before the first block is left out");
-    result.notes.emplace_back("patches have a bias here");
+    result.notes.emplace_back("the norm before the first block is omitted");
+    result.notes.emplace_back(
+        "the patch embedding has a bias in this program, but not in the published model");
   }
 }
 
-// InternViT by its own code, and as transformers has it.
+// InternViT: configurations of its own code, and those of transformers.
 void read_intern(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
   const bool own = type == "intern_vit_6b";
@@ -134,12 +136,13 @@ void read_intern(const JsonValue& config, const std::string& type, HfModule& res
   m.qk_norm = flag_or(config, own ? "qk_normalization" : "use_qk_norm", false);
   const std::string norm = text_or(config, "norm_type", own ? "rms_norm" : "layer_norm");
   if (norm != "rms_norm" && norm != "layer_norm")
-    config.refuse_at("norm_type", "norm \"" + norm + "\" is not known", "rms_norm or layer_norm");
+    config.refuse_at("norm_type", "unknown norm \"" + norm + "\"", "use rms_norm or layer_norm");
   m.norm = norm == "rms_norm" ? Norm::rms : Norm::layer;
   if (m.qk_norm)
-    result.notes.emplace_back("queries and keys are normed head by head, not all heads together");
-  if (!m.attention_bias) result.notes.emplace_back("the output of attention has no bias here");
-  result.notes.emplace_back("the scales of the blocks' outputs are left out");
+    result.notes.emplace_back(
+        "queries and keys are normalized per head, not over all heads together");
+  if (!m.attention_bias) result.notes.emplace_back("the bias of the attention output is omitted");
+  result.notes.emplace_back("the layer scales of the blocks' outputs are omitted");
 }
 
 void read_pixtral(const JsonValue& config, HfModule& result) {
@@ -150,8 +153,9 @@ void read_pixtral(const JsonValue& config, HfModule& result) {
   read_axial(config, m);
   silu_gates(config, "gelu", m);
   result.notes.emplace_back(
-      "the norm before the first block is left out; one after the last is here");
-  result.notes.emplace_back("patches have a bias here");
+      "the norm before the first block is omitted; a norm after the last block is added");
+  result.notes.emplace_back(
+      "the patch embedding has a bias in this program, but not in the published model");
 }
 
 }  // namespace
@@ -189,7 +193,7 @@ HfModule read_hf_audio(const JsonValue& config) {
   m.mel_bins = whole(config, "num_mel_bins", 1 << 16);
   m.audio_tokens = whole(config, "max_source_positions", kMostWidth);
   note_activation(config, "activation_function", "gelu", result);
-  result.notes.emplace_back("keys have a bias here, which no output depends on");
+  result.notes.emplace_back("keys have a bias in this program, which does not affect any output");
   return result;
 }
 

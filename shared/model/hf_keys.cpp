@@ -23,7 +23,7 @@ constexpr const char* kSquares =
     "clip_vision_model siglip_vision_model siglip2_vision_model intern_vit_6b internvl_vision "
     "pixtral";
 
-// Families first, then what all share.
+// Rows of single families first, then rows shared by all.
 constexpr HfKeys kTable[] = {
     // DeepSeek.
     {"kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim n_shared_experts "
@@ -31,31 +31,33 @@ constexpr HfKeys kTable[] = {
      "num_nextn_predict_layers first_k_dense_replace",
      kDeepSeek, kUsed, ""},
     {"qk_head_dim head_dim num_key_value_heads", kDeepSeek, kIgnored, "follows from other keys"},
-    {"rope_interleave", kDeepSeek, kIgnored, "orders the rows of matrices, which are random"},
+    {"rope_interleave", kDeepSeek, kIgnored,
+     "only permutes rows of matrices, which are initialized at random"},
     {"aux_loss_alpha seq_aux", kDeepSeek, kNoted,
-     "the load-balance loss is left out: say \"balance_weight\" for one per sample", "0 false"},
-    {"attention_bias mlp_bias", kDeepSeek, kRefused, "latent attention is described without biases",
-     "false"},
+     "the load-balancing loss is omitted: set \"balance_weight\" to add one per sample", "0 false"},
+    {"attention_bias mlp_bias", kDeepSeek, kRefused,
+     "latent attention has no biases in this program", "false"},
     {"hidden_act", kDeepSeek, kUsed, ""},
     // Qwen3-Next and Qwen3.5: the gated delta rule.
     {"linear_conv_kernel_dim linear_key_head_dim linear_value_head_dim linear_num_key_heads "
      "linear_num_value_heads full_attention_interval partial_rotary_factor attn_output_gate "
      "shared_expert_intermediate_size",
      kDelta, kUsed, ""},
-    {"mamba_ssm_dtype", kDelta, kIgnored, "the scenario says the precision"},
+    {"mamba_ssm_dtype", kDelta, kIgnored, "the scenario sets the precision"},
     {"mtp_num_hidden_layers mtp_use_dedicated_embeddings", kDelta, kNoted,
-     "the layers that predict tokens further ahead are left out", "0 false"},
+     "the multi-token-prediction layers are omitted", "0 false"},
     // Gemma 3.
     {"hidden_activation sliding_window sliding_window_pattern _sliding_window_pattern "
      "rope_local_base_freq query_pre_attn_scalar",
      "gemma3_text", kUsed, ""},
-    {"hidden_act", "gemma3_text", kIgnored, "hidden_activation holds"},
-    {"use_bidirectional_attention", "gemma3_text", kRefused, "attention is causal here", "false"},
-    {"cache_implementation", "gemma3_text", kIgnored, "of generation"},
+    {"hidden_act", "gemma3_text", kIgnored, "hidden_activation is used instead"},
+    {"use_bidirectional_attention", "gemma3_text", kRefused, "attention is causal in this program",
+     "false"},
+    {"cache_implementation", "gemma3_text", kIgnored, "concerns generation only"},
     // GPT-OSS.
     {"swiglu_limit sliding_window full_attention_interval", "gpt_oss", kUsed, ""},
-    {"swiglu_alpha", "gpt_oss", kRefused, "only gates of σ(1.702 g) are described", "1.702"},
-    {"attention_bias", "gpt_oss", kRefused, "attention has biases here", "true"},
+    {"swiglu_alpha", "gpt_oss", kRefused, "only gates σ(1.702 g) are supported", "1.702"},
+    {"attention_bias", "gpt_oss", kRefused, "attention has biases in this program", "true"},
     {"hidden_act experts_per_token initial_context_length", "gpt_oss", kIgnored,
      "the model's code does not read it"},
     // LFM2.
@@ -71,55 +73,56 @@ constexpr HfKeys kTable[] = {
     {"use_sliding_window sliding_window", "qwen3_moe", kUsed, ""},
     {"max_window_layers", "qwen3_moe", kIgnored, "every block has the window"},
     {"sliding_window", "mistral mixtral", kUsed, ""},
-    // Models without biases, or with those of their code.
-    {"attention_bias mlp_bias", kQwen2, kRefused, "the model has biases of q, k and v alone",
+    // Models without biases, or with biases that their code fixes.
+    {"attention_bias mlp_bias", kQwen2, kRefused, "the model has biases of q, k and v only",
      "false"},
     {"attention_bias mlp_bias", "mistral mixtral lfm2", kRefused, "the model has no biases",
      "false"},
     {"mlp_bias", "qwen3 qwen3_moe qwen3_next qwen3_5_text qwen3_5_moe_text gemma3_text gpt_oss",
-     kRefused, "the model's feed-forward part has no such biases", "false"},
+     kRefused, "the model's feed-forward part has no biases", "false"},
     // Experts.
     {"num_local_experts num_experts n_routed_experts num_experts_per_tok moe_intermediate_size "
      "decoder_sparse_step mlp_only_layers norm_topk_prob router_aux_loss_coef",
      kExperts, kUsed, ""},
-    {"output_router_logits", kExperts, kIgnored,
-     "the load-balance loss is noted with its coefficient"},
-    {"router_jitter_noise", kExperts, kNoted, "the router's noise is left out", "0"},
+    {"output_router_logits", kExperts, kIgnored, "the note on router_aux_loss_coef covers it"},
+    {"router_jitter_noise", kExperts, kNoted, "router noise is omitted", "0"},
     // Every language model.
     {"model_type num_hidden_layers hidden_size intermediate_size num_attention_heads "
      "num_key_value_heads head_dim vocab_size hidden_act rms_norm_eps tie_word_embeddings "
      "layer_types rope_theta rope_scaling rope_parameters attention_bias mlp_bias",
      "language", kUsed, ""},
-    {"partial_rotary_factor", "language", kRefused, "all of a head is rotated here", "1"},
+    {"partial_rotary_factor", "language", kRefused, "all of a head is rotated in this program",
+     "1"},
     {"attn_logit_softcapping final_logit_softcapping embedding_multiplier residual_multiplier "
      "attention_multiplier logits_scaling logit_scale",
-     "language", kRefused, "rows, scores and logits are not scaled or capped here", "1"},
-    {"max_position_embeddings", "language", kIgnored, "no table of positions is held"},
+     "language", kRefused, "rows, scores and logits are not scaled or capped in this program", "1"},
+    {"max_position_embeddings", "language", kIgnored, "there is no position table"},
     {"vision_config audio_config text_config *_seq_length vision_feature_*", "language", kIgnored,
-     "of another module"},
+     "concerns another module"},
     // Vision.
     {"depth num_heads in_channels in_chans patch_size temporal_patch_size hidden_act", kTowers,
      kUsed, ""},
     {"embed_dim mlp_ratio", kSecondTower, kUsed, ""},
     {"hidden_size intermediate_size window_size fullatt_block_indexes", kWindowTower, kUsed, ""},
     {"hidden_size out_hidden_size spatial_merge_size spatial_patch_size", kTowers, kIgnored,
-     "of the projector"},
-    {"tokens_per_second", kTowers, kIgnored, "of videos"},
+     "concerns the projector"},
+    {"tokens_per_second", kTowers, kIgnored, "concerns videos only"},
     {"rope_parameters rope_theta", "qwen2_vl qwen2_vl_vision qwen2_5_vl qwen2_5_vl_vision pixtral",
      kUsed, ""},
     {"num_hidden_layers hidden_size num_attention_heads intermediate_size image_size patch_size "
      "num_channels hidden_act layer_norm_eps",
      kSquares, kUsed, ""},
     {"head_dim", "pixtral", kIgnored, "follows from other keys"},
-    {"projection_dim", "clip_vision_model", kIgnored, "of what is outside the tower"},
+    {"projection_dim", "clip_vision_model", kIgnored, "concerns parts outside the vision tower"},
     {"vision_use_head num_patches", "siglip_vision_model siglip2_vision_model", kUsed, ""},
     {"qkv_bias qk_normalization norm_type", "intern_vit_6b", kUsed, ""},
     {"attention_bias use_qk_norm norm_type", "internvl_vision", kUsed, ""},
-    {"layer_scale_init_value", "internvl_vision", kIgnored, "the scales are noted"},
-    {"use_absolute_position_embeddings", "internvl_vision", kRefused, "positions have a table here",
-     "true"},
-    {"use_mask_token", "internvl_vision", kIgnored, "training masks no patches"},
-    {"use_mean_pooling", "internvl_vision", kNoted, "a norm follows the last block here", "false"},
+    {"layer_scale_init_value", "internvl_vision", kIgnored, "a note on layer scales covers it"},
+    {"use_absolute_position_embeddings", "internvl_vision", kRefused,
+     "positions have a table in this program", "true"},
+    {"use_mask_token", "internvl_vision", kIgnored, "no patches are masked in training"},
+    {"use_mean_pooling", "internvl_vision", kNoted, "a norm follows the last block instead",
+     "false"},
     // Whisper's encoder.
     {"d_model encoder_layers encoder_attention_heads encoder_ffn_dim num_mel_bins "
      "max_source_positions activation_function",
@@ -128,24 +131,24 @@ constexpr HfKeys kTable[] = {
      "median_filter_width scale_embedding use_weighted_layer_sum classifier_proj_size "
      "*suppress_tokens "
      "alignment_heads lang_ids task_to_id",
-     "audio", kIgnored, "of what is outside the encoder"},
-    {"apply_spec_augment", "audio", kNoted, "masking of frames is left out", "false"},
-    {"mask_*", "audio", kIgnored, "masking is noted with apply_spec_augment"},
-    {"encoder_layerdrop", "audio", kNoted, "no blocks are left out at random", "0"},
+     "audio", kIgnored, "concerns parts outside the encoder"},
+    {"apply_spec_augment", "audio", kNoted, "masking of frames is omitted", "false"},
+    {"mask_*", "audio", kIgnored, "the note on apply_spec_augment covers it"},
+    {"encoder_layerdrop", "audio", kNoted, "layer dropout is omitted", "0"},
     // Every configuration.
     {"model_type", "any", kUsed, ""},
     {"*dropout* drop_path_rate resid_pdrop embd_pdrop attn_pdrop", "any", kNoted,
-     "dropout is left out", "0"},
+     "dropout is omitted", "0"},
     {"initializer_range initializer_factor init_std", "any", kIgnored,
-     "initial values are this project's own (shared/chunk/parameters.h)"},
+     "this program has its own initialization (shared/chunk/parameters.h)"},
     {"*_token_id *_token_ids *_token_index *_token_index_list", "any", kIgnored,
-     "the data say which tokens there are, and samples have no padding"},
+     "the data set defines the tokens, and samples have no padding"},
     {"_name_or_path name_or_path _commit_hash architectures auto_map transformers_version "
      "id2label label2id num_labels problem_type finetuning_task tokenizer_class prefix "
      "task_specific_params",
-     "any", kIgnored, "of files and classifiers"},
+     "any", kIgnored, "concerns files and classifiers"},
     {"dtype torch_dtype use_bfloat16 quantization_config", "any", kIgnored,
-     "the scenario says the precision"},
+     "the scenario sets the precision"},
     {"return_dict output_attentions output_hidden_states output_scores return_dict_in_generate "
      "use_cache is_encoder_decoder is_decoder add_cross_attention cross_attention_hidden_size "
      "tie_encoder_decoder max_length min_length do_sample early_stopping num_beams "
@@ -153,22 +156,22 @@ constexpr HfKeys kTable[] = {
      "length_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size bad_words_ids "
      "num_return_sequences remove_invalid_values exponential_decay_length_penalty "
      "suppress_tokens begin_suppress_tokens generation_config",
-     "any", kIgnored, "of what is returned and generated"},
+     "any", kIgnored, "concerns what is returned and generated"},
     {"chunk_size_feed_forward pretraining_tp ep_size torchscript pruned_heads tf_legacy_loss "
      "use_flash_attn _attn_implementation* attn_implementation _flash_attn_2_enabled "
      "gradient_checkpointing unsloth_*",
-     "any", kIgnored, "of the way of computing, not of what is computed"},
+     "any", kIgnored, "changes how, but not what is computed"},
 };
 
-// Of a composite configuration, beside the parts.
+// Keys of a composite configuration, next to its parts.
 constexpr HfKeys kWhole[] = {
     {"vision_feature_layer", "vision", kNoted,
-     "the rows leave after the last block: leave out \"layers\" behind the one that is named",
+     "the output is taken after the last block: reduce \"layers\" to end at the selected block",
      "-1"},
-    {"vision_feature_select_strategy", "vision", kNoted, "the class token's row is left out",
+    {"vision_feature_select_strategy", "vision", kNoted, "the row of the class token is dropped",
      "default patch"},
     {"downsample_ratio ps_version select_layer", "vision", kNoted,
-     "the scenario's projector says how rows are joined and left", "0.5 v2 -1"},
+     "the scenario's projector sets how rows are merged and selected", "0.5 v2 -1"},
 };
 
 std::vector<std::string> words(const char* text) {
@@ -196,23 +199,23 @@ bool holds(const HfKeys& row, const std::string& type, ModuleKind kind, const st
                                 [&](const std::string& word) { return matches(word, key); });
 }
 
-bool says(const JsonValue& value, const std::string& plain) {
+bool equals(const JsonValue& value, const std::string& plain) {
   if (value.is_text()) return value.text() == plain;
   if (value.is_boolean()) return plain == (value.boolean() ? "true" : "false");
   return value.is_number() && number_of(plain) == value.number();
 }
 
-// What the row has to say of the key's value.
-void judge(const HfKeys& row, const JsonValue& config, const std::string& key,
+// Applies a row to the key's value: adds a note, throws InputError, or does nothing.
+void apply(const HfKeys& row, const JsonValue& config, const std::string& key,
            std::vector<std::string>& notes) {
   if ((row.fate != kNoted && row.fate != kRefused) || !config.has(key)) return;
   const JsonValue value = config.at(key);
   const std::vector<std::string> plain = words(row.plain);
   if (std::any_of(plain.begin(), plain.end(),
-                  [&](const std::string& word) { return says(value, word); }))
+                  [&](const std::string& word) { return equals(value, word); }))
     return;
   if (row.fate == kRefused)
-    value.refuse("\"" + key + "\": " + value.dump() + " is not described",
+    value.refuse("\"" + key + "\": " + value.dump() + " is not supported",
                  std::string(row.about) + ": \"" + key + "\": " + plain.front());
   notes.push_back("\"" + key + "\": " + row.about);
 }
@@ -230,11 +233,11 @@ std::vector<std::string> check_hf_keys(const JsonValue& config, const std::strin
   std::vector<std::string> notes, unknown;
   for (const std::string& key : config.keys()) {
     if (const HfKeys* row = find_hf_key(type, kind, key))
-      judge(*row, config, key, notes);
+      apply(*row, config, key, notes);
     else if (config.has(key))
       unknown.push_back("\"" + key + "\"");
   }
-  if (!unknown.empty()) notes.push_back("not known, and left out: " + joined(unknown));
+  if (!unknown.empty()) notes.push_back("unknown keys, ignored: " + joined(unknown));
   return notes;
 }
 
@@ -242,7 +245,7 @@ std::vector<std::string> check_hf_whole(const JsonValue& whole, ModuleKind kind)
   std::vector<std::string> notes;
   for (const HfKeys& row : kWhole)
     for (const std::string& key : whole.keys())
-      if (holds(row, "", kind, key)) judge(row, whole, key, notes);
+      if (holds(row, "", kind, key)) apply(row, whole, key, notes);
   return notes;
 }
 

@@ -1,4 +1,4 @@
-// Language configurations (shared/model/hf_config.h).
+// Reads language configurations (shared/model/hf_config.h).
 #include <algorithm>
 
 #include "shared/model/hf_keys.h"
@@ -7,7 +7,7 @@
 namespace polyphony {
 namespace {
 
-// What a scaling can say; that it is left out is noted by its name.
+// Keys of a RoPE scaling. The scaling itself is not modeled; one note says so.
 const std::vector<std::string>& rope_keys() {
   static const std::vector<std::string> keys{"rope_type",
                                              "type",
@@ -33,24 +33,25 @@ const std::vector<std::string>& rope_keys() {
 void read_frequencies(const JsonValue& rope, double& theta, HfModule& result) {
   for (const std::string& key : rope.keys())
     if (const auto& known = rope_keys(); std::find(known.begin(), known.end(), key) == known.end())
-      result.notes.push_back(rope.pointer() + "/" + key + " is not known: left out");
+      result.notes.push_back(rope.pointer() + "/" + key + " is unknown and ignored");
   const bool interleaved =
       rope.has("mrope_interleaved") && flag_or(rope, "mrope_interleaved", false);
   if (interleaved) {
-    result.notes.emplace_back("rotary frequencies turn with the position alone, not by axis");
+    result.notes.emplace_back(
+        "rotary frequencies follow the position only, not time, row and column");
   } else if (rope.has("mrope_section")) {
     rope.at("mrope_section").check(list_form(integer_form(0, kMostWidth), 3, 3));
     rope.read("mrope_section", result.module.rope_sections);
   } else if (text_or(rope, "rope_type", text_or(rope, "type", "scaled")) != "default") {
-    result.notes.emplace_back("the scaling of rotary frequencies for long contexts is left out");
+    result.notes.emplace_back("RoPE scaling for long contexts is not modeled");
   }
   if (!rope.has("rope_theta")) return;
   rope.at("rope_theta").check(number_form(1, 1e12));
   theta = rope.at("rope_theta").number();
 }
 
-// Rotary frequencies: the base, and what Qwen2-VL's turn with. Newer files keep both in
-// "rope_parameters", apart for blocks with a window where these have their own.
+// Reads the base of the rotary frequencies and Qwen2-VL's sections. Newer files keep both in
+// "rope_parameters", with separate entries for sliding-window blocks if these differ.
 void read_rotary(const JsonValue& config, HfModule& result) {
   Module& m = result.module;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -66,8 +67,8 @@ void read_rotary(const JsonValue& config, HfModule& result) {
   m.rope_theta = config.at("rope_theta").number();
 }
 
-// "num_local_experts" in Mixtral's configurations, "num_experts" in Qwen's, "n_routed_experts" in
-// DeepSeek's.
+// Reads the experts. Their number is "num_local_experts" in Mixtral's configurations, "num_experts"
+// in Qwen's, and "n_routed_experts" in DeepSeek's.
 void read_experts(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"})
@@ -83,21 +84,23 @@ void read_experts(const JsonValue& config, const std::string& type, HfModule& re
                        ? static_cast<int>(config.at("first_k_dense_replace").integer())
                        : 0;
   if (m.dense_blocks == 0) m.ffn = 0;
-  const char* const all_sparse = "only models with experts in every layer are supported";
+  const char* const all_sparse = "every layer must have experts";
   if (whole_or(config, "decoder_sparse_step", kMostLayers, 1) != 1)
-    config.refuse_at("decoder_sparse_step", "dense layers between sparse ones", all_sparse);
+    config.refuse_at("decoder_sparse_step", "dense layers between sparse ones are not supported",
+                     all_sparse);
   if (config.has("mlp_only_layers")) {
     const JsonValue dense = config.at("mlp_only_layers");
     if (!dense.is_list() || dense.size() > 0)
-      config.refuse_at("mlp_only_layers", "dense layers between sparse ones", all_sparse);
+      config.refuse_at("mlp_only_layers", "dense layers between sparse ones are not supported",
+                       all_sparse);
   }
   const bool by_code = mixtral || type == "gpt_oss" || type == "qwen3_5_moe_text";
   const bool usual = type == "qwen3_next" || type == "deepseek_v3" || type == "kimi_k2";
   if (!by_code && !flag_or(config, "norm_topk_prob", usual))
-    result.notes.emplace_back("the weights of a token's experts sum to 1 here");
+    result.notes.emplace_back("the weights of a token's experts are normalized to sum to 1");
   if (config.has("router_aux_loss_coef"))
     result.notes.emplace_back(
-        "the load-balance loss is left out: say \"balance_weight\" for one per sample");
+        "the load-balancing loss is omitted: set \"balance_weight\" to add one per sample");
 }
 
 const LanguageFamily& family_of(const std::string& type) {
@@ -107,26 +110,27 @@ const LanguageFamily& family_of(const std::string& type) {
   });
 }
 
-// Where `usual` is 0 the key must be there.
+// Reads an integer with a default; if `usual` is 0, the key is required.
 int whole_or_usual(const JsonValue& config, const char* key, std::int64_t most, int usual) {
   return usual > 0 ? whole_or(config, key, most, usual) : whole(config, key, most);
 }
 
-// A flag that the part of a composite leaves to the whole.
+// Reads tie_word_embeddings from the module's part of a composite configuration, else from the
+// whole.
 bool tied_or(const JsonValue& config, const JsonValue& whole, bool usual) {
   const char* const key = "tie_word_embeddings";
   return config.has(key) ? flag_or(config, key, usual) : flag_or(whole, key, usual);
 }
 
-// Where no reader of the family made mixers of them.
+// Rejects layer types other than full attention, for families whose reader does not handle them.
 void refuse_other_layers(const JsonValue& config) {
   if (!config.has("layer_types")) return;
   const JsonValue types = config.at("layer_types");
   types.check(list_form(text_form("full_attention")));
   for (std::size_t i = 0; i < types.size(); ++i)
     if (types.at(i).text() != "full_attention")
-      types.at(i).refuse("\"" + types.at(i).text() + "\" is not described for this model type",
-                         "every block of it is \"full_attention\"");
+      types.at(i).refuse("\"" + types.at(i).text() + "\" is not supported for this model type",
+                         "all its blocks must be \"full_attention\"");
 }
 
 int head_width(const JsonValue& config, const Module& m, int usual) {
@@ -146,12 +150,12 @@ void read_gates(const JsonValue& config, const char* key, const char* usual, Mod
                                        {"swish", Activation::silu},
                                        {"gelu_pytorch_tanh", Activation::gelu},
                                        {"gelu_new", Activation::gelu}};
-  const std::string said = text_or(config, key, usual);
-  const auto found =
-      std::find_if(gates.begin(), gates.end(), [&](const Gate& gate) { return said == gate.name; });
+  const std::string stated = text_or(config, key, usual);
+  const auto found = std::find_if(gates.begin(), gates.end(),
+                                  [&](const Gate& gate) { return stated == gate.name; });
   if (found == gates.end())
-    config.refuse_at(key, "gates of \"" + said + "\" are not described",
-                     "silu and gelu_pytorch_tanh are");
+    config.refuse_at(key, "gated activation \"" + stated + "\" is not supported",
+                     "use silu or gelu_pytorch_tanh");
   m.activation = found->activation;
 }
 
@@ -176,7 +180,7 @@ HfModule read_hf_language(const JsonValue& config, const std::string& type,
   m.kv_heads = whole_or(config, "num_key_value_heads", kMostWidth,
                         family.kv_heads > 0 ? family.kv_heads : m.heads);
   m.head_dim = head_width(config, m, family.head_dim);
-  // Models with experts everywhere need not name it.
+  // Models with experts in every block may omit F.
   const bool sparse = config.has("moe_intermediate_size");
   const char* const ffn = config.has(family.ffn) ? family.ffn : "intermediate_size";
   m.ffn = sparse ? whole_or(config, ffn, kMostWidth, 0) : whole(config, ffn, kMostWidth);

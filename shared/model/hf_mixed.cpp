@@ -1,5 +1,5 @@
-// The families of language configurations, and what those say whose blocks differ or attend otherwise
-// (shared/model/hf_parts.h).
+// The families of language configurations, and the readers for families with blocks of several
+// kinds or with other kinds of attention (shared/model/hf_parts.h).
 #include <algorithm>
 #include <cmath>
 
@@ -15,14 +15,14 @@ double number_or(const JsonValue& config, const char* key, double otherwise) {
 
 namespace {
 
-// null stands for 0 in these files.
+// Reads an integer; a null value or a missing key means 0 in these files.
 int whole_or_none(const JsonValue& config, const char* key) {
   if (!config.has(key) || !config.at(key).is_number()) return 0;
   config.at(key).check(integer_form(0, kMostWidth));
   return static_cast<int>(config.at(key).integer());
 }
 
-// The shortest run of blocks that the stack repeats, once at least; else all of it.
+// Returns the shortest run of blocks that the stack repeats at least twice; else the whole stack.
 std::vector<Mixer> period(const std::vector<Mixer>& stack) {
   for (std::size_t length = 1; 2 * length <= stack.size(); ++length) {
     bool repeats = true;
@@ -40,17 +40,17 @@ void read_mixers(const JsonValue& config, HfModule& result, const char* interval
   m.mixers = every(whole_or(config, interval, kMostLayers, usual), others);
 }
 
-// As wide as Qwen's and Mistral's where the file leaves it out.
+// Reads the window; the default is that of Qwen and Mistral.
 void use_windows(const JsonValue& config, Module& m) {
   m.sliding_window = whole_or(config, "sliding_window", kMostTokens, 4096);
 }
 
-// Every block has the window that is named; 4,096 rows where Mistral's files say nothing.
+// All blocks have the window that the file states; Mistral's files may omit it, meaning 4,096 rows.
 void read_all_windows(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
   const std::vector<std::string> keys = config.keys();
   const bool absent = std::find(keys.begin(), keys.end(), "sliding_window") == keys.end();
-  if (!config.has("sliding_window") && !(absent && type == "mistral")) return;  // null: none
+  if (!config.has("sliding_window") && !(absent && type == "mistral")) return;  // null: no window
   m.mixers = {Mixer::window};
   use_windows(config, m);
 }
@@ -58,7 +58,7 @@ void read_windows_if_used(const JsonValue& config, const std::string& type, HfMo
   if (flag_or(config, "use_sliding_window", false)) read_all_windows(config, type, result);
 }
 
-// Blocks from max_window_layers on, once the file says that windows are used.
+// Blocks from max_window_layers on have windows, if the file enables windows.
 void read_late_windows(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
   Module& m = result.module;
   if (config.has("layer_types")) {
@@ -84,8 +84,10 @@ void read_latent(const JsonValue& config, HfModule& result) {
   m.rotary_dim = whole(config, "qk_rope_head_dim", kMostWidth);
   m.value_dim = whole(config, "v_head_dim", kMostWidth);
   m.kv_heads = m.heads;
-  if (m.norm_epsilon != 1e-6)  // DeepseekV3RMSNorm's default, which these two are made with
-    result.notes.emplace_back("the norms inside latent attention have the epsilon of the others");
+  if (m.norm_epsilon !=
+      1e-6)  // the default of DeepseekV3RMSNorm, which both norms inside the attention use
+    result.notes.emplace_back(
+        "the norms inside latent attention use the same epsilon as the other norms");
 }
 
 void read_deepseek_routing(const JsonValue& config, const std::string& type, HfModule& result) {
@@ -95,12 +97,12 @@ void read_deepseek_routing(const JsonValue& config, const std::string& type, HfM
   m.shared_ffn = m.expert_ffn * whole_or_none(config, "n_shared_experts");
   m.routed_scale = number_or(config, "routed_scaling_factor", 1);
   if (whole_or(config, "moe_layer_freq", kMostLayers, 1) != 1)
-    config.refuse_at("moe_layer_freq", "dense layers between sparse ones",
-                     "only models with dense layers before all sparse ones are supported");
+    config.refuse_at("moe_layer_freq", "dense layers between sparse ones are not supported",
+                     "dense layers must come before all sparse ones");
   const std::string method = text_or(config, "topk_method", second ? "greedy" : "noaux_tc");
   if (method != "greedy" && method != "noaux_tc")
-    config.refuse_at("topk_method", "routing by \"" + method + "\" is not described",
-                     "\"greedy\" and \"noaux_tc\" are");
+    config.refuse_at("topk_method", "routing method \"" + method + "\" is not supported",
+                     "use \"greedy\" or \"noaux_tc\"");
   if (text_or(config, "scoring_func", second ? "softmax" : "sigmoid") == "sigmoid")
     m.router_scores = RouterScores::sigmoid;
   if (whole_or(config, "n_group", 1 << 16, 1) > 1 && method == "noaux_tc") {
@@ -109,10 +111,10 @@ void read_deepseek_routing(const JsonValue& config, const std::string& type, HfM
   }
   if (method == "noaux_tc")
     result.notes.emplace_back(
-        "the biases of the choice of experts, which even out their load, are left out: say "
-        "\"balance_weight\" for a loss that does");
+        "the load-balancing biases of expert selection are omitted: set \"balance_weight\" for a "
+        "load-balancing loss instead");
   if (whole_or_none(config, "num_nextn_predict_layers") > 0)
-    result.notes.emplace_back("the layers that predict tokens further ahead are left out");
+    result.notes.emplace_back("the multi-token-prediction layers are omitted");
 }
 
 void read_deepseek(const JsonValue& config, const std::string& type, HfModule& result) {
@@ -129,10 +131,10 @@ void read_gemma(const JsonValue& config, const std::string& /*type*/, HfModule& 
   const char* const pattern = "sliding_window_pattern";
   read_mixers(config, result, config.has(pattern) ? pattern : "_sliding_window_pattern", 6,
               Mixer::window);
-  result.notes.emplace_back("rows of the embedding times √hidden are left out");
+  result.notes.emplace_back("the factor √hidden on embedding rows is omitted");
   const double scale = number_or(config, "query_pre_attn_scalar", m.head_dim);
   if (std::abs(scale - m.head_dim) > 0.5)
-    result.notes.emplace_back("scores are divided by √head_dim, not by √" +
+    result.notes.emplace_back("attention scores are divided by √head_dim, not by √" +
                               std::to_string(static_cast<int>(scale)));
 }
 
@@ -141,7 +143,7 @@ void read_gpt_oss(const JsonValue& config, const std::string& /*type*/, HfModule
   m.attention_bias = m.expert_bias = m.attention_sinks = true;
   m.activation = Activation::clamped;
   if (number_or(config, "swiglu_limit", 7) != 7)
-    config.refuse_at("swiglu_limit", "only the limit 7 is described", "leave the key out");
+    config.refuse_at("swiglu_limit", "only the limit 7 is supported", "leave the key out");
   m.sliding_window = whole(config, "sliding_window", kMostTokens);
   read_mixers(config, result, "full_attention_interval", 2, Mixer::window);
 }
@@ -154,8 +156,8 @@ void read_gated_delta(const JsonValue& config, const std::string& /*type*/, HfMo
   m.linear_head_dim = whole(config, "linear_key_head_dim", kMostWidth);
   m.linear_conv = whole_or(config, "linear_conv_kernel_dim", 64, 4);
   if (whole(config, "linear_value_head_dim", kMostWidth) != m.linear_head_dim)
-    config.refuse_at("linear_value_head_dim", "values are not as wide as keys",
-                     "only heads of one width are described");
+    config.refuse_at("linear_value_head_dim", "must equal linear_key_head_dim",
+                     "heads with values of another width than keys are not supported");
   const JsonValue rope = config.has("rope_parameters") && config.at("rope_parameters").is_object()
                              ? config.at("rope_parameters")
                              : config;
@@ -166,10 +168,10 @@ void read_gated_delta(const JsonValue& config, const std::string& /*type*/, HfMo
   m.shared_ffn = whole_or_none(config, "shared_expert_intermediate_size");
   if (m.experts == 0) m.shared_ffn = 0;
   read_mixers(config, result, "full_attention_interval", 4, Mixer::linear);
-  if (m.shared_ffn > 0) result.notes.emplace_back("the gate of the shared expert is left out");
+  if (m.shared_ffn > 0) result.notes.emplace_back("the gate of the shared expert is omitted");
 }
 
-// The first files name the blocks of attention, later ones the kind of every block.
+// Early files list the attention blocks, later ones the kind of every block.
 void read_convolutions(const JsonValue& config, Module& m) {
   if (config.has("layer_types")) {
     read_layer_types(config, m);
@@ -189,9 +191,9 @@ void read_lfm2(const JsonValue& config, const std::string& /*type*/, HfModule& r
   Module& m = result.module;
   m.tied = flag_or(config, "tie_embedding", m.tied);
   if (flag_or(config, "conv_bias", false))
-    config.refuse_at("conv_bias", "biases of short convolutions are not described",
+    config.refuse_at("conv_bias", "biases of short convolutions are not supported",
                      "published models have none");
-  if (flag_or(config, "block_auto_adjust_ff_dim", true)) {  // F: two thirds of what is said
+  if (flag_or(config, "block_auto_adjust_ff_dim", true)) {  // F: two thirds of the stated width
     const char* const scale = "block_ffn_dim_multiplier";
     const bool scaled = config.has(scale) && config.at(scale).is_number();
     if (scaled) config.at(scale).check(number_form(0.001, 64));
@@ -212,7 +214,7 @@ std::vector<Mixer> every(int interval, Mixer others) {
 
 void read_layer_types(const JsonValue& config, Module& m) {
   static const std::vector<std::string> names{"full_attention", "sliding_attention",
-                                              "linear_attention", "conv"};  // as Mixer has them
+                                              "linear_attention", "conv"};  // in the order of Mixer
   const JsonValue types = config.at("layer_types");
   types.check(list_form(choice_form(names), m.layers, m.layers));
   std::vector<Mixer> mixers;
@@ -239,7 +241,7 @@ const std::vector<LanguageFamily>& language_families() {
        .qk_norm = true,
        .read = read_gated_delta},
       {.types = {"deepseek_v2", "deepseek_v3", "kimi_k2"}, .read = read_deepseek},
-      {.types = {"gemma3_text"},  // older files leave out what is usual
+      {.types = {"gemma3_text"},  // older files omit default values
        .heads = 8,
        .kv_heads = 4,
        .head_dim = 256,

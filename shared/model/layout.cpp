@@ -97,7 +97,7 @@ const char* name(TokenAssignment tokens) {
 const char* name(EncoderOrder order) {
   switch (order) {
     case EncoderOrder::in_turn:
-      return "in-action";
+      return "in-turn";
     case EncoderOrder::phases:
       return "phases";
     case EncoderOrder::interleaved:
@@ -159,7 +159,7 @@ const char* name(Spread spread) {
 
 namespace {
 
-// "40,26x3".
+// Returns a list with runs of equal numbers shortened: "40,26x3".
 std::string runs_text(const std::vector<int>& numbers) {
   std::string text;
   for (std::size_t i = 0; i < numbers.size();) {
@@ -179,12 +179,8 @@ std::string range_text(const ModuleLayout& layout) {
 }
 
 const char* brief_name(Shard shard) {
-  constexpr const char* kStages[] = {"", " Z1", " Z2", " Z3"};  // ZeRO's
+  constexpr const char* kStages[] = {"", " Z1", " Z2", " Z3"};  // ZeRO stages
   return kStages[static_cast<std::size_t>(shard)];
-}
-const char* brief_name(Placement placement) {
-  constexpr const char* kNames[] = {"homog", "coloc", "apart", "mixed"};
-  return kNames[static_cast<std::size_t>(placement)];
 }
 
 }  // namespace
@@ -192,7 +188,7 @@ const char* brief_name(Placement placement) {
 std::string describe(const ModuleLayout& layout) {
   std::string text = "TP" + std::to_string(layout.tp);
   if (layout.sp) text += " SP";
-  if (layout.tp_pieces > 1) text += " in " + std::to_string(layout.tp_pieces) + " pieces";
+  if (layout.tp_pieces > 1) text += " in " + std::to_string(layout.tp_pieces) + " chunks";
   if (layout.cp > 1) text += " CP" + std::to_string(layout.cp);
   if (layout.cp > 1 && layout.tokens != TokenAssignment::contiguous)
     text += std::string(" ") + name(layout.tokens);
@@ -243,7 +239,7 @@ std::string brief(const ModuleLayout& layout) {
 std::string brief(const Model& model, const Layout& layout) {
   const std::size_t last = language_module(model).value;
   const bool one = layout.placement == Placement::homogeneous;
-  std::string text = brief_name(layout.placement);
+  std::string text = name(layout.placement);
   const char* between = "  ";
   for (std::size_t m = 0; m < layout.modules.size(); ++m) {
     if (model.modules[m].kind == ModuleKind::projector || (one && m != last)) continue;

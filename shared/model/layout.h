@@ -1,17 +1,21 @@
-// Which ranks hold which part of which module.
+// Describes which ranks hold which part of which module: the grid of every module, how the modules
+// share ranks, the pipeline schedule, and the number of microbatches.
 //   A module's grid owns `ranks` consecutive ranks from `first_rank`; tp varies fastest, then cp,
 //   dp, pp:
 //     rank = first_rank + t + tp·(c + cp·(d + dp·p)),   dp = ranks / (tp·cp·pp)
+//
+// Placements:
 //   homogeneous    one pipeline over the concatenated layers of all modules; every module has the
-//                  language module's grid and the encoder's blocks sit in the first stage(s)
-//   colocated      encoder and language grids over the same ranks, shapes may differ
-//   non-colocated  disjoint ranks that tile the world
+//                  language module's grid and the encoder's blocks are in the first stage(s)
+//   colocated      encoder and language grids over the same ranks; their shapes may differ
+//   non-colocated  disjoint grids that together cover all ranks
 //   mixed          some modules share their ranks, others are disjoint
 // A projector always shares its source's grid and runs on its last stage.
+//
 // Virtual stages: with vpp > 1 a rank at pipeline index p holds stages p, p + pp, p + 2 pp, …, or
-// those that its schedule places there (Schedule::place).
-// Experts: the tp·cp·dp ranks of a stage are also expert_tp · ep · (replicas of the experts);
-// expert_tp is tp, or 1 with sequence parallelism. ep ranks are neighbours in that order.
+// the stages that its schedule places there (Schedule::place).
+// Experts: the tp·cp·dp ranks of a stage also factor into expert_tp · ep · (expert replicas);
+// expert_tp is tp, or 1 with sequence parallelism. ep ranks are neighbors in that order.
 #pragma once
 
 #include <cstdint>
@@ -31,76 +35,94 @@ enum class Placement : std::uint8_t { homogeneous, colocated, non_colocated, mix
 constexpr Placement last_of(Placement) { return Placement::mixed; }
 enum class Shard : std::uint8_t { none, optimizer, gradients, full };
 constexpr Shard last_of(Shard) { return Shard::full; }
-// selective: the attention between q, k, v and its output; full: all of a block but its input.
+// selective: recomputes attention from saved q, k and v; full: recomputes all of a block from its
+// saved input.
 enum class Recompute : std::uint8_t { none, selective, full };
 constexpr Recompute last_of(Recompute) { return Recompute::full; }
-// How the tokens of a sequence module's work are dealt to its context-parallel ranks: equal runs;
-// 2·cp equal runs, the first and the last to the first rank and so on; blocks of tokens, so that
-// attention and linear work together are even; blocks by chance, as many to each.
+// How the tokens of a sequence module's microbatch are assigned to its context-parallel ranks:
+//   contiguous  cp equal runs of tokens, one per rank
+//   zigzag      2·cp equal runs; rank 0 gets the first and the last, rank 1 the second and the
+//               second last, and so on
+//   balanced    blocks of tokens, chosen so that every rank has about equal attention and linear
+//               work
+//   random      random blocks of tokens, the same number for each rank
 enum class TokenAssignment : std::uint8_t { contiguous, zigzag, balanced, random };
 constexpr TokenAssignment last_of(TokenAssignment) { return TokenAssignment::random; }
-// How context-parallel ranks attend: keys and values of all are gathered; heads are exchanged for rows, so
-// that each attends for some heads to whole sequences (Ulysses); keys and values are passed round, and
-// what each block of them gives is merged (ring).
+// How context-parallel ranks compute attention:
+//   all_gather  every rank gathers the keys and values of all ranks
+//   ulysses     ranks exchange heads for rows, so that each attends over whole sequences for some
+//               of the heads (DeepSpeed-Ulysses)
+//   ring        keys and values are passed around a ring, and the partial results are merged
 enum class ContextAttention : std::uint8_t { all_gather, ulysses, ring };
 constexpr ContextAttention last_of(ContextAttention) { return ContextAttention::ring; }
-// What an encoder's ranks divide among them: samples with their images, or images one by one.
+// How an encoder's data is partitioned over its ranks: whole samples with their images, or single
+// images.
 enum class Spread : std::uint8_t { samples, images };
 constexpr Spread last_of(Spread) { return Spread::images; }
-// What encoders on the language module's ranks run when.
-//   in_turn      per encoder work item its forward, the language module's order of the microbatches that
-//                it feeds, its backward: the pipeline runs empty between them
-//   phases       all forwards, the language module's order, all backwards
-//   interleaved  encoder stages are the first virtual stages of one pipeline of both: schedule
-//                interleaved, in groups of pp microbatches
+// When encoders that share the language module's ranks run.
+//   in_turn      for each encoder microbatch: its forward, then the language module's schedule for
+//                the microbatches that it feeds, then its backward. The pipeline drains in between
+//   phases       all encoder forwards, then the language module's schedule, then all encoder
+//                backwards
+//   interleaved  encoder stages are the first virtual stages of one pipeline with the language
+//                module: schedule interleaved, in groups of pp microbatches
 enum class EncoderOrder : std::uint8_t { in_turn, phases, interleaved };
 constexpr EncoderOrder last_of(EncoderOrder) { return EncoderOrder::interleaved; }
-// Rows between grids: from every tensor-parallel rank straight to where they are wanted; or from
-// the first tensor-parallel rank to the first, which passes them on to the others. Under sequence
-// parallelism every rank has rows of its own: each sends them to the first of the others, which
-// collects all and gives each its part.
+// How rows move between the grids of two modules.
+//   sharded  every tensor-parallel rank sends its rows straight to the ranks that need them
+//   leader   the first tensor-parallel rank sends to the first one of the receiving grid, which
+//            broadcasts to the others. With sequence parallelism every rank holds different rows:
+//            each sends its rows to the receiving leader, which collects and scatters them
 enum class Bridge : std::uint8_t { sharded, leader };
 constexpr Bridge last_of(Bridge) { return Bridge::leader; }
 
-// What splits layers into stages where `blocks` do not: times forward and backward, messages and
-// memory; or forward times alone, as if every layer were trained.
+// How layers are split into stages where `blocks` is empty. aware: by forward and backward times,
+// messages and memory. unaware: by forward times alone, as if every layer were trained.
 enum class Balance : std::uint8_t { aware, unaware };
 constexpr Balance last_of(Balance) { return Balance::unaware; }
 
-// Who makes a step's works and orders: the layout's own assignment and schedule, or a planner
-// (shared/planner/) for every batch anew. entrain deals samples to works; dip cuts encoders' microbatches
-// into sub-microbatches and searches the order of all actions.
+// Whether a per-batch planner (shared/planner/) assigns samples and orders actions.
+//   none     the layout's own assignment and schedule
+//   entrain  assigns samples to microbatches for every batch
+//   dip      splits encoder microbatches into sub-microbatches and searches the order of all
+//            actions
 enum class Planning : std::uint8_t { none, entrain, dip };
 constexpr Planning last_of(Planning) { return Planning::dip; }
-// Seconds, forward and backward, of a work on one rank of its module's pipeline, all stages together:
-// square·Σx² + linear·Σx + constant over the tokens x of its items (encoders) or samples (language).
+// Forward and backward seconds of one microbatch on one rank of its module's pipeline, summed over
+// all stages: square·Σx² + linear·Σx + constant, where x is the token count of each item (encoders)
+// or of each sample (language).
 struct ItemCost {
   double square = 0, linear = 0, constant = 0;
   bool operator==(const ItemCost&) const = default;
 };
 
-// Of a work: square · pairs that attend + linear · tokens + constant; nothing of a work without tokens.
+// A quantity as a function of one microbatch: square · (query, key) pairs that attend + linear ·
+// tokens + constant. 0 for a microbatch without tokens.
 struct WorkCurve {
   double square = 0, linear = 0, constant = 0;
   bool operator==(const WorkCurve&) const = default;
 };
-// What a work costs each rank of a stage: seconds of its forward, of its backward (of the input, of the
-// weights) and of its message to the next stage; bytes that it keeps in between, and from the first part of
-// a backward to the second; of those kept in between, bytes that go to the host and back, and the seconds of
-// either copy.
+// Costs of one microbatch on each rank of a stage.
+//   forward, input, weight  seconds of the forward, and of the input and weight parts of the
+//                           backward
+//   message                 seconds of the message to the next stage
+//   kept                    bytes of saved activations between forward and backward
+//   held                    bytes kept from the input part of the backward to the weight part
+//   moved                   bytes, out of those kept, that are offloaded to the host and back
+//   copy                    seconds of the copy to the host, and of the copy back
 struct StageCurves {
   WorkCurve forward, input, weight, message, kept, held, moved{}, copy{};
   bool operator==(const StageCurves&) const = default;
 };
-// By what planner dip orders the actions of a branch (shared/step/searched_step.h).
+// The costs by which planner dip orders the actions of a branch (shared/step/searched_step.h).
 struct StageCosts {
-  struct Way {  // what an action may recompute
+  struct Way {  // one recomputation option of an action
     Recipe recipe = Recipe::none;
     std::vector<StageCurves> stages;
     bool operator==(const Way&) const = default;
   };
-  std::vector<Way> ways;     // the least recomputation first
-  std::vector<double> room;  // bytes for what is kept, by rank along the pipeline; empty: no limit
+  std::vector<Way> ways;     // least recomputation first
+  std::vector<double> room;  // bytes for saved activations, by pipeline rank; empty: no limit
   bool operator==(const StageCosts&) const = default;
 };
 
@@ -111,24 +133,27 @@ struct ModuleLayout {
   int vpp = 1;
   int ep = 1;
   bool sp = false;  // sequence parallelism over the tp ranks
-  // Rows of a matrix product of the tp ranks, and of the collective before or after it, in so many pieces: the
-  // collective of one beside the product of the next (shared/work/row_pieces.h).
+  // Number of chunks that the rows of a tensor-parallel GEMM, and of the collective before or after
+  // it, are split into, so that the collective of one chunk overlaps with the GEMM of the next
+  // (shared/work/row_pieces.h).
   int tp_pieces = 1;
   Shard shard = Shard::none;
-  int shard_ranks = 0;  // HSDP: ranks a shard group spans; 0: the whole dp group
+  int shard_ranks = 0;  // HSDP: number of ranks in a shard group; 0: the whole dp group
   Recompute recompute = Recompute::none;
-  std::vector<int> recompute_blocks;  // first and last+1 of the blocks it holds for; empty: all
-  // Tapes wait for their backwards in the host's memory, but for those wanted soon (shared/lower/lower.h).
+  std::vector<int> recompute_blocks;  // {first, last + 1} of the blocks that recompute; empty: all
+  // Saved activations are offloaded to host memory between forward and backward, except those
+  // needed again soon (shared/lower/lower.h).
   bool offload_activations = false;
   int expert_tp = 0;  // 0: tp
   TokenAssignment tokens = TokenAssignment::contiguous;
   ContextAttention cp_attention = ContextAttention::all_gather;
-  // Key/value heads of a tensor-parallel rank that all-gather brings at a time, the next of them beside the
-  // attention of those before; what was brought is not kept, but brought again in the backward, which
-  // scatters gradients likewise. 0: all at once, and kept.
+  // Number of key/value heads (of a tensor-parallel rank) gathered at a time; the next gather
+  // overlaps with the attention of the heads before. Gathered heads are not saved: the backward
+  // gathers them again, and reduce-scatters gradients in the same parts. 0: all at once, and saved.
   int cp_heads = 0;
-  // Keys of a query that attention takes in one piece, its pieces joined by their log-sum-exps: long
-  // rows leave no tail behind the others (shared/cost/attention_tail.h). 0: all.
+  // Number of keys per query in one attention call; the partial results are joined by their
+  // log-sum-exps. Splitting long rows keeps them from running alone at the end of a kernel
+  // (shared/cost/attention_tail.h). 0: all keys.
   int row_split = 0;
   Spread spread = Spread::samples;
   int first_rank = 0;
@@ -136,15 +161,15 @@ struct ModuleLayout {
   // Transformer blocks per (virtual) stage; empty: balanced by cost. Homogeneous: the language
   // module's list counts the blocks of the whole chain, encoders first.
   std::vector<int> blocks;
-  int ahead = 0;  // an encoder with ranks of its own: forwards more than its schedule's warm-up
-  std::optional<ItemCost> item_cost;  // what a planner weighs by; absent: as the profile has it
-  int sub_microbatch = 1;             // planner dip: items that a work has, if there are so many
-  std::optional<StageCosts> stage_costs;  // planner dip; absent: as the profile has them
+  int ahead = 0;  // encoder with its own ranks: extra forwards on top of its schedule's warm-up
+  std::optional<ItemCost> item_cost;  // costs for the planner; absent: from the hardware profile
+  int sub_microbatch = 1;  // planner dip: items per sub-microbatch, if there are that many
+  std::optional<StageCosts> stage_costs;  // planner dip; absent: from the hardware profile
   bool operator==(const ModuleLayout&) const = default;
 
   int dp() const { return ranks / (tp * cp * pp); }
   bool gathers_keys() const { return cp > 1 && cp_attention == ContextAttention::all_gather; }
-  // Of a module with so many key/value heads: some of a rank's at a time.
+  // Returns true if a rank of a module with `kv_heads` key/value heads gathers only some at a time.
   bool gathers_by_heads(int kv_heads) const {
     return gathers_keys() && cp_heads > 0 && cp_heads < kv_heads / tp;
   }
@@ -158,30 +183,33 @@ struct Layout {
   Placement placement = Placement::homogeneous;
   std::vector<ModuleLayout> modules;  // by ModuleId; projectors carry their source's grid
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  int microbatches = 1;  // per data-parallel lane of the language module and step
-  // Encoder work items a step; 0: as many as microbatches, but one for encoders that run in turn with a
-  // language pipeline on their ranks. Several of a microbatch (sub-microbatches): planner dip.
+  int microbatches = 1;  // per data-parallel replica of the language module and step
+  // Encoder microbatches per step; 0: as many as `microbatches`, but 1 for encoders with order
+  // in_turn in front of a language pipeline on the same ranks. A multiple of `microbatches`
+  // (sub-microbatches) needs planner dip.
   int encoder_microbatches = 0;
   EncoderOrder encoder_order = EncoderOrder::in_turn;
   Bridge bridge = Bridge::sharded;
   Balance balance = Balance::aware;
   Planning planner = Planning::none;
-  int placements = 1000;  // planner dip: of a whole step, that its search tries
-  // The actions of each rank along the language module's pipeline, in place of its schedule's; a stage
-  // is on the rank that runs it, and branches with ranks of their own follow the order of the stage
-  // that they feed or that feeds them. Colocated: of the microbatches that one encoder work item feeds.
+  int placements = 1000;  // planner dip: number of complete schedules that its search tries
+  // The actions of each rank of the language module's pipeline, replacing those of its schedule. A
+  // stage belongs to the rank that runs its actions. Branches with ranks of their own follow the
+  // order of the stage that they feed or that feeds them. Colocated: lists the microbatches that
+  // one encoder microbatch feeds.
   std::vector<Actions> actions = {};
   bool operator==(const Layout&) const = default;
 };
 
-// What a layer costs the stage that holds it, of one work item on one rank (shared/cost/layer_costs.h).
+// Cost of a layer to the stage that holds it, for one microbatch on one rank
+// (shared/cost/layer_costs.h).
 struct LayerCost {
   Seconds forward{}, backward{};
-  Bytes sent{};  // to the next stage, where the layer is the last
+  Bytes sent{};  // to the next stage, if the layer is the last of its stage
   Seconds total() const { return forward + backward; }
   bool operator==(const LayerCost&) const = default;
 };
-// By ModuleId and position in the module's stack.
+// Indexed by ModuleId, then by position in the module's layer stack.
 using LayerCosts = std::vector<std::vector<LayerCost>>;
 
 int world_size(const Layout& layout);
@@ -189,7 +217,7 @@ bool same_ranks(const ModuleLayout& a, const ModuleLayout& b);
 const char* name(Placement placement);
 const char* name(Shard shard);
 const char* name(Recompute recompute);
-// What a forward's recipe says; empty: what the layout does.
+// Returns what a forward with this recipe recomputes; nothing if it follows the layout.
 std::optional<Recompute> recompute_of(Recipe recipe);
 bool offloads(const ModuleLayout& layout, Recipe recipe);
 const char* name(TokenAssignment tokens);
@@ -199,17 +227,24 @@ const char* name(EncoderOrder order);
 const char* name(Bridge bridge);
 const char* name(Balance balance);
 const char* name(Planning planner);
-// Of the schedule, or that the layout has actions of its own.
+// Returns the name of the schedule, or "own actions" if the layout lists its actions.
 const char* schedule_name(const Layout& layout);
-// "TP2 PP2 DP4" of one module's grid.
+// Returns one module's grid as text: "TP2 PP2 DP4".
 std::string describe(const ModuleLayout& layout);
-// One line: "non-colocated  vision TP1 PP1 DP2 |  language TP1 PP2 DP1  1f1b x8".
+// Returns one line: "non-colocated  vision TP1 PP1 DP2 |  language TP1 PP2 DP1  1f1b x8".
 std::string describe(const Model& model, const Layout& layout);
-// The same in few words, for tables: "apart  64:TP4s PP2 Z1 | TP8s PP7 Z1 1f1b x128". s: sequence
-// parallelism; V: virtual stages; Z1, Z2, Z3: shard optimizer, gradients, full (ZeRO's stages), /8:
-// over 8 ranks; rc, sel: recompute full, selective; off: activations
-// offloaded; *: blocks of its own; 64: ranks of its own; x128/4: microbatches,
-// encoder work items, ph, il: encoder order phases, interleaved; +4: ahead.
+// Returns a short form of the same line for tables:
+// "non-colocated  64:TP4s PP2 Z1 | TP8s PP7 Z1 1f1b x128".
+//   s               sequence parallelism
+//   V               virtual stages
+//   Z1, Z2, Z3      shard optimizer, gradients, full (ZeRO's stages); /8: over 8 ranks
+//   rc, sel         recompute full, selective
+//   off             activations offloaded
+//   *               its own list of blocks per stage
+//   64:             64 ranks of its own
+//   x128/4          128 microbatches, 4 encoder microbatches
+//   ph, il          encoder order phases, interleaved
+//   +4              4 forwards ahead
 std::string brief(const Model& model, const Layout& layout);
 
 }  // namespace polyphony

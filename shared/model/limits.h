@@ -1,12 +1,12 @@
-// How large a described training may be.
+// Upper limits of the sizes that a scenario may state.
 #pragma once
 
 #include <cstdint>
 
 namespace polyphony {
 
-// Most of the sizes that a scenario may name; far above anything built, low enough that products
-// fit 64 bits and lists fit memory.
+// Far above any system in existence, and low enough that products fit in 64 bits and lists fit in
+// memory.
 inline constexpr std::int64_t kMostLayers = 2000;
 inline constexpr std::int64_t kMostWidth = 1 << 20;
 inline constexpr std::int64_t kMostRanks = 1 << 20;

@@ -1,5 +1,6 @@
-// Published language models whose blocks differ, or attend otherwise: latent attention and dense blocks
-// before those with experts; windows; linear attention; short convolutions.
+// Published language models with blocks of several kinds or with other kinds of attention: latent
+// attention, dense blocks before blocks with experts, sliding windows, linear attention, short
+// convolutions.
 #include <algorithm>
 
 #include "shared/model/presets.h"
@@ -7,14 +8,14 @@
 namespace polyphony {
 namespace {
 
-constexpr const char* kScaling = "the scaling of rotary frequencies for long contexts is left out";
+constexpr const char* kScaling = "RoPE scaling for long contexts is not modeled";
 constexpr const char* kSelection =
-    "the biases of the choice of experts, which even out their load, are left out: say "
-    "\"balance_weight\" for a loss that does";
-constexpr const char* kPredicted = "the layers that predict tokens further ahead are left out";
-constexpr const char* kSharedGate = "the gate of the shared expert is left out";
+    "the load-balancing biases of expert selection are omitted: set \"balance_weight\" for a "
+    "load-balancing loss instead";
+constexpr const char* kPredicted = "the multi-token-prediction layers are omitted";
+constexpr const char* kSharedGate = "the gate of the shared expert is omitted";
 
-// RMSNorm, no biases, a gated feed-forward.
+// Returns a module with RMSNorm, no biases, and a gated feed-forward part.
 Module stack(int layers, int hidden, int heads, int kv_heads, int head_dim, int ffn, int vocab,
              double rope_theta) {
   Module m;
@@ -45,7 +46,7 @@ Module with_experts(Module m, Routing routing) {
   return m;
 }
 
-// Of DeepSeek's form, with its latents of 512 and heads of 128 + 64.
+// Adds DeepSeek's latent attention (key/value rank 512, heads of 128 + 64) and experts.
 Module latent(Module m, int query_rank, Routing routing, double routed_scale) {
   m.key_value_rank = 512;
   m.query_rank = query_rank;
@@ -88,7 +89,7 @@ Module gemma3(Module m, int window) {
   return m;
 }
 
-// Three blocks of linear attention, then one of full attention behind a gate.
+// Three blocks of linear attention alternate with one block of gated full attention.
 Module gated_delta(Module m, int value_heads) {
   m.qk_norm = m.attention_gate = true;
   m.rotary_dim = m.head_dim / 4;
@@ -101,7 +102,7 @@ Module gated_delta(Module m, int value_heads) {
   return m;
 }
 
-// Short convolutions but for the blocks of `attention`.
+// Short convolutions in all blocks except those of `attention`.
 Module lfm2(Module m, const std::vector<int>& attention) {
   m.tied = m.qk_norm = true;
   m.mixers.assign(static_cast<std::size_t>(m.layers), Mixer::convolution);
@@ -113,9 +114,10 @@ Module lfm2(Module m, const std::vector<int>& attention) {
 
 }  // namespace
 
-// Published counts: totals of the safetensors files on Hugging Face without their scales and layers
-// that predict further ahead; of Kimi K2 arXiv 2507.20534 in three digits, of Gemma 3 arXiv
-// 2503.19786 table 1 in millions; of LFM2 the models' cards. `beyond`: biases of choices and gates that are left out.
+// Published counts: totals of the safetensors files on Hugging Face, without quantization scales
+// and multi-token-prediction layers. Kimi K2: arXiv 2507.20534, three digits. Gemma 3: arXiv
+// 2503.19786 table 1, in millions. LFM2: the model cards. `beyond`: the omitted biases of expert
+// selection and gates.
 std::vector<ModelPreset> mixed_presets() {
   const char* const deepseek = "Hugging Face config.json of deepseek-ai/*";
   const char* const moonshot = "Hugging Face config.json of moonshotai/*";
@@ -125,7 +127,7 @@ std::vector<ModelPreset> mixed_presets() {
   const char* const liquid = "Hugging Face config.json and model card of LiquidAI/LFM2-*";
   const std::vector<int> sixth{2, 5, 8, 10, 12, 14};
   const std::vector<std::string> routed{kScaling, kSelection, kPredicted},
-      gemma{kScaling, "rows of the embedding times √hidden are left out"};
+      gemma{kScaling, "the factor √hidden on embedding rows is omitted"};
   const auto qwen3 = [&](Module m, int value_heads, Routing routing) {
     return gated_delta(routing.experts > 0 ? with_experts(std::move(m), routing) : std::move(m),
                        value_heads);
@@ -142,7 +144,7 @@ std::vector<ModelPreset> mixed_presets() {
        latent(stack(27, 2048, 16, 16, 128, 10944, 102400, 1e4), 0, {64, 6, 1408, 2816, 1}, 1),
        {15'706'484'224},
        deepseek,
-       {kScaling, "the weights of a token's experts sum to 1 here"}},
+       {kScaling, "the weights of a token's experts are normalized to sum to 1"}},
       {"moonlight-16b-a3b",
        with_epsilon(by_sigmoids(latent(stack(27, 2048, 16, 16, 128, 11264, 163840, 5e4), 0,
                                        {64, 6, 1408, 2816, 1}, 2.446)),
@@ -177,7 +179,7 @@ std::vector<ModelPreset> mixed_presets() {
        gemma3(stack(62, 5376, 32, 16, 128, 21504, 262208, 1e6), 1024),
        {27'016'000'000, 0, 0.002},
        google,
-       {kScaling, gemma.back(), "scores are divided by √head_dim, not by √168"}},
+       {kScaling, gemma.back(), "attention scores are divided by √head_dim, not by √168"}},
       {"qwen3-next-80b-a3b",
        qwen3(stack(48, 2048, 16, 2, 256, 0, 151936, 1e7), 32, {512, 10, 512, 512, 0}),
        {79'674'391'296, 48 * 2048},

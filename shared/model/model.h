@@ -1,18 +1,21 @@
-// What is trained: a DAG of modules, each a stack of typed layers with dimensions.
-//   T tokens of a packed work item, H hidden width, A attention heads of width D, K key/value
-//   heads, F feed-forward width, V vocabulary.
-// Layer stacks (index 0 first), see layers():
+// Describes the model that is trained: a DAG of modules, each a stack of typed layers with their
+// dimensions.
+//   Symbols: T tokens of a packed microbatch, H hidden width, A attention heads of width D, K
+//   key/value heads, F feed-forward width, V vocabulary size.
+//
+// Layer stacks (index 0 first), as layers() returns them:
 //   vision     patch_embedding, encoder_block × layers, encoder_norm
 //   audio      audio_embedding (two convolutions over frames), encoder_block × layers, encoder_norm
-//   projector  projector_mlp or projector_linear  (merges m×m neighbouring patches, or m frames,
-//              then two matrices with GELU between, or one)
+//   projector  projector_mlp or projector_linear: merges m × m neighboring patches, or m frames,
+//              into one row, then applies two matrices with GELU between them, or a single matrix
 //   language   token_embedding, decoder_block × layers, language_head (final RMSNorm, output
 //              matrix, cross-entropy)
-//   abstract   abstract_input, abstract_block × layers, abstract_output: a vision, audio or language
-//              module that is known by its measured times alone (AbstractModule)
 //   diffusion  latent_embedding, diffusion_block × layers, diffusion_head (flow-matching loss)
-// What no runner of this version plays is refused by name (shared/check/check.cpp). Parameter
-// counts: shared/chunk/parameters.h.
+//   abstract   abstract_input, abstract_block × layers, abstract_output: a vision, audio or
+//              language module described only by its measured times (AbstractModule)
+//
+// Combinations that the runners do not support are rejected by name (shared/check/check.cpp).
+// Parameter counts: shared/chunk/parameters.h.
 #pragma once
 
 #include <cstdint>
@@ -29,39 +32,48 @@ constexpr ModuleKind last_of(ModuleKind) { return ModuleKind::projector; }
 enum class Trainable : std::uint8_t { full, frozen, lora };
 constexpr Trainable last_of(Trainable) { return Trainable::lora; }
 
-// Of PyTorch's LayerNorm and of Llama 2; diffusion modules have no other.
+// The epsilon of PyTorch's LayerNorm and of Llama 2. Diffusion modules always use it.
 inline constexpr double kNormEpsilon = 1e-5;
 
-// LayerNorm has a bias, RMSNorm none.
+// LayerNorm has a bias, RMSNorm has none.
 enum class Norm : std::uint8_t { rms, layer };
 constexpr Norm last_of(Norm) { return Norm::layer; }
 
-// How the rows of a sequence meet in a block: every row sees itself and all before it; itself and
-// those just before it (Module::sliding_window); a running state that each row reads and corrects
-// (the gated delta rule, arXiv 2412.06464); a convolution over a few rows between two gates (LFM2,
-// arXiv 2511.23404).
+// How a block mixes the rows of a sequence:
+//   full         causal or masked attention: a row attends to itself and all rows before it
+//   window       a row attends to itself and the rows just before it (Module::sliding_window)
+//   linear       a running state that each row reads and corrects (gated delta rule, arXiv
+//                2412.06464)
+//   convolution  a short convolution over a few rows, between two gates (LFM2, arXiv 2511.23404)
 enum class Mixer : std::uint8_t { full, window, linear, convolution };
 constexpr Mixer last_of(Mixer) { return Mixer::convolution; }
 
-// Which rows of a sample a row of the language module sees in blocks that attend
-// (shared/program/sample_mask.h says it row by row; samples and windows bound them all):
-//   causal     itself and all before it
-//   isolated   text likewise; an image or clip sees itself alone, both ways
-//   modality   text likewise; images see all images of the sample both ways, clips all clips
-//   embedded   as causal, and an image or clip sees all of itself (Gemma 3, arXiv 2503.19786)
-//   prefix     as causal, and rows before the first labelled one see each other (PaliGemma, arXiv
-//              2407.07726)
-//   documents  as causal inside documents: a text item ends one
+// Which rows of a sample a row of the language module attends to, in blocks with attention. All
+// masks are further limited to the sample and to sliding windows. shared/program/sample_mask.h
+// evaluates them row by row.
+//   causal     a row attends to itself and all rows before it
+//   isolated   text: causal; an image or clip attends only to itself, in both directions
+//   modality   text: causal; images attend to all images of the sample in both directions, clips to
+//              all clips
+//   embedded   causal, and in addition an image or clip attends to all of itself (Gemma 3, arXiv
+//              2503.19786)
+//   prefix     causal, and in addition rows before the first labeled row attend to each other
+//              (PaliGemma, arXiv 2407.07726)
+//   documents  causal within each document; a text item ends a document
 enum class Mask : std::uint8_t { causal, isolated, modality, embedded, prefix, documents };
 constexpr Mask last_of(Mask) { return Mask::documents; }
 
-// Of a gated feed-forward part, gate g and up u: u·silu(g); u·gelu(g), in Gemma's form by tanh; GPT-OSS'
-// (u + 1)·g·σ(1.702 g) with g at most 7 and u in [−7, 7]. Without a gate it is GELU by erf.
+// Activation of a gated feed-forward part with gate g and up projection u:
+//   silu     u·silu(g)
+//   gelu     u·gelu(g), with the tanh approximation as in Gemma
+//   clamped  (u + 1)·g·σ(1.702 g), with g at most 7 and u in [−7, 7], as in GPT-OSS
+// A feed-forward part without a gate uses GELU by erf.
 enum class Activation : std::uint8_t { silu, gelu, clamped };
 constexpr Activation last_of(Activation) { return Activation::clamped; }
 
-// What makes a token's weights of the experts out of router logits: softmax over those chosen; or
-// their sigmoids, divided by their sum (DeepSeek-V3, arXiv 2412.19437, §2.1.2, without its biases of the choice).
+// How router logits become a token's expert weights: softmax over the chosen experts; or the
+// sigmoids of their logits, divided by the sum of these (DeepSeek-V3, arXiv 2412.19437, §2.1.2).
+// The biases that DeepSeek-V3 adds when it chooses experts are not modeled.
 enum class RouterScores : std::uint8_t { softmax, sigmoid };
 constexpr RouterScores last_of(RouterScores) { return RouterScores::sigmoid; }
 
@@ -85,7 +97,7 @@ enum class LayerKind : std::uint8_t {
 constexpr LayerKind last_of(LayerKind) { return LayerKind::abstract_output; }
 inline constexpr std::size_t kLayerKinds = static_cast<std::size_t>(last_of(LayerKind{})) + 1;
 
-// Half-open interval of a module's layer stack.
+// Half-open interval of layers in a module's layer stack.
 struct LayerRange {
   std::uint16_t begin = 0;
   std::uint16_t end = 0;
@@ -93,21 +105,22 @@ struct LayerRange {
   auto operator<=>(const LayerRange&) const = default;
 };
 
-// A grid that layers were measured on; 0: any.
+// Parallel grid that layers were measured on; 0 means any size.
 struct MeasuredGrid {
   int tp = 0, cp = 0;
   bool operator==(const MeasuredGrid&) const = default;
 };
-// What stands in a plan of a module whose layers are known by measured times alone (its times are the
-// profile's). All blocks hold as much; what is before and after them holds nothing, takes no time
-// unless it was measured, and trains nothing. Rows between its layers, and those that it hands on,
-// have the module's width. For simulation only.
+// Describes a module that is known only by measured layer times (the times are in the hardware
+// profile). For simulation only.
+//   All blocks have the same size. The layers before and after the blocks hold no memory and no
+//   trainable parameters, and take no time unless they were measured. Rows between layers, and rows
+//   passed on to other modules, have the module's width.
 struct AbstractModule {
-  bool is = false;
-  std::int64_t parameters = 0;           // of a block, on all tensor-parallel ranks together
-  std::int64_t kept = 0;                 // bytes a token that its forward keeps, on one rank
-  int tokens = 0;                        // vision: of an image
-  std::vector<MeasuredGrid> grids = {};  // that all its blocks were measured on; empty: any
+  bool is = false;                       // true if the module is abstract
+  std::int64_t parameters = 0;           // per block, summed over all tensor-parallel ranks
+  std::int64_t kept = 0;                 // saved activations, bytes per token on one rank
+  int tokens = 0;                        // vision: tokens per image
+  std::vector<MeasuredGrid> grids = {};  // grids that all blocks were measured on; empty: any
   bool operator==(const AbstractModule&) const = default;
 };
 
@@ -124,34 +137,34 @@ struct Module {
   int head_dim = 0;                          // D; A·D may differ from H
   int ffn = 0;                               // F
   bool gated = false;                        // three matrices (SwiGLU) instead of two (GELU)
-  Activation activation = Activation::silu;  // where gated
-  bool attention_bias = false;               // bias on q, k, v and out
-  bool qkv_bias = false;                     // bias on q, k and v, whatever attention_bias says
+  Activation activation = Activation::silu;  // if gated
+  bool attention_bias = false;               // biases of q, k, v and of the attention output
+  bool qkv_bias = false;                     // biases of q, k and v, in addition to attention_bias
   bool mlp_bias = false;                     // biases of the feed-forward matrices
   bool qk_norm = false;  // RMSNorm of every query and key head before rotation; one weight [D] each
   Norm norm = Norm::rms;
-  double norm_epsilon = kNormEpsilon;  // of all its norms, added to the variance or mean square
-  bool post_norms = false;  // norms of what attention and feed-forward part add to the rows
+  double norm_epsilon = kNormEpsilon;  // added to the variance or mean square in every norm
+  bool post_norms = false;  // attention and feed-forward outputs are normalized before being added
   // Vision input.
   int image_size = 0;  // pixels, square
   int patch = 0;       // pixels
   int channels = 3;
-  bool class_token = false;  // a learned row before each image's patches, gone after the last norm
-  bool rotary = false;       // rows and columns action q and k; no table of positions
-  int window = 0;            // blocks attend inside squares of window × window patches; 0: images
-  std::vector<int> full_attention_blocks = {};  // but these attend over whole images
-  // Audio input: 2 frames of mel_bins features a token.
+  bool class_token = false;  // a learned row before each image's patches, dropped by the last norm
+  bool rotary = false;       // q and k are rotated by patch row and column; no position table
+  int window = 0;  // blocks attend within squares of window × window patches; 0: in whole images
+  std::vector<int> full_attention_blocks = {};  // blocks that attend within whole images anyway
+  // Audio input: each token covers 2 frames of mel_bins features.
   int mel_bins = 0;
-  int audio_tokens = 0;  // of a clip of full length
+  int audio_tokens = 0;  // tokens of a clip of full length
   // Language.
   int vocab = 0;      // V
-  bool tied = false;  // output matrix is the embedding
+  bool tied = false;  // the output matrix is the embedding matrix
   double rope_theta = 10000.0;
-  // Of the D/2 rotary frequencies, how many turn with time, row and column; empty: all with the
-  // position in the sample.
+  // How many of the D/2 rotary frequencies rotate by a token's time, row and column; empty: all
+  // rotate by its position in the sample.
   std::vector<int> rope_sections = {};
-  // Projector: in features = merge² · H of its source, merge · H of an audio source; out = H of its
-  // consumer. hidden 0: projector_linear.
+  // Projector: input features = merge² · H of its source (merge · H for an audio source); output
+  // features = H of its consumer. projector_hidden 0 selects projector_linear.
   ModuleKind source = ModuleKind::vision;
   int merge = 1;
   int projector_in = 0;
@@ -159,50 +172,53 @@ struct Module {
   int projector_out = 0;
   // Diffusion: latents are cut into patches of patch × patch positions, one token each.
   int latent_channels = 0;
-  int latent_tokens = 0;     // of a latent of full size
-  int modulation = 0;        // R, width between the features of time and a layer's modulation
-  int condition = 0;         // width of the rows that its blocks read across; 0: none are read
-  double loss_weight = 1.0;  // of its mean squared error beside the mean cross-entropy
-  // Mixture of experts: every decoder block's feed-forward part, in place of F (then 0). A token
-  // visits the experts of its largest router logits, weighted by their softmax. 0 experts: dense.
+  int latent_tokens = 0;     // tokens of a latent of full size
+  int modulation = 0;        // R, width between the time features and a layer's modulation
+  int condition = 0;         // width of the rows that its blocks cross-attend to; 0: no such rows
+  double loss_weight = 1.0;  // weight of its mean squared error, added to the mean cross-entropy
+  // Mixture of experts: replaces the feed-forward part of every decoder block (F is then 0). A
+  // token is routed to the experts with the largest router logits, weighted by router_scores. 0
+  // experts: dense.
   int experts = 0;
   int experts_per_token = 0;
   int expert_ffn = 0;           // width of one expert
-  int shared_ffn = 0;           // width of the expert that every token visits; 0: none
-  double balance_weight = 0.0;  // of the load-balance term (exec/layers/balance.h)
-  int dense_blocks = 0;  // the first so many have a dense feed-forward part of width F all the same
+  int shared_ffn = 0;           // width of the expert that processes every token; 0: none
+  double balance_weight = 0.0;  // weight of the load-balancing loss (exec/layers/balance.h)
+  int dense_blocks = 0;  // number of leading blocks with a dense feed-forward of width F instead
   RouterScores router_scores = RouterScores::softmax;
-  double routed_scale = 1.0;  // of what the chosen experts say together, the shared one beside
-  // A token chooses among the experts of groups_per_token of expert_groups groups, those whose two
-  // largest scores have the largest sum; 0: among all.
+  double routed_scale = 1.0;  // factor on the summed output of the routed experts
+  // A token chooses among the experts of groups_per_token out of expert_groups groups: those groups
+  // whose two largest scores have the largest sum. 0: among all experts.
   int expert_groups = 0;
   int groups_per_token = 0;
-  bool expert_bias = false;  // of the router and of the experts' matrices
-  // Latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1), where key_value_rank is not 0: keys and
-  // values are made of a row of key_value_rank, and of rotary_dim numbers that every head's key ends
-  // in; queries of rows of query_rank (0: of the input), heads of head_dim + rotary_dim. Values have
+  bool expert_bias = false;  // biases of the router and of the experts' matrices
+  // Latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1), if key_value_rank is not 0. Keys and
+  // values are computed from a latent row of width key_value_rank; every head's key also ends in
+  // the same rotary_dim rotated numbers. Queries are computed from a latent row of width query_rank
+  // (0: from the input itself). Query and key heads have width head_dim + rotary_dim, value heads
   // value_dim (0: head_dim).
   int key_value_rank = 0;
   int query_rank = 0;
   int value_dim = 0;
-  // Numbers of a query and key that are rotated: with latent attention those beyond head_dim, else
-  // the first ones of head_dim; 0: all of these.
+  // How many numbers of a query or key head are rotated. With latent attention: those after the
+  // first head_dim. Otherwise: the first rotary_dim of head_dim, 0 meaning all.
   int rotary_dim = 0;
-  // Unlike blocks of a language module (block_at()): mixers by block, repeated over the stack;
-  // empty: all full.
+  // Language module whose blocks differ (block_at()): the mixer of each block, repeated over the
+  // stack; empty: all full.
   std::vector<Mixer> mixers = {};
   Mask mask = Mask::causal;
-  int sliding_window = 0;        // Mixer::window: rows that a row sees, itself included
-  double local_rope_theta = 0;   // of these blocks; 0: rope_theta
-  bool attention_sinks = false;  // a learned logit of every head beside its scores, of no value
-  bool attention_gate = false;   // attention's output times the sigmoid of a product of the input
-  // Mixer::linear: key heads, each with linear_value_heads / linear_key_heads value heads, all of
-  // width linear_head_dim; before, a convolution by channel over linear_conv rows.
+  int sliding_window = 0;        // Mixer::window: rows that a row attends to, itself included
+  double local_rope_theta = 0;   // Mixer::window: rope_theta of these blocks; 0: rope_theta
+  bool attention_sinks = false;  // a learned logit per head joins its softmax, without a value row
+  bool attention_gate = false;   // attention output times the sigmoid of a projection of the input
+  // Mixer::linear: linear_key_heads key heads, each shared by linear_value_heads / linear_key_heads
+  // value heads, all of width linear_head_dim. A per-channel convolution over linear_conv rows
+  // comes first.
   int linear_key_heads = 0;
   int linear_value_heads = 0;
   int linear_head_dim = 0;
   int linear_conv = 0;
-  int short_conv = 0;  // Mixer::convolution: rows that its convolution joins
+  int short_conv = 0;  // Mixer::convolution: rows that its convolution spans
   // Trainable::lora: y += (alpha / rank) B A x on every linear layer of the blocks.
   int lora_rank = 0;
   double lora_alpha = 0.0;
@@ -211,11 +227,12 @@ struct Module {
   bool operator==(const Module&) const = default;
 };
 
-// Output of layer `from_layer` of `from` (-1: of its last) feeds layer `to_layer` of `to` (0: the
-// module's own input). An edge into an inner layer of a language module adds its rows to the hidden
-// states, at the places that its items have in the sequence (DeepStack, arXiv 2406.04334). An edge
-// into a diffusion module is its conditioning: every block reads it; out of a language module it
-// starts at the last block, the head makes no rows.
+// The output of layer `from_layer` of `from` (-1: its last layer) feeds layer `to_layer` of `to`
+// (0: the module's own input).
+//   An edge into an inner layer of a language module adds its rows to the hidden states, at the
+//   positions of its items in the sequence (DeepStack, arXiv 2406.04334).
+//   An edge into a diffusion module carries its conditioning, which every block reads. If the edge
+//   comes from a language module, it starts at the last block, because the head outputs no rows.
 struct Edge {
   ModuleId from;
   ModuleId to;
@@ -230,10 +247,10 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
-// The layer stack of a module, as above.
+// Returns the layer stack of a module, as listed at the top of this file.
 std::vector<LayerKind> layers(const Module& module);
 
-// What a block is made of: a part where rows meet, and a part where they do not.
+// A block has two parts: one that mixes rows (attention), and one that works on each row alone.
 enum class AttentionKind : std::uint8_t { full, window, latent, linear, convolution };
 enum class FeedForwardKind : std::uint8_t { dense, experts };
 struct BlockKind {
@@ -241,26 +258,27 @@ struct BlockKind {
   FeedForwardKind feed_forward = FeedForwardKind::dense;
   auto operator<=>(const BlockKind&) const = default;
 };
-// Of block 0, 1, … of a stack; everything in which blocks differ follows from it.
+// Returns the kind of block 0, 1, … of a stack. Blocks of the same kind are identical in shape.
 BlockKind block_at(const Module& module, int block);
-// Width of a head's values.
+// Returns the width of a head's values.
 int value_width(const Module& module);
-// Rows of width `output_width` that leave the module for one image of `patches` patches or `tokens`
-// tokens.
+// Returns the width of the rows that the module outputs.
 int output_width(const Module& module);
-// The language module (exactly one exists in a valid model).
+// Returns the language module (a valid model has exactly one).
 ModuleId language_module(const Model& model);
-// Features of one latent patch: latent_channels · patch².
+// Returns the number of features of one latent patch: latent_channels · patch².
 int latent_width(const Module& module);
-// True when something strictly upstream of `module` is trainable, so that its backward must produce
-// an input gradient.
+// Returns true if something strictly upstream of `module` is trainable, so that its backward must
+// produce an input gradient.
 bool needs_input_grad(const Model& model, ModuleId module);
-// True when a backward op must visit `module` at all: it, or something upstream of it, is
+// Returns true if the module needs a backward at all: the module, or something upstream of it, is
 // trainable.
 bool needs_backward(const Model& model, ModuleId module);
-// The module whose grid a projector shares, and whose items it works on; any other module itself.
+// Returns the module whose grid and items a projector shares; for any other module, the module
+// itself.
 ModuleId grid_owner(const Model& model, ModuleId module);
-// Rows of the output of a projector's source that it joins into one: merge², or merge for audio.
+// Returns how many output rows of its source a projector merges into one: merge², or merge for
+// audio.
 int merged_rows(const Module& projector);
 const char* name(ModuleKind kind);
 const char* name(LayerKind kind);  // shared/layers/layer_table.h

@@ -12,7 +12,7 @@ struct Words {
   double rope_theta;
 };
 
-// Llama's form: RMSNorm, no biases, a gated feed-forward.
+// Llama's architecture: RMSNorm, no biases, a gated feed-forward part.
 ModelPreset language(const char* name, Stack stack, Words words, ParameterCount count,
                      const char* source, std::vector<std::string> notes) {
   ModelPreset preset{name, {}, count, source, std::move(notes)};
@@ -46,7 +46,8 @@ ModelPreset qwen3(const char* name, Stack stack, bool tied, ParameterCount count
   preset.module.norm_epsilon = 1e-6;
   return preset;
 }
-// GPT-3's form: LayerNorm, biases, two feed-forward matrices; `beyond`: 2048 learned positions.
+// GPT-3's architecture: LayerNorm, biases, two feed-forward matrices; `beyond`: 2048 learned
+// positions.
 ModelPreset gpt(const char* name, int layers, int hidden, int heads, ParameterCount count) {
   count.beyond = std::int64_t{2048} * hidden;
   ModelPreset preset =
@@ -71,13 +72,12 @@ ModelPreset with_experts(ModelPreset preset, Sparse sparse) {
   return preset;
 }
 
-constexpr const char* kRopeScaling =
-    "the scaling of rotary frequencies for long contexts is left out";
+constexpr const char* kRopeScaling = "RoPE scaling for long contexts is not modeled";
 constexpr const char* kWindow =
-    "sliding-window attention (4096 tokens) runs as full causal attention";
+    "sliding-window attention (4096 tokens) is replaced by full causal attention";
 
-// Published counts: the totals of the safetensors files on Hugging Face; of GPT: Narayanan et al.,
-// arXiv 2104.04473, table 1, in four digits (22B: its name).
+// Published counts: totals of the safetensors files on Hugging Face. GPT: Narayanan et al., arXiv
+// 2104.04473, table 1, four digits (22B: from its name).
 std::vector<ModelPreset> language_presets() {
   const char* const llama = "Hugging Face config.json of meta-llama/*";
   const Stack llama_8b{32, 4096, 32, 8, 128, 14336}, llama_70b{80, 8192, 64, 8, 128, 28672};
@@ -99,7 +99,7 @@ std::vector<ModelPreset> language_presets() {
       qwen2("qwen2.5-32b", {64, 5120, 40, 8, 128, 27648}, {32'763'876'352}),
       qwen2("qwen2-72b", qwen_72b, {72'706'203'648}),
       qwen2("qwen2.5-72b", qwen_72b, {72'706'203'648}),
-      // The language parts: Qwen2-VL and Qwen2.5-VL share them.
+      // The language modules that Qwen2-VL and Qwen2.5-VL share.
       qwen2("qwen2-vl-7b", qwen_7b, {7'615'616'512}, axes),
       qwen2("qwen2-vl-72b", qwen_72b, {72'706'203'648}, axes),
       qwen3("qwen3-0.6b", {28, 1024, 16, 8, 128, 3072}, true, {596'049'920}),

@@ -1,6 +1,9 @@
-// Where a module's parameters or gradients move for every work, its chunks are blocks: of values that
-// are gathered, and of whole gradients on their way to be divided, no more than a block is there
-// (and one on its way). Else a stage's whole gradients would stay beside the shares of them.
+// Whether each block of a module becomes a chunk of its own.
+//   It does where gradients or parameters are sharded (ZeRO-2, ZeRO-3). There, parameters are
+//   gathered or gradients are reduce-scattered for every microbatch. With one chunk per block, at
+//   most one block's gathered values or unsharded gradients are resident, plus one block in
+//   transfer. Otherwise the unsharded gradients of a whole stage would be resident in addition to
+//   the shards.
 #pragma once
 
 #include "shared/model/layout.h"

@@ -11,7 +11,8 @@
 namespace polyphony {
 namespace {
 
-// Five of those that there are (not every number of tokens is an image's), about as far apart in ratio.
+// Returns five of the sizes that occur (not every number of tokens is an image's), spaced about
+// evenly in ratio.
 std::vector<std::int32_t> some_of(const std::set<std::int32_t>& all) {
   constexpr int kSizes = 5;
   const double least = *all.begin(), most = *all.rbegin();
@@ -24,14 +25,14 @@ std::vector<std::int32_t> some_of(const std::set<std::int32_t>& all) {
   return {sizes.begin(), sizes.end()};
 }
 
-// The modality that a module takes.
+// Returns the modality that a module reads.
 Modality modality_of(const Model& model, ModuleId module) {
   for (const Modality of : {Modality::image, Modality::audio, Modality::video, Modality::latent})
     if (takes(model, module, of)) return of;
   return Modality::text;
 }
 
-// Of a module and of the projectors that read from it.
+// Returns the price of a module and of the projectors that read from it, for one item.
 double price_of(const Model& model, ModuleId module, const Item& item, const WorkPrice& price) {
   const Batch batch{{Sample{0, {item}}}};
   const std::uint32_t first = 0;
@@ -51,10 +52,10 @@ ItemCost fit_at(const Model& model, ModuleId module, const std::vector<std::int3
     const double of = price_of(model, module, item, price);
     if (of > 0) points.emplace_back(tokens, of);
   }
-  return points.empty() ? ItemCost{.linear = 1} : fit_item_cost(points);  // for nothing: by tokens
+  return points.empty() ? ItemCost{.linear = 1} : fit_item_cost(points);  // free: by tokens
 }
 
-// Rows of an encoder's items come in multiples of this many.
+// Returns the number that the rows of an encoder's items are a multiple of.
 std::int32_t whole_rows(const Model& model, ModuleId module) {
   std::int32_t rows = 1;
   for (std::size_t m = 0; m < model.modules.size(); ++m)
@@ -85,7 +86,7 @@ ItemCost fit_item_cost(const Model& model, ModuleId module, const Batch& batch,
     for (const Item& item : sample.items)
       if (!language && item.modality == modality) add(item.tokens);
   }
-  if (all.empty()) return {};  // nothing to weigh
+  if (all.empty()) return {};  // no items
   return fit_at(model, module, some_of(all), price);
 }
 

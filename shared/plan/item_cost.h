@@ -1,9 +1,14 @@
-// What an item costs its encoder, and a sample the language module, as a square, linear and constant
-// part of its tokens (shared/model/layout.h, ItemCost): what planners weigh by. Fitted by least squares of
-// relative errors, no part below zero, to a price of works of one item each, at five sizes from the
-// smallest to the largest of a batch. Projectors count with the module that they read from. Of language
-// samples as if all their tokens were text. Source: Entrain, arXiv 2605.27918, section 4.1, which fits
-// layers at 64 to 16k tokens, whatever the data.
+// The cost of one item (an image, a clip) for its encoder, and of one sample for the language
+// module, as a function of its number of tokens x: square·x² + linear·x + constant
+// (shared/model/layout.h, ItemCost). Planners balance microbatches by it.
+//
+//   The three coefficients are fitted by least squares of relative errors, none below zero, to the
+//   prices of microbatches of one item each, at five sizes from the smallest to the largest of a
+//   batch. Projectors count with the module that they read from. Language samples are priced as if
+//   all their tokens were text.
+//
+// Source: Entrain, arXiv 2605.27918, section 4.1, which fits layers at 64 to 16k tokens, whatever
+// the data.
 #pragma once
 
 #include <functional>
@@ -15,16 +20,18 @@
 
 namespace polyphony {
 
-// (tokens, price) of several sizes. Prices above zero.
+// Returns the fit to points (tokens, price). Prices must be above zero.
 ItemCost fit_item_cost(const std::vector<std::pair<double, double>>& points);
 
+// Returns the price of one microbatch of that size, in a unit of the caller's choice.
 using WorkPrice = std::function<double(ModuleId module, const WorkSize& size)>;
+// Returns the fit for the item sizes that occur in `batch`; all zeros if none occurs.
 ItemCost fit_item_cost(const Model& model, ModuleId module, const Batch& batch,
                        const WorkPrice& price);
-// Priced by FLOPs, forward and backward, at one a second.
+// Returns the fit in FLOPs, forward and backward. No profile is needed.
 ItemCost item_flops(const Scenario& scenario, ModuleId module);
 
-// Without the constant part, which a work has once.
+// Returns the cost of one item without the constant, which counts once per microbatch.
 inline double item_work(const ItemCost& cost, double tokens) {
   return (cost.square * tokens + cost.linear) * tokens;
 }

@@ -19,7 +19,7 @@ bool is_language(const Model& model, ModuleId module) {
   return model.modules[module.value].kind == ModuleKind::language;
 }
 
-// What both sides of an edge can name: an item's rows, or the tokens of a whole sample.
+// What both sides of an edge can identify: an item's rows, or the tokens of a whole sample.
 struct Source {
   std::uint32_t sample = 0;
   std::uint32_t item = kWhole;
@@ -43,8 +43,8 @@ class Axes {
         taken_.push_back(takes(model, ModuleId(m), static_cast<Modality>(k)));
   }
 
-  // The rows that the first `layers_run` layers of a module make of a work item. Class tokens have
-  // rows, but belong to no item.
+  // Appends the rows of a work item that the first `layers_run` layers of a module produce. Class
+  // tokens have rows, but belong to no item.
   void made(ModuleId module, int layers_run, const Work& work, std::uint32_t number,
             std::vector<Piece>& pieces) const {
     if (is_language(model_, module))
@@ -54,7 +54,7 @@ class Axes {
             pieces);
   }
 
-  // The rows that arrive over an edge from `source` at a module's work item.
+  // Appends the rows that arrive over an edge from `source` at a module's work item.
   void taken(ModuleId source, ModuleId consumer, const Work& work, std::uint32_t number,
              std::vector<Piece>& pieces) const {
     if (is_language(model_, consumer)) {
@@ -81,7 +81,7 @@ class Axes {
     }
   }
 
-  // `before` rows of no item stand before those of each.
+  // Before the rows of each item there are `before` rows that belong to no item.
   void items(ModuleId module, std::int64_t before, const Work& work, std::uint32_t number,
              std::vector<Piece>& pieces) const {
     std::int64_t row = 0;
@@ -122,8 +122,8 @@ class Axes {
     });
   }
 
-  // The tokens of items that `source` feeds, counted among themselves: the rows of the chunk's
-  // input are the items' tokens alone, in the order of the axis.
+  // Appends the tokens of items that `source` feeds, numbered among themselves: the rows of the
+  // chunk's input are these tokens alone, in the order of the packed axis.
   void image_tokens(ModuleId source, const Work& work, std::uint32_t number,
                     std::vector<Piece>& pieces) const {
     std::int64_t row = 0;
@@ -205,8 +205,9 @@ std::vector<ChunkLink> make_links(const Model& model, const Plan& plan) {
                                                   << model.modules[input.source.value].name);
       const ChunkPlace& from = producer->second;
       const Branch& branch = plan.branches[place.branch];
-      // Encoders deal items, the language module tokens: with contexts an edge changes hands. Of
-      // its tokens a diffusion module takes those of samples that it works on.
+      // Encoders divide items over context-parallel ranks, the language module divides tokens, so
+      // that with several of them rows change ranks at an edge. A diffusion module takes the
+      // language module's tokens of those samples that it works on.
       const bool makes_tokens = is_language(model, input.source),
                  takes_tokens = is_language(model, chunk.module);
       const bool drops_rows =

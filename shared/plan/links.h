@@ -1,13 +1,19 @@
-// What flows between chunks. A chunk has inputs ("slots"): first what the layers before it in its
-// module left, then what comes over the model's edges, in the order of the edges. A link joins the
-// chunk that makes something to the slot that takes it. Inside a stage it is a local hand-over;
-// else rows are redistributed from the producer's ranks to the consumer's, by runs: rows [from,
-// from + n) of one work item become rows [to, …) of another. Backward uses the same runs with the
-// roles exchanged. Pipeline neighbours, fan-in and fan-out between data-parallel lanes, image rows
-// on their way to the context-parallel ranks that hold their tokens, conditioning of every
-// diffusion stage: all are runs.
-//   Rows of a work item are counted over its tensor-parallel ranks together; how those divide them
-//   (all hold all, or under sequence parallelism each its own): shared/lower/lower.cpp.
+// The data flow between chunks (shared/plan/plan.h), as rows that are redistributed between ranks.
+//
+//   A chunk has inputs ("slots"): first the output of the layers before it in its module, then one
+//   input per model edge that arrives at it, in the order of the edges. A link joins the chunk that
+//   produces rows to the slot that consumes them. Inside a stage the link is local: the rows are
+//   passed on without a message.
+//
+//   Otherwise rows are redistributed from the producer's ranks to the consumer's in runs: rows
+//   [from, from + rows) of one work item become rows [to, to + rows) of another. The backward pass
+//   uses the same runs with the roles exchanged. Neighboring pipeline stages, fan-in and fan-out
+//   between data-parallel lanes, image rows on their way to the context-parallel ranks that hold
+//   their tokens, and the conditioning of every diffusion stage are all expressed as runs.
+//
+//   A work item is one microbatch of a branch on one data-parallel lane and context-parallel rank.
+//   Its rows are counted over its tensor-parallel ranks together. Whether each of those holds all
+//   rows, or under sequence parallelism a part of them: shared/lower/lower.cpp.
 #pragma once
 
 #include <vector>
@@ -18,15 +24,16 @@
 namespace polyphony {
 
 struct ChunkInput {
-  int edge = -1;           // position in Model::edges; -1: the layers before
-  ModuleId source{};       // whose output it is
-  int source_end = 0;      // layers of `source` that have run
-  std::int32_t width = 0;  // elements of a row
-  bool gradient = true;    // the backward returns its gradient
+  int edge = -1;           // position in Model::edges; -1: the layers before, in the same module
+  ModuleId source{};       // the module that produces the rows
+  int source_end = 0;      // number of layers of `source` that have run
+  std::int32_t width = 0;  // elements per row
+  bool gradient = true;    // the backward pass returns a gradient for it
 };
-// Layers of `edge.from` that have run when its rows leave. Out of a language module they leave
-// before the head, which makes no rows.
+// Returns the number of layers of `edge.from` that have run when its rows leave. The rows of a
+// language module leave before the head, whose outputs are logits and not rows of the model.
 int edge_end(const Model& model, const Edge& edge);
+// Returns the inputs of a chunk by slot.
 std::vector<ChunkInput> chunk_inputs(const Model& model, const Chunk& chunk);
 
 struct ChunkPlace {
@@ -37,21 +44,23 @@ struct ChunkLink {
   ChunkPlace producer, consumer;
   std::uint8_t slot = 0;
   ChunkInput input;
-  bool local = false;  // same rank, same rows
+  bool local = false;  // same rank, same rows: no message
 };
+// Returns the links of all chunks of the plan.
 std::vector<ChunkLink> make_links(const Model& model, const Plan& plan);
 
-// Work items are counted inside their branch of the table.
+// Numbers of work items count within their branch of the table.
 struct RowRun {
   std::uint32_t producer_work = 0, consumer_work = 0;
   std::int64_t from = 0, to = 0, rows = 0;
   bool operator==(const RowRun&) const = default;
 };
 struct RowRuns {
-  std::vector<RowRun> runs;         // by consumer work item, then row
-  std::vector<std::int64_t> taken;  // by consumer work item: rows that it takes in all
+  std::vector<RowRun> runs;         // ordered by consumer work item, then row
+  std::vector<std::int64_t> taken;  // by consumer work item: total rows that it receives
 };
-// Of a part of a table (shared/step/step_part.h): the runs between works that it has.
+// Returns the runs of one link. If `table` is one rank's part of a step (shared/step/step_part.h),
+// only the runs between work items in that part.
 RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
                   const WorkTable& table, const Batch& batch);
 

@@ -13,7 +13,7 @@ namespace {
 using Cost = std::int64_t;
 constexpr Cost kNone = std::numeric_limits<Cost>::max();
 
-// Costs are whole numbers, so that equal splits are equal whatever the order of their sums.
+// Costs are integers, so that equal splits compare equal in whatever order their sums are formed.
 class Partition {
  public:
   Partition(const Chain& chain, int stages)
@@ -31,19 +31,19 @@ class Partition {
     const std::vector<Hop> hops = hops_of(chain, stages_);
     for (const Hop& hop : hops)
       if (std::isfinite(hop.rows)) longest = std::max({longest, hop.rows, hop.gradients});
-    // A power of two; sums of squares fit in 63 bits.
+    // The scale is a power of two such that sums of squares fit in 63 bits.
     const double most = total + 2 * static_cast<double>(stages_) * longest;
     scale_ = most > 0 ? std::exp2(30 - std::ceil(std::log2(most))) : 0;
     for (const Hop& hop : hops)
       hops_.push_back(std::isfinite(hop.rows) ? Waits{whole(hop.rows), whole(hop.gradients)}
                                               : Waits{kNone / 4, 0});
-    Cost dearest = 0;
+    Cost largest = 0;  // of a unit
     for (std::size_t u = 0; u < units_; ++u) {
       const Cost cost = whole(chain.costs[u]);
-      dearest = std::max(dearest, cost);
+      largest = std::max(largest, cost);
       prefix_[u + 1] = prefix_[u] + cost;
     }
-    enough_ = prefix_[units_] / static_cast<Cost>(stages_) + 1 + dearest + 2 * whole(longest);
+    enough_ = prefix_[units_] / static_cast<Cost>(stages_) + 1 + largest + 2 * whole(longest);
   }
 
   std::vector<int> sizes() {
@@ -64,11 +64,12 @@ class Partition {
   std::size_t at(std::size_t stage, std::size_t unit) const { return stage * (units_ + 1) + unit; }
   Cost whole(double cost) const { return std::llround(cost * scale_); }
 
-  // Of all splits into stages of at most `cap` the least that `join` makes of them; kNone: there is
-  // none. Leaves where the stages end. join(stage, those after it) rises with both.
+  // Returns the least value of `join` among all splits into stages that cost at most `cap`; kNone
+  // if there is none. Stores where the stages end. join(stage, later stages) must increase in both
+  // arguments.
   template <class Join>
   Cost best(Cost cap, Join join) {
-    std::vector<Cost> after(units_ + 1, kNone), now;  // by where the stages after begin
+    std::vector<Cost> after(units_ + 1, kNone), now;  // by begin of the later stages
     after[units_] = 0;
     for (std::size_t s = stages_; s-- > 0;) {
       now.assign(units_ + 1, kNone);
@@ -94,7 +95,7 @@ class Partition {
     return after[0];
   }
 
-  // The last end of a stage that begins there and fits; `begin`: none does.
+  // Returns the last end of a stage that begins there and fits in memory; `begin` if none does.
   std::size_t fits_to(std::size_t stage, std::size_t begin) {
     if (known_.empty()) known_.resize(ends_.size(), kUnknown);
     std::uint32_t& known = known_[at(stage, begin)];
@@ -103,7 +104,7 @@ class Partition {
       return chain_.lacks(around(stage, begin, end), static_cast<int>(stage)) > 0;
     };
     std::size_t fits = begin, fails = units_ - (stages_ - 1 - stage) + 1;
-    if (stage + 1 == stages_)  // it has all that is left
+    if (stage + 1 == stages_)  // takes all remaining units
       fits = lacks(units_) ? begin : units_;
     else
       for (std::size_t end = begin + 1; fits + 1 < fails; end = (fits + fails) / 2)
@@ -111,7 +112,7 @@ class Partition {
     return known = static_cast<std::uint32_t>(fits);
   }
 
-  // Sizes of some split with that stage in it.
+  // Returns the sizes of some split that contains this stage.
   std::vector<int> around(std::size_t stage, std::size_t begin, std::size_t end) const {
     std::vector<int> sizes(stages_, 1);
     if (stage > 0) sizes.front() += static_cast<int>(begin - stage);
@@ -125,13 +126,13 @@ class Partition {
   std::vector<Cost> prefix_;
   std::vector<std::uint32_t> ends_;  // by stage and where it begins
   static constexpr std::uint32_t kUnknown = 0xFFFFFFFF;
-  std::vector<std::uint32_t> known_;  // fits_to() by the same
+  std::vector<std::uint32_t> known_;  // fits_to() of the same
   struct Waits {
     Cost rows = 0, gradients = 0;
   };
-  std::vector<Waits> hops_;  // by stage and where it begins; empty: nobody waits
+  std::vector<Waits> hops_;  // by stage and where it begins; empty: none
   double scale_ = 0;
-  Cost enough_ = 0;  // for the dearest stage of some split, if all fit
+  Cost enough_ = 0;  // some split has no stage that costs more, if all fit in memory
 };
 
 }  // namespace

@@ -1,10 +1,14 @@
-// Contiguous partition of a chain of units into stages, exact to a billionth of the chain's cost:
-//   1. the dearest stage is as cheap as can be
-//   2. of such splits that of the least sum of squares: the others are as even as can be, so that
-//      messages have time to hide and early stages, which hold the most tapes, are not the largest
-//   3. of those the one whose ends are earliest, in lexicographic order
-// A stage costs its units and what it waits for at its ends. Dynamic programme over the last stages,
-// O(stages · units · units of a stage). Costs are not negative. Source: own.
+// Splits a chain of units (blocks) into contiguous pipeline stages of costs as equal as possible.
+// The split is optimal up to a billionth of the chain's total cost:
+//   1. The most expensive stage (the bottleneck) costs as little as possible.
+//   2. Among such splits, the sum of squared stage costs is the smallest: the other stages are as
+//      even as possible, so that messages can be hidden behind them and the early stages, which
+//      hold the most saved activations, are not the largest.
+//   3. Among those, the one whose stage ends are the earliest in lexicographic order.
+//
+// The cost of a stage is the sum of its units' costs plus the waiting times at its two ends. Costs
+// must not be negative. Method: dynamic programming from the last stage backwards, in
+// O(stages · units · units per stage). Source: own.
 #pragma once
 
 #include <functional>
@@ -12,42 +16,46 @@
 
 namespace polyphony {
 
-// Between two stages: how long the second waits for rows, the first for their gradients; infinitely:
-// no stage may begin there.
+// Waiting times at the boundary between two stages: of the later stage for rows, and of the earlier
+// one for their gradients. Infinity means that no stage may begin there.
 struct Hop {
   double rows = 0, gradients = 0;
 };
 
 struct Chain {
-  std::vector<double> costs;  // by unit
-  // Into `stage`, not the first, where it begins with unit `begin`. Absent: nobody waits.
+  std::vector<double> costs;  // one per unit
+  // Returns the waiting times in front of `stage` (not the first) if it begins with unit `begin`.
+  // Absent: no waiting times.
   std::function<Hop(int stage, int begin)> hop = {};
-  // Bytes that the rank which holds `stage` lacks, where the chain is split so; 0: it fits. A stage
-  // with more units of the same begin lacks no less. Absent: all fit.
+  // Returns the bytes by which the rank that holds `stage` exceeds its memory under this split; 0:
+  // it fits. Among stages with the same begin, one with more units must exceed it by no less.
+  // Absent: every split fits.
   std::function<double(const std::vector<int>& sizes, int stage)> lacks = {};
 };
 
-// By stage and where it begins, at stage · (units + 1) + begin, one stage and one unit more than there
-// are; empty: nobody waits.
+// Returns the waiting times for every stage and begin, at index stage · (units + 1) + begin, with
+// room for one more stage and one more unit. Empty if the chain has no waiting times.
 std::vector<Hop> hops_of(const Chain& chain, std::size_t stages);
 
-// Sizes of the `stages` parts, each at least 1; empty: none fits. Every stage has a rank of its own.
-// Needs 1 <= stages <= units.
+// Returns the number of units (at least 1) of each of `stages` stages, each on a rank of its own.
+// Empty if no split fits in memory. Requires 1 <= stages <= units.
 std::vector<int> partition_chain(const Chain& chain, int stages);
 
-// The same for ranks that have several stages each: a rank costs the sum of its stages. From
-// partition_chain() on, a unit is taken from a stage and given to another, what lies between moving
-// along, as long as that makes the dearest rank cheaper, or the ranks more even. What memory is
-// lacking is made good first. A heuristic: the dearest rank is no dearer than
-// partition_chain() makes it without regard to memory, whose split is taken where every rank has one
-// stage. tests/shared/plan/partition_test.cpp says how often it is the best. Never empty: where
-// nothing fits, as if all did.
+// Does the same for ranks that hold several stages each (virtual stages): the cost of a rank is the
+// sum of its stages' costs. Never returns empty: if no split fits in memory, memory is ignored.
+//
+// This is a local search. It starts from partition_chain() and moves one unit from a stage to
+// another, shifting the stages between them, as long as that makes the most expensive rank cheaper
+// or the ranks more even. Excess memory is removed first. Where every rank holds one stage, the
+// result is that of partition_chain(). Otherwise, unless memory is short, the most expensive rank
+// is never more expensive than partition_chain() makes it. tests/shared/plan/partition_test.cpp
+// states how often the result is optimal.
 std::vector<int> partition_ranks(const Chain& chain, const std::vector<int>& rank_of_stage);
 
-// What a split's ranks cost, and the dearest of them.
+// Returns the cost of every rank under a split.
 std::vector<double> rank_costs(const Chain& chain, const std::vector<int>& rank_of_stage,
                                const std::vector<int>& sizes);
-// The best split but for this one, found as partition_ranks() finds it; empty: there is no other.
+// Returns the best split other than `sizes`, found as by partition_ranks(). Empty if there is none.
 std::vector<int> next_best(const Chain& chain, const std::vector<int>& rank_of_stage,
                            const std::vector<int>& sizes);
 

@@ -8,10 +8,11 @@
 namespace polyphony {
 namespace {
 
-// Of a split: bytes that its ranks lack, its dearest rank, how uneven all are.
+// The value of a split: bytes by which its ranks exceed their memory, cost of its most expensive
+// rank, sum of squared costs.
 using Judged = std::array<double, 3>;
 
-// By more than rounding.
+// Returns whether `one` is better by more than rounding.
 bool better(const Judged& one, const Judged& other) {
   constexpr double kLess = 1 - 1e-9;
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -48,8 +49,9 @@ class Ranks {
     return costs_;
   }
 
-  // One unit at a time from a stage to another, what lies between moving along: the best such move
-  // as long as one is good. Where ranks lack memory, from the one that lacks most.
+  // Moves one unit at a time from a stage to another, shifting the stages between them: the best
+  // such move is made as long as one improves the split. If memory is short, units are taken from
+  // the rank that exceeds its memory the most.
   std::vector<int> improved(std::vector<int> sizes) {
     if (sizes.empty()) return sizes;
     for (Judged best = judge(sizes);;) {
@@ -75,7 +77,8 @@ class Ranks {
     }
   }
 
-  // Memory, which is dear, is not looked at where costs are no better than those of `than`.
+  // Memory is expensive to compute, and is not computed where costs are no better than those of
+  // `than`.
   Judged judge(const std::vector<int>& sizes, const Judged* than = nullptr) {
     Judged judged{};
     for (const double cost : costs(sizes)) {
@@ -84,11 +87,11 @@ class Ranks {
     }
     lacking_.assign(costs_.size(), 0.0);
     if (!chain_.lacks || (than != nullptr && !better(judged, *than))) return judged;
-    std::vector<bool> said(costs_.size(), false);
-    for (std::size_t s = 0; s < sizes.size(); ++s) {  // of a rank every stage says it
+    std::vector<bool> counted(costs_.size(), false);
+    for (std::size_t s = 0; s < sizes.size(); ++s) {  // the same for all stages of a rank
       const auto rank = static_cast<std::size_t>(rank_of_[s]);
-      if (said[rank]) continue;
-      said[rank] = true;
+      if (counted[rank]) continue;
+      counted[rank] = true;
       lacking_[rank] = chain_.lacks(sizes, static_cast<int>(s));
     }
     judged[0] = std::accumulate(lacking_.begin(), lacking_.end(), 0.0);
@@ -130,7 +133,8 @@ std::vector<int> next_best(const Chain& chain, const std::vector<int>& rank_of_s
   std::vector<int> best;
   Judged least{};
   int begin = 0;
-  for (std::size_t s = 1; s < sizes.size(); ++s) {  // of those with another end there
+  for (std::size_t s = 1; s < sizes.size();
+       ++s) {  // the best split in which stage s begins elsewhere
     begin += sizes[s - 1];
     Chain other = chain;
     other.hop = [&, stage = static_cast<int>(s), begin](int at, int unit) {

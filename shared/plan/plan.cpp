@@ -14,7 +14,7 @@
 namespace polyphony {
 namespace {
 
-// FLOPs of each layer over a typical batch, whatever it is divided over.
+// Returns the FLOPs of each layer over a typical batch, before it is divided over ranks.
 LayerCosts count_flops(const Scenario& scenario, const Layout& layout) {
   const Model& model = scenario.model;
   const Batch batch = typical_batch(scenario);
@@ -97,7 +97,7 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& 
                            ? Splitting{.layers = count_flops(scenario, layout)}
                            : given;
   const Model& model = scenario.model;
-  std::vector<ModuleId> owners;  // modules that projectors cling to
+  std::vector<ModuleId> owners;  // modules that are not projectors
   for (std::size_t m = 0; m < model.modules.size(); ++m)
     if (model.modules[m].kind != ModuleKind::projector) owners.emplace_back(m);
   const ModuleId language = language_module(model);

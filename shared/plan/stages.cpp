@@ -9,12 +9,14 @@
 namespace polyphony {
 namespace {
 
-// The smallest piece a pipeline stage can take: one block with the layers that cling to it
-// (embeddings to the block after them, the final norm, projectors and head to the block before).
+// The smallest part that a pipeline stage can take: one block with the layers that must share its
+// stage (embeddings with the block after them; the final norm, projectors and head with the block
+// before).
 struct Unit {
   std::vector<Chunk> chunks;  // one layer each
   double cost = 0;
-  // What the stage before sends, where one begins with this unit, and whether gradients return.
+  // Bytes that the previous stage sends if a stage begins with this unit, and whether gradients
+  // return.
   Bytes sent{};
   bool returned = false;
 };
@@ -25,7 +27,8 @@ Chunk one_layer(ModuleId module, int layer) {
   return {module, {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)}};
 }
 
-// Cuts the modules of a branch into units, and joins units into stages. Without costs they are free.
+// Cuts the modules of a branch into units, and joins units into stages. Without `costs`, units cost
+// 0.
 class Units {
  public:
   Units(const Model& model, const Layout& layout, const LayerCosts& costs,
@@ -36,7 +39,7 @@ class Units {
 
   std::size_t size() const { return units_.size(); }
 
-  // Holds nothing of these units.
+  // Returns the chain of the units. It does not refer to this object.
   Chain chain(const Splitting& by, const ModuleLayout& grid, const std::vector<int>& ranks) const {
     Chain chain;
     std::vector<std::pair<Bytes, bool>> sent;
@@ -87,7 +90,7 @@ class Units {
     }
   }
 
-  // A unit that begins with `first`.
+  // Adds a unit that begins with `first`.
   void open(const Chunk& first) {
     Unit unit;
     if (!units_.empty())
@@ -111,7 +114,7 @@ class Units {
     return costs_.at(layer.module.value).at(layer.layers.begin);
   }
 
-  // Whether what `before` leaves goes into `after`, of one layer each.
+  // Returns whether the output of `before` is an input of `after`; both are chunks of one layer.
   bool feeds(const Chunk& before, const Chunk& after) const {
     if (before.module == after.module) return before.layers.end == after.layers.begin;
     return after.layers.begin == 0 &&
@@ -121,7 +124,7 @@ class Units {
            });
   }
 
-  // The projectors that read what `layer` of `source` leaves.
+  // Adds the projectors that read the output of `layer` of `source`.
   void add_projectors(ModuleId source, int layer) {
     for (const Edge& edge : model_.edges) {
       if (edge.from != source || edge_end(model_, edge) != layer + 1 ||
@@ -131,7 +134,7 @@ class Units {
     }
   }
 
-  // Whether a chunk must end before this layer.
+  // Returns whether a chunk must end before this layer.
   bool is_cut(ModuleId module, int layer, bool unit_begins) const {
     if (unit_begins && cut_by_blocks(layout_.modules[module.value].shard)) return true;
     return std::any_of(model_.edges.begin(), model_.edges.end(), [&](const Edge& edge) {
@@ -146,8 +149,8 @@ class Units {
   std::vector<Unit> units_;
 };
 
-// By stage: the first rank that has a forward of it; check_actions() names stages that are nobody's
-// or several ranks'.
+// Returns, by stage, the first rank that has a forward of it. check_actions() reports stages that
+// no rank or several ranks have.
 std::vector<int> ranks_of(const std::vector<Actions>& actions, int stages) {
   std::vector<int> ranks(static_cast<std::size_t>(stages), -1);
   for (std::size_t rank = 0; rank < actions.size(); ++rank)

@@ -10,10 +10,10 @@
 namespace polyphony {
 namespace {
 
-using Parts = std::array<double, 3>;  // of 1, tokens, pairs
+using Parts = std::array<double, 3>;  // coefficients of 1, tokens, pairs
 
-// The parts named by `bits` that fit best, by Gaussian elimination of the normal equations; others are 0.
-// Nothing where they are not determined.
+// Returns the best fit of the coefficients named by `bits`, by Gaussian elimination of the normal
+// equations; the others are 0. Nothing if the fit is not determined.
 std::optional<Parts> solve(const std::vector<Parts>& rows, unsigned bits) {
   std::vector<std::size_t> used;
   for (std::size_t p = 0; p < 3; ++p)
@@ -23,7 +23,7 @@ std::optional<Parts> solve(const std::vector<Parts>& rows, unsigned bits) {
   for (const Parts& row : rows)
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t j = 0; j < n; ++j) m[i][j] += row[used[i]] * row[used[j]];
-      m[i][n] += row[used[i]];  // every row is wanted to come to 1
+      m[i][n] += row[used[i]];  // the target of every row is 1
     }
   for (std::size_t i = 0; i < n; ++i) {
     std::size_t pivot = i;
@@ -71,8 +71,7 @@ WorkCurve fit_curve(const std::vector<CurvePoint>& points) {
   if (rows.empty()) return {};
   Parts best{};
   double least = std::numeric_limits<double>::infinity();
-  for (const unsigned bits :
-       {2u, 4u, 6u, 1u, 3u, 5u, 7u}) {  // of equal fits the one that is linear
+  for (const unsigned bits : {2u, 4u, 6u, 1u, 3u, 5u, 7u}) {  // of equal fits, the linear one
     const auto parts = solve(rows, bits);
     if (!parts || *std::min_element(parts->begin(), parts->end()) < 0) continue;
     const double of = misfit(rows, *parts);

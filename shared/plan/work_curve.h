@@ -1,5 +1,6 @@
-// Curves of what works cost, in parts per pair that attends, per token and per work, fitted by least squares
-// of relative errors, no part below zero (shared/model/layout.h, WorkCurve).
+// Fits the cost of a microbatch as square · attended pairs + linear · tokens + constant
+// (shared/model/layout.h, WorkCurve), by least squares of relative errors, no coefficient below
+// zero.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,8 @@ namespace polyphony {
 struct CurvePoint {
   double tokens = 0, pairs = 0, value = 0;
 };
-// Points above zero count; of equal fits the one that is linear in tokens. No points: nothing.
+// Returns the best fit to the points whose value is above zero. Among equally good fits, the one
+// that is linear in tokens. Without such points, a curve of zeros.
 WorkCurve fit_curve(const std::vector<CurvePoint>& points);
 
 }  // namespace polyphony

@@ -7,7 +7,7 @@
 namespace polyphony {
 namespace {
 
-constexpr double kBeforeAll = -1e9;  // keys of others are places, from 0 on
+constexpr double kBeforeAll = -1e9;  // below all keys of other branches, which are 0 or more
 
 bool has_parts(const std::vector<Actions>& orders, std::size_t branch) {
   return std::any_of(orders.begin(), orders.end(), [&](const Actions& actions) {
@@ -17,7 +17,8 @@ bool has_parts(const std::vector<Actions>& orders, std::size_t branch) {
   });
 }
 
-// Keys in which a branch goes first, and where in its rank's order its first stage takes each microbatch.
+// Keys that let `branch` go first; `taken`: position of each microbatch's forward on the branch's
+// first stage in its rank's order.
 struct Led {
   Keys keys;
   std::vector<double> taken;
@@ -27,7 +28,7 @@ Led lead(const StepCosts& costs, const StageGraph& graph, std::size_t branch,
          const std::vector<Actions>& orders) {
   Led led{keys_in_turn(graph), std::vector<double>(std::size_t(costs.microbatches))};
   led.keys.alternate = false;
-  std::size_t first = 0;  // of the branch's stages in the graph
+  std::size_t first = 0;  // first stage of the branch in the graph
   while (graph.stages[first].branch != branch) ++first;
   for (const Actions& actions : orders) {
     double place = 0;
@@ -54,7 +55,7 @@ std::variant<std::vector<Actions>, Infeasible> fill_bubbles(const StepCosts& cos
                                                             std::size_t branch,
                                                             const std::vector<Actions>& orders) {
   if (std::string why = too_large(costs); !why.empty()) return Infeasible{std::move(why)};
-  const StageGraph graph(costs, microbatches_in_action(costs), has_parts(orders, branch));
+  const StageGraph graph(costs, microbatches_in_order(costs), has_parts(orders, branch));
   Led led = lead(costs, graph, branch, orders);
   ListScheduler scheduler(graph);
   ListSchedule best, other;
@@ -64,7 +65,7 @@ std::variant<std::vector<Actions>, Infeasible> fill_bubbles(const StepCosts& cos
     for (const StageGraph::Stage& stage : graph.stages)
       for (int place = 0; stage.branch < branch && place < stage.works; ++place) {
         const std::size_t node = stage.first + static_cast<std::size_t>(place);
-        // Half a place: before the action that stands there.
+        // Half a position earlier: just before the branch's own action at that position.
         led.keys.of[StageGraph::kForward][node] =
             kBeforeAll - 0.5 - ahead + led.taken[static_cast<std::size_t>(graph.microbatch[node])];
       }

@@ -113,7 +113,7 @@ Positions SubsetSums::nearest(double wanted) const {
   if (sum <= 0 || wanted <= 0) return {};
   const double aim = std::min(wanted / sum * kUnits, static_cast<double>(total_));
   int below = static_cast<int>(std::floor(aim)), above = below + 1;
-  while (!reaches(works_.size(), below)) --below;  // 0 is reached
+  while (!reaches(works_.size(), below)) --below;  // the empty subset reaches 0
   while (above <= total_ && !reaches(works_.size(), above)) ++above;
   int units = above <= total_ && above - aim < aim - below ? above : below;
   Positions chosen;
@@ -128,7 +128,7 @@ Positions SubsetSums::nearest(double wanted) const {
 
 namespace {
 
-// Matches every row of `must` to a column of its own where together <= limit, or says that it cannot.
+// Matches every row of `must` to a column of its own with together <= limit, if that is possible.
 class Matching {
  public:
   Matching(const std::vector<std::vector<double>>& together, double limit)
@@ -179,7 +179,7 @@ Pairing pair_up(const std::vector<std::vector<double>>& together, const std::vec
       if (alone[r] > limit && !made->add(r)) made.reset();
     return made;
   };
-  // At the largest nobody must give.
+  // At the largest limit no row must give.
   const auto first = std::partition_point(limits.begin(), limits.end() - 1,
                                           [&](double limit) { return !match(limit); });
   Pairing pairing{*first, std::vector<int>(rows, -1), std::vector<bool>(rows, false)};

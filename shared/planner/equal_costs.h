@@ -1,4 +1,5 @@
-// Costs for orders of which nothing is known but the actions.
+// Costs for planning or timing orders of which only the actions are known: every action of a kind
+// takes the same time.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace polyphony {
 
-// One pipeline's actions last what their kind does, messages nothing. Stages stand on the ranks that run them.
+// Returns the costs of one pipeline: actions take the given lengths, messages take no time. A stage
+// is on the rank that runs its actions.
 struct ActionLengths {
   Seconds forward{1}, input{1}, weight{1}, backward{2};
 };

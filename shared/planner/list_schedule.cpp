@@ -29,13 +29,13 @@ Keys keys_in_turn(const StageGraph& graph) {
 }
 
 std::string too_large(const StepCosts& costs) {
-  const StageGraph graph(costs, microbatches_in_action(costs));
+  const StageGraph graph(costs, microbatches_in_order(costs));
   for (int r = 0; r < graph.ranks; ++r)
     for (int k = 0; k < graph.microbatches; ++k) {
       const std::int64_t full = graph.full[std::size_t(r)][std::size_t(k)];
       if (full > graph.capacity[std::size_t(r)])
-        return "microbatch " + std::to_string(k) + " keeps " + std::to_string(full) +
-               " bytes on rank " + std::to_string(r) + ", which has " +
+        return "microbatch " + std::to_string(k) + " saves " + std::to_string(full) +
+               " bytes of activations on rank " + std::to_string(r) + ", which has room for " +
                std::to_string(graph.capacity[std::size_t(r)]);
     }
   return "";
@@ -55,7 +55,7 @@ ListScheduler::ListScheduler(const StageGraph& graph) : graph_(graph) {
   ranks_.resize(static_cast<std::size_t>(graph.ranks));
 }
 
-// When the last input of a work over one link is there.
+// Returns when the last input of a microbatch over one link arrives.
 double ListScheduler::arrive(int direction, int stage, std::size_t link, int sender, int place) {
   const auto d = std::size_t(direction), s = std::size_t(stage);
   const StageGraph::Stage &to = graph_.stages[s], &from = graph_.stages[std::size_t(sender)];
@@ -72,7 +72,7 @@ double ListScheduler::arrive(int direction, int stage, std::size_t link, int sen
   return coming_[d][s][link] = at;
 }
 
-// Whether the next work of a stage has its inputs, and when.
+// Computes when the inputs of a stage's next microbatch are ready (kNever: not known yet).
 void ListScheduler::refresh(int direction, int stage) {
   const auto d = std::size_t(direction), s = std::size_t(stage);
   const StageGraph::Stage& of = graph_.stages[s];
@@ -85,7 +85,7 @@ void ListScheduler::refresh(int direction, int stage) {
     return !from.runs[d] || queues_[d][std::size_t(sender)].next >= graph_.end(from.branch, k);
   };
   double ready = 0;
-  // The other part of its backward, which runs before it.
+  // Waits for the other part of the backward, if that part runs first.
   const auto after_part = [&](int part) {
     if (queues_[std::size_t(part)][s].next <= queue.next) return false;
     ready = end_[std::size_t(part)][of.first + std::size_t(queue.next)];
@@ -129,7 +129,7 @@ bool ListScheduler::admits(int rank, std::size_t node) const {
   return true;
 }
 
-// What the rank would run next, and when.
+// Finds the action that the rank would run next, and its start.
 void ListScheduler::look(int rank) {
   RankState& state = ranks_[std::size_t(rank)];
   if (orders_) {

@@ -12,10 +12,11 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward;
 
-// Of the graph and, for tails, of its mirror: an action's head is the longest way to its start.
+// Longest paths through the graph (for heads) or its mirror (for tails). An action's head is the
+// longest path to its start.
 class Ways {
  public:
-  // `chain`: seconds of an action as far as others wait for it, by direction and node.
+  // `chain`: seconds of an action until dependent actions may start, by direction and node.
   Ways(const StageGraph& graph, std::array<std::vector<double>, 2> chain)
       : graph_(graph), chain_(std::move(chain)) {
     for (auto& head : heads_) head.assign(graph.kept.size(), 0.0);
@@ -52,7 +53,8 @@ class Ways {
     return graph_.message[direction == kForward ? sender : node];
   }
 
-  // When all that `node` of stage s needs of stage `from` can be there.
+  // Returns the earliest time at which all inputs of `node` of stage s from stage `from` can
+  // arrive.
   double come(int direction, int s, int from, std::size_t node) const {
     const auto d = std::size_t(direction);
     const StageGraph::Stage &to = graph_.stages[std::size_t(s)],
@@ -66,8 +68,8 @@ class Ways {
           std::max(last, heads_[d][at] + chain_[d][at] + message(direction, to, node, sender, at));
     }
     if (sender.branch == to.branch) return last;
-    // All parts of the microbatch pass each stage of the other branch, one after another, and the
-    // last of them goes on from there.
+    // All parts of the microbatch pass each stage of the other branch one after another, and the
+    // last part continues from there.
     double rest = kNever;
     for (int p = graph_.begin(sender.branch, k); p < graph_.end(sender.branch, k); ++p)
       rest = std::min(rest, message(direction, to, node, sender, sender.first + std::size_t(p)));
@@ -147,13 +149,14 @@ double preemptive_makespan(std::vector<OneMachineJob> jobs) {
 Seconds MakespanBound::value() const { return std::max({path, rank, memory}); }
 
 MakespanBound makespan_bound(const StepCosts& costs, bool apart) {
-  const StageGraph graph(costs, microbatches_in_action(costs), apart);
-  // What others wait for of a backward, and what may run after it.
+  const StageGraph graph(costs, microbatches_in_order(costs), apart);
+  // `chain`: the part of a backward that other actions wait for; `later`: its weight part.
   const std::vector<double>& later = graph.seconds[StageGraph::kWeight];
   const std::array<std::vector<double>, 2> chain{graph.seconds[kForward], graph.seconds[kBackward]};
   const Ways to(graph, chain);
   const StageGraph mirror = graph.mirrored();
-  // In the mirror a node stands where its work does, counted from the end.
+  // Returns the node of the same (stage, microbatch) in the mirror, where places count from the
+  // end.
   const auto across = [&](std::size_t node, const StageGraph::Stage& stage) {
     return stage.first + std::size_t(stage.works - 1) - (node - stage.first);
   };

@@ -1,12 +1,13 @@
-// What no order of a step's actions on their ranks goes below.
-//   path    the longest way of one microbatch through all its stages and back
-//   rank    on each rank: each action needs its way to it before (head) and its way on after (tail);
-//           one action at a time, and were they allowed to interrupt each other, the one with the
-//           longest tail first would be the quickest (Jackson's preemptive order): a bound, never
-//           below the least head + all work + the least tail. A microbatch whose parts pass one
-//           stage has the sum of them there.
-//   memory  bytes · the shortest time that they can be held, over the rank's capacity, between its
-//           least head and its least tail
+// Lower bound of the makespan of a step over all orders of its actions, for a fixed placement on
+// ranks.
+//   path    the longest path of one microbatch through all its stages and back
+//   rank    per rank: each action has a head (time before it can start) and a tail (time after it).
+//           Running one action at a time with preemption, longest tail first, is optimal (Jackson's
+//           preemptive schedule), and its makespan bounds the non-preemptive one. It is at least
+//           the least head + all work + the least tail. A microbatch with several parts on a stage
+//           counts their sum there
+//   memory  bytes · the shortest time that they can be held, divided by the rank's capacity,
+//           between the rank's least head and its least tail
 // Source: Carlier and Pinson, Management Science 35(2), 1989, §3 (Jackson's preemptive schedule).
 #pragma once
 
@@ -21,7 +22,7 @@ struct MakespanBound {
 // `apart`: weight parts may run later than their input parts.
 MakespanBound makespan_bound(const StepCosts& costs, bool apart = false);
 
-// One machine: each job's head, length and tail; when the last tail ends.
+// Returns the makespan of one machine with preemption: when the last tail ends.
 struct OneMachineJob {
   double head = 0, length = 0, tail = 0;
 };

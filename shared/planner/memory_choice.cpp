@@ -10,14 +10,14 @@
 namespace polyphony {
 namespace {
 
-constexpr int kSteps = 200;  // of the prices
+constexpr int kSteps = 200;  // iterations of the subgradient method
 
-// A (stage, work) on a rank: in flight at moments [first, last) of the rank, and of those in [left, back) of
-// ways that move it without what moves.
+// A (stage, microbatch) on a rank. Its activations are in flight at moments [first, last) of the
+// rank; the bytes that an option offloads are on the host at moments [left, back).
 struct Held {
   std::size_t branch = 0, at = 0;
   std::size_t first = 0, last = 0, left = 0, back = 0;
-  std::vector<double> seconds, bytes, moved;  // by way; moved: of bytes
+  std::vector<double> seconds, bytes, moved;  // by option; moved: part of bytes
 
   double at_moment(std::size_t moment, std::size_t way) const {
     return bytes[way] - (moment >= left && moment < back ? moved[way] : 0);
@@ -29,13 +29,13 @@ class RankChoice {
   RankChoice(std::vector<Held> held, std::size_t moments, double room)
       : held_(std::move(held)), moments_(moments), room_(room) {}
 
-  // False: not even the leanest ways fit.
+  // Returns false if not even the options with the least memory fit.
   bool run() {
     std::vector<int> lean(held_.size());
     for (std::size_t h = 0; h < held_.size(); ++h) lean[h] = leanest(held_[h]);
-    if (!fits(lean) && !mend_lean(lean)) return false;
+    if (!fits(lean) && !repair_lean(lean)) return false;
     lean_ = lean;
-    best_ = mended(lean);
+    best_ = repaired(lean);
     seconds_ = sum(best_);
     bound_ = 0;
     for (const Held& held : held_)
@@ -55,7 +55,7 @@ class RankChoice {
         bound_ = value;
       else
         stretch *= 0.95;
-      if (std::vector<int> mine = mended(relaxed); sum(mine) < seconds_) {
+      if (std::vector<int> mine = repaired(relaxed); sum(mine) < seconds_) {
         seconds_ = sum(mine);
         best_ = std::move(mine);
       }
@@ -87,7 +87,7 @@ class RankChoice {
     change.pop_back();
     return change;
   }
-  // Bytes times moments.
+  // Bytes times number of moments.
   static double area(const Held& held, std::size_t way) {
     return held.bytes[way] * static_cast<double>(held.last - held.first) -
            held.moved[way] * static_cast<double>(held.back - held.left);
@@ -98,9 +98,9 @@ class RankChoice {
       if (area(held, j) < area(held, best)) best = j;
     return static_cast<int>(best);
   }
-  // No way is the leanest at all moments where some move: those that are too much at some moment take the
-  // way that has the least there.
-  bool mend_lean(std::vector<int>& ways) const {
+  // With offloading, no option is the leanest at all moments. At each moment that exceeds the room,
+  // entries switch to the option with the least memory at that moment.
+  bool repair_lean(std::vector<int>& ways) const {
     for (std::size_t f = 0; f < moments_; ++f) {
       std::vector<double> used = usage(ways);
       for (std::size_t h = 0; h < held_.size() && used[f] > room_; ++h) {
@@ -145,8 +145,9 @@ class RankChoice {
     return ways;
   }
 
-  // Those of `wanted` that fit, the greatest gain a byte and moment first, then whatever else does.
-  std::vector<int> mended(const std::vector<int>& wanted) const {
+  // Returns a choice that fits: the options of `wanted`, by descending gain per byte and moment,
+  // then any other options that fit.
+  std::vector<int> repaired(const std::vector<int>& wanted) const {
     std::vector<int> ways = fits(wanted) ? wanted : lean_;
     std::vector<double> used = usage(ways);
     const auto take = [&](std::size_t h, int way) {
@@ -199,7 +200,7 @@ class RankChoice {
 std::optional<MemoryChoice> choose_memory(const std::vector<StepCosts>& ways,
                                           const std::vector<Actions>& orders) {
   const StepCosts& first = ways.front();
-  StepCosts quickest = first;  // of each action
+  StepCosts quickest = first;  // fastest option of each action
   bool moves = false;
   MemoryChoice choice;
   for (std::size_t b = 0; b < first.branches.size(); ++b) {
@@ -216,7 +217,7 @@ std::optional<MemoryChoice> choose_memory(const std::vector<StepCosts>& ways,
   }
   double seconds = 0, bound = 0;
   for (std::size_t r = 0; r < orders.size(); ++r) {
-    // Of each action: how many moments come before it.
+    // Number of moments before each action.
     std::vector<std::size_t> before{0};
     for (const Action& action : orders[r])
       before.push_back(before.back() + (moves || is_forward(action) ? 1 : 0));

@@ -15,15 +15,16 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Shares of the makespan. Tuned on a step of 64 microbatches over 8 ranks (bench_planners).
 constexpr double kThreshold = 3e-4, kEqual = 1e-12;
-// Times the limit: a placement that is not below that is not worth improving, after a move, at the
-// start.
+// Factors on the limit: a placement at or above limit · factor is not improved further (after a
+// move, and at the start).
 constexpr double kAfterMove = 1.01, kAtStart = 1.3;
-constexpr double kExchanges = 0.5;  // share of moves
-// Once as many moves as there are actions, and this many, have bettered nothing, the best is taken up again
-// and some moves may be worse by so many times the threshold.
+constexpr double kExchanges = 0.5;  // share of moves that exchange actions
+// After (number of actions + kPatience) moves without a new best, the search restarts from the best
+// order, and the next kKicks moves may be worse by kBoldness times the threshold.
 constexpr int kPatience = 20, kKicks = 8;
 constexpr double kBoldness = 1000;
-// Of the way to an action: 1 is a pipeline in which nobody waits for a rank. The most promising first.
+// Factors on the path to an action: with 1 no action would wait for a busy rank. Most promising
+// first.
 constexpr double kStretches[] = {1.6, 2.0, 1.3, 2.5, 1.0, 3.0, 0.6, 4.0};
 
 struct Found {
@@ -58,7 +59,7 @@ class Search {
   double draw() { return random_uniform(budget_.seed, drawn_++); }
   int draw(int below) { return static_cast<int>(draw() * below); }
 
-  // A graph with both its schedulers.
+  // A graph and its mirror, with a list scheduler for each.
   struct Desk {
     Desk(const StepCosts& costs, const std::vector<int>& order, bool apart)
         : graph(costs, order, apart), mirror(graph.mirrored()), ahead(graph), back(mirror) {}
@@ -66,7 +67,7 @@ class Search {
     ListScheduler ahead, back;
   };
 
-  // Places by keys and improves; false: at `limit` or above.
+  // Places by keys and improves the result; returns false if it takes `limit` or longer.
   bool place(Desk& desk, const Keys& keys, double limit, double worth, ListSchedule& result) {
     ++placements_;
     if (!desk.ahead.run(keys, work_, limit * worth)) return false;
@@ -75,7 +76,7 @@ class Search {
     return result.makespan < limit;
   }
 
-  // `result` is what desk.ahead placed last, in work_.
+  // Improves `result`, which is the last placement of desk.ahead (also in work_).
   void improve(Desk& desk, ListSchedule& result) {
     for (double before = kNever; result.makespan < before;) {
       before = result.makespan;
@@ -93,14 +94,14 @@ class Search {
       for (std::size_t i = 0; i < branch.costs.size(); ++i)
         work[static_cast<std::size_t>(branch.microbatch_of[i % branch.microbatch_of.size()])] +=
             (branch.costs[i].forward + branch.costs[i].input + branch.costs[i].weight).count();
-    std::vector<int> in_turn = microbatches_in_action(costs_), by_work = in_turn, ends = in_turn;
+    std::vector<int> as_given = microbatches_in_order(costs_), by_work = as_given, ends = as_given;
     std::stable_sort(by_work.begin(), by_work.end(), [&](int a, int b) {
       return work[static_cast<std::size_t>(a)] < work[static_cast<std::size_t>(b)];
     });
     for (std::size_t i = 0; i < work.size(); ++i)
       ends[i % 2 == 0 ? i / 2 : work.size() - 1 - i / 2] = by_work[i];
     now_.placed.makespan = kNever;
-    for (const std::vector<int>& order : {ends, in_turn, by_work}) {
+    for (const std::vector<int>& order : {ends, as_given, by_work}) {
       auto desk = std::make_unique<Desk>(costs_, order, budget_.apart);
       ListSchedule placed;
       for (const double stretch : kStretches)
@@ -142,8 +143,8 @@ class Search {
       desk_ = std::make_unique<Desk>(costs_, now_.microbatches, budget_.apart);
     }
     const double bold = stale_ < kKicks ? kBoldness : 1;
-    const double limit =
-        now_.placed.makespan * (1 - bold * kThreshold * std::log(draw()));  // −log: at least 0
+    // −log(draw()) is at least 0.
+    const double limit = now_.placed.makespan * (1 - bold * kThreshold * std::log(draw()));
     ListSchedule placed;
     if (draw() < kExchanges) {
       if (!exchanged(limit, placed)) return;
@@ -167,8 +168,8 @@ class Search {
     }
   }
 
-  // One action of a rank put elsewhere in its order; false: at `limit` or above, or it does not run or
-  // fit.
+  // Moves one action of a rank within its order. Returns false if the result takes `limit` or
+  // longer, deadlocks, or does not fit in memory.
   bool exchanged(double limit, ListSchedule& result) {
     PlacedOrders orders = now_.placed.orders;
     const auto rank = std::size_t(draw(desk_->graph.ranks));
@@ -195,7 +196,7 @@ class Search {
     return true;
   }
 
-  // Two exchanged, neighbours or not, or one put elsewhere.
+  // Returns an order with two microbatches (neighbors or not) exchanged, or one moved.
   std::vector<int> other_order() {
     std::vector<int> order = now_.microbatches;
     const int n = costs_.microbatches, kind = draw(3), i = draw(n);
@@ -228,7 +229,7 @@ class Search {
         if (kind == 0) {
           for (auto& of : keys.of)
             if (within(of[node])) of[node] += by * (2 * draw() - 1);
-        } else if (kind == 1) {  // one microbatch, of one branch or of all
+        } else if (kind == 1) {  // one microbatch, in one branch or in all
           if (graph.microbatch[node] == k && (int(branch) == branches || stage.branch == branch))
             key += by;
         } else if (within(key) && (kind == 2 ? stage.rank == rank : stage.branch == branch)) {
@@ -244,7 +245,7 @@ class Search {
   int placements_ = 0, stale_ = kKicks;
   double stretch_ = 1;
   WeightParts weights_ = WeightParts::soon;
-  std::unique_ptr<Desk> desk_;  // of now_'s order
+  std::unique_ptr<Desk> desk_;  // for the order of now_
   Found now_, best_;
   ListSchedule work_, mirrored_;
 };

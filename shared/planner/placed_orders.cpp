@@ -43,7 +43,7 @@ std::optional<PlacedOrders> placed_of(const StageGraph& graph, const std::vector
     for (std::size_t p = 0; p < works.size(); ++p)
       place_of.back()[static_cast<std::size_t>(works[p])] = static_cast<int>(p);
   }
-  std::vector<std::size_t> first(place_of.size() + 1, 0);  // stage of the graph, by branch
+  std::vector<std::size_t> first(place_of.size() + 1, 0);  // first stage in the graph, by branch
   for (const StageGraph::Stage& stage : graph.stages) first[stage.branch + 1] += 1;
   for (std::size_t b = 0; b < place_of.size(); ++b) first[b + 1] += first[b];
 

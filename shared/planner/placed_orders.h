@@ -1,5 +1,5 @@
-// Orders of a step's actions as the list scheduler has them (stage and place), and as everybody else
-// does (branch, stage and work).
+// Converts orders of a step's actions between the list scheduler's form (stage of the StageGraph
+// and place in the order of microbatches) and the common form (branch, stage and microbatch).
 #pragma once
 
 #include <optional>
@@ -13,19 +13,20 @@ using PlacedOrders = std::vector<std::vector<Placed>>;  // by rank
 
 std::vector<Actions> actions_of(const StageGraph& graph, const PlacedOrders& orders);
 
-// In which order actions send microbatches on: that of the last branch's first stage, all others after
-// them. One entry for each.
+// Returns the order in which actions send microbatches on: that of the last branch's first stage,
+// followed by all microbatches that it does not run. Each microbatch occurs once.
 std::vector<int> microbatches_of(const StepCosts& costs, const std::vector<Actions>& orders);
 
-// None: actions are missing or not where they belong, works do not come in the order of the graph, or
-// backwards are in parts that the graph has whole. A whole backward that the graph has in two is one
-// part after the other; weight parts of a stage take the order of its works.
+// Returns the orders in the list scheduler's form. Returns nothing if actions are missing or are on
+// the wrong rank, if microbatches are not in the order of the graph, or if backwards are split but
+// the graph has them whole. A whole backward that the graph splits becomes an input part followed
+// by a weight part; weight parts of a stage take the order of its microbatches.
 std::optional<PlacedOrders> placed_of(const StageGraph& graph, const std::vector<Actions>& orders);
 
-// Whether a rank's actions keep within its capacity.
+// Returns true if a rank's actions stay within its memory capacity.
 bool fits(const StageGraph& graph, std::size_t rank, const std::vector<Placed>& order);
 
-// The same orders backwards in time: of `mirror`, or of what it is the mirror of.
+// Reverses the orders in time: converts orders of a graph to those of `mirror`, or back.
 void turn_round(const StageGraph& mirror, PlacedOrders& orders);
 
 }  // namespace polyphony

@@ -1,4 +1,5 @@
-// Keys for the list scheduler that a search of orders begins with, carries over and moves.
+// List-scheduler keys for the order search: the keys it starts with, carries over to another order
+// of microbatches, and modifies.
 #pragma once
 
 #include <functional>
@@ -7,19 +8,19 @@
 
 namespace polyphony {
 
-enum class WeightParts : std::uint8_t {
-  soon,
-  fill
-};  // with their input parts; where nothing else runs
+// When weight parts run: right after their input parts, or where nothing else runs.
+enum class WeightParts : std::uint8_t { soon, fill };
 
-// The pace at which the ranks can work off microbatches at best: work before a microbatch ÷ ranks
-// + stretch · the way to the action within it.
+// Returns keys that follow the best possible pace of the ranks: the work of all microbatches before
+// this one ÷ ranks + stretch · the path to the action within its microbatch.
 Keys paced_keys(const StageGraph& graph, double stretch, WeightParts weights);
 
-// Where actions of a placement stand in the mirror: the last to end goes first.
+// Returns keys for the mirrored graph that reproduce a placement backwards: the action that ends
+// last goes first.
 Keys keys_in_mirror(const StageGraph& graph, const ListSchedule& placed);
 
-// Times of what stood in each place of another order of microbatches, for what stands there now.
+// Returns keys for another order of microbatches: each action gets the start time of the action
+// that was at its place in the previous order.
 Keys carried_keys(const StageGraph& from, const ListSchedule& placed, const StageGraph& to);
 
 }  // namespace polyphony

@@ -24,7 +24,7 @@ std::vector<int> split_by_largest_remainder(const std::vector<double>& work, int
     remainder.push_back(share - split.back());
   }
   for (int given = std::accumulate(split.begin(), split.end(), 0); given != gpus;) {
-    const int step = given < gpus ? 1 : -1;  // too many: some had less than one
+    const int step = given < gpus ? 1 : -1;  // too many GPUs if a component was raised to one
     std::size_t to = split.size();
     for (std::size_t c = 0; c < split.size(); ++c)
       if ((step > 0 || split[c] > 1) &&

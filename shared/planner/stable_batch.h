@@ -1,11 +1,13 @@
-// How many samples a batch needs so that the split of GPUs over components, rounded to whole GPUs, is
-// the same for every batch: below that, one layout is not right for all steps. A fresh batch of the size
-// found is split otherwise with probability p_error at most, with confidence 1 − alpha.
-// Source: Entrain, arXiv 2605.27918, algorithm 1, appendix B; own code. Decided where the paper is silent
-// or says two things:
-//   * a component's share is its work summed over the batch, of all work so summed, not the mean of
-//     samples' shares: that is what balances a batch
-//   * shares become GPUs by largest remainder, one at least for each component
+// Finds how large a batch must be so that the best division of GPUs over model components, rounded
+// to whole GPUs, is the same for every batch. With smaller batches no single layout suits all
+// steps.
+//   A new batch of the returned size needs another division with probability at most p_error, with
+//   confidence 1 − alpha.
+// Source: Entrain, arXiv 2605.27918, algorithm 1, appendix B; own code. Choices where the paper is
+// silent or contradicts itself:
+//   * A component's share is its work summed over the batch, divided by all work of the batch. It
+//     is not the mean of the samples' shares, because the sum is what balances a batch.
+//   * Shares become GPUs by the largest-remainder method, with at least one GPU per component.
 #pragma once
 
 #include <functional>
@@ -14,10 +16,11 @@
 
 namespace polyphony {
 
-// ⌈ln alpha / ln(1 − p_error)⌉ batches that agree; 59 at 5 % and 5 %.
+// Returns the number of batches that must agree: ⌈ln alpha / ln(1 − p_error)⌉; 59 at 5 % and 5 %.
 int agreeing_batches(double alpha, double p_error);
 
-// `gpus` over components by their work. At least as many as components.
+// Divides `gpus` over components in proportion to their work. `gpus` must be at least the number of
+// components.
 std::vector<int> split_by_largest_remainder(const std::vector<double>& work, int gpus);
 
 struct StableBatch {
@@ -25,8 +28,9 @@ struct StableBatch {
   std::vector<int> gpus;  // by component
   bool operator==(const StableBatch&) const = default;
 };
-// `draw(n)`: the work of each component over a fresh batch of n samples. From one sample on, doubled
-// until all agree; nothing where they do not at `most`.
+// Returns the batch size, or nothing if batches of `most` samples do not agree. `draw(n)` returns
+// the work of each component over a new batch of n samples. The size starts at 1 and is doubled
+// until all batches agree.
 std::optional<StableBatch> minimum_stable_batch(
     const std::function<std::vector<double>(int samples)>& draw, int gpus, int most,
     double alpha = 0.05, double p_error = 0.05);

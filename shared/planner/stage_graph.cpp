@@ -16,7 +16,7 @@ bool learns_weights(const BranchCosts& branch, int stage) {
 
 }  // namespace
 
-std::vector<int> microbatches_in_action(const StepCosts& costs) {
+std::vector<int> microbatches_in_order(const StepCosts& costs) {
   std::vector<int> order(static_cast<std::size_t>(costs.microbatches));
   std::iota(order.begin(), order.end(), 0);
   return order;
@@ -106,7 +106,7 @@ StageGraph StageGraph::mirrored() const {
   for (int& k : mirror.microbatch) k = microbatches - 1 - k;
   for (Stage& stage : mirror.stages) {
     std::swap(stage.runs[kForward], stage.runs[kBackward]);
-    // A forward takes its memory in the mirror, too, where no weight part does.
+    // In the mirror the forward still takes the memory, unless a weight part does.
     std::swap(stage.takes, stage.gives);
     for (int* of : {&stage.takes, &stage.gives})
       if (*of != kWeight) *of = 1 - *of;

@@ -53,9 +53,9 @@ class Player {
   }
   struct StageState {
     std::array<std::vector<double>, 3> ended;    // by direction, work
-    std::array<std::vector<int>, 2> order;       // works in their action
-    std::array<std::vector<double>, 2> arrived;  // the last message, by sending branch
-    std::array<std::size_t, 2> begun{};          // how many have run
+    std::array<std::vector<int>, 2> order;       // works in the order in which they run
+    std::array<std::vector<double>, 2> arrived;  // arrival of the last message, by sending branch
+    std::array<std::size_t, 2> begun{};          // number of works that have run
   };
 
   std::string name(const Action& action) const {
@@ -67,7 +67,7 @@ class Player {
   int rank_of(std::size_t branch, int stage) const {
     return costs_.branches[branch].rank_of_stage[static_cast<std::size_t>(stage)];
   }
-  // Works of a branch that are of a microbatch: [begin, end).
+  // Returns the works of a branch that belong to a microbatch: [begin, end).
   std::pair<int, int> works(std::size_t branch, int microbatch) const {
     const std::vector<int>& of = costs_.branches[branch].microbatch_of;
     const auto [begin, end] = std::equal_range(of.begin(), of.end(), microbatch);
@@ -77,7 +77,7 @@ class Player {
     return costs_.branches[action.branch].microbatch_of[static_cast<std::size_t>(action.work)];
   }
 
-  // (branch, stage) that send to this one in a direction.
+  // Returns the (branch, stage) pairs that send to this stage in a direction.
   std::vector<std::pair<std::size_t, int>> senders(std::size_t branch, int stage,
                                                    Direction way) const {
     std::vector<std::pair<std::size_t, int>> result;
@@ -99,13 +99,15 @@ class Player {
     for (std::size_t r = 0; r < orders_.size(); ++r)
       for (const Action& action : orders_[r]) {
         const std::string where = "rank " + std::to_string(r) + ": ";
-        if (action.branch >= costs_.branches.size()) return where + "an action of no branch";
+        if (action.branch >= costs_.branches.size())
+          return where + "an action names a branch that does not exist";
         const BranchCosts& branch = costs_.branches[action.branch];
         if (action.stage >= branch.stages() || action.work < 0 || action.work >= branch.works())
-          return where + name(action) + " is not there: it has " + std::to_string(branch.stages()) +
-                 " stages, " + std::to_string(branch.works()) + " works";
+          return where + name(action) + " does not exist: the branch has " +
+                 std::to_string(branch.stages()) + " stages and " + std::to_string(branch.works()) +
+                 " microbatches";
         if (rank_of(action.branch, action.stage) != static_cast<int>(r))
-          return where + name(action) + " stands on rank " +
+          return where + name(action) + " belongs to rank " +
                  std::to_string(rank_of(action.branch, action.stage));
         StageState& stage = state(action.branch, action.stage);
         double& seen = stage.ended[direction(action)][static_cast<std::size_t>(action.work)];
@@ -133,7 +135,7 @@ class Player {
     for (const Direction way : {kForward, kBackward, kWeight})
       for (int w = 0; (way == kForward || branch.learns) && w < branch.works(); ++w)
         if (state(b, s).ended[way][static_cast<std::size_t>(w)] == kNever)
-          return "no rank runs " + std::string(1, "FBW"[way]) + " of work " + std::to_string(w) +
+          return "no rank runs " + std::string(1, "FBW"[way]) + " microbatch " + std::to_string(w) +
                  " of stage " + std::to_string(s) + " of " + branch.name;
     return "";
   }
@@ -141,15 +143,16 @@ class Player {
     for (const Direction way : {kForward, kBackward})
       for (const auto& [from, at] : senders(b, s, way))
         if ((way == kForward || costs_.branches[b].learns) && rank_of(from, at) != rank_of(b, s) &&
-            actions_of(b, s, way, from) != actions_of(from, at, way, b))
+            microbatch_order(b, s, way, from) != microbatch_order(from, at, way, b))
           return "stage " + std::to_string(at) + " of " + costs_.branches[from].name +
-                 " sends microbatches in another order than stage " + std::to_string(s) + " of " +
-                 costs_.branches[b].name + " takes them";
+                 " sends microbatches in a different order than stage " + std::to_string(s) +
+                 " of " + costs_.branches[b].name + " receives them";
     return "";
   }
 
-  // Microbatches in a stage's order, as far as another branch has works of them.
-  std::vector<int> actions_of(std::size_t b, int s, Direction way, std::size_t other) {
+  // Returns the microbatches in a stage's order, without those of which branch `other` has no
+  // works.
+  std::vector<int> microbatch_order(std::size_t b, int s, Direction way, std::size_t other) {
     std::vector<int> result;
     for (const int work : state(b, s).order[way]) {
       const int k = costs_.branches[b].microbatch_of[static_cast<std::size_t>(work)];
@@ -177,16 +180,18 @@ class Player {
     return true;
   }
 
-  // Whose rank runs, later, what an action waits for.
+  // Returns the rank that a stuck rank waits for: the one with the missing input of its next
+  // action.
   std::size_t awaited(std::size_t r) {
     const Action& action = orders_[r][next_[r]];
     const Direction way = direction(action);
     if (way != kWeight)
       for (const auto& [from, at] : senders(action.branch, action.stage, way))
         if (!ended(from, at, way, microbatch(action))) return std::size_t(rank_of(from, at));
-    return r;  // a part before it, of its own
+    return r;  // waits for an earlier part on the same rank
   }
-  // From a rank that is stuck to the one that it waits for, and on, until one comes again.
+  // Follows stuck ranks to the ranks that they wait for, until a rank repeats; returns that cycle
+  // as text, or empty if all actions have run.
   std::string cycle() {
     std::size_t r = 0;
     while (r < orders_.size() && next_[r] == orders_[r].size()) ++r;
@@ -202,7 +207,7 @@ class Player {
     return text;
   }
 
-  // When the inputs over one link are there.
+  // Returns when the inputs over one link arrive.
   double arrive(const Action& action, Direction way, std::size_t from, int at) {
     StageState& stage = state(action.branch, action.stage);
     const StageState& sender = state(from, at);

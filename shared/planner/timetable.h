@@ -1,6 +1,7 @@
-// When every action of given orders runs, what each rank holds meanwhile, how long it rests: the
-// recurrences of the estimate over numbers alone (shared/planner/list_schedule.h says which).
-//   A backward lasts input + weight; what a forward keeps is held to the end of the B, or of the W.
+// Computes when every action of given orders runs, how many bytes each rank holds, and how long it
+// is idle. Uses the same recurrences as the estimate, over plain numbers
+// (shared/planner/list_schedule.h).
+//   A whole backward lasts input + weight. Saved activations are resident to the end of the B or W.
 #pragma once
 
 #include <variant>
@@ -22,14 +23,14 @@ struct Timetable {
   std::vector<Seconds> busy;  // by rank
   std::vector<Bytes> peak;
 };
-// Infeasible, naming rank and action: an action lost, doubled or of nothing that there is; a link whose
-// two ends take microbatches in different orders; actions that wait for each other, as one
-// cycle. Capacities are
-// not looked at.
+// Returns the timetable, or Infeasible that names the rank and the action: if an action is missing,
+// duplicated or unknown; if the two ends of a link take microbatches in different orders; or if
+// actions wait for each other in a cycle. Capacities are not checked.
 std::variant<Timetable, Infeasible> timetable(const StepCosts& costs,
                                               const std::vector<Actions>& orders);
 
-// The most that a rank rests between its first action and its last.
+// Returns the longest idle time of a rank between its first action and its last, summed over its
+// gaps.
 Seconds longest_rest(const Timetable& table);
 
 }  // namespace polyphony

@@ -1,5 +1,5 @@
-// What messages of a Program go over from one rank to another, where they are matched by their order alone
-// (shared/program/message_order.h).
+// A channel carries messages of a Program from one rank to another. Messages on a channel are
+// matched by their order alone (shared/program/message_order.h).
 #pragma once
 
 #include <compare>

@@ -10,7 +10,7 @@
 namespace polyphony {
 namespace {
 
-// Why the model cannot take the sample, and what to do; empty when it can.
+// The reason why the model cannot process a sample, and what to do; empty if it can.
 struct Objection {
   std::string what, hint;
 };
@@ -19,13 +19,14 @@ Objection object_to_image(const Model& model, const Item& item) {
   const std::string image = "has an image of " + std::to_string(item.tokens) + " patches";
   const Module* vision = vision_module(model);
   const std::int32_t merge = merge_of(model);
-  if (!vision) return {image + ", the model has no vision module", "add one, or remove the images"};
+  if (!vision)
+    return {image + ", but the model has no vision module", "add one, or remove the images"};
   if (vision->abstract.is && item.tokens % (merge * merge) == 0) return {};
   if (is_square(item.tokens) && item.tokens <= patches_of(*vision) &&
       square_side(item.tokens) % merge == 0)
     return {};
-  return {image + "; the model takes squares of at most " + std::to_string(patches_of(*vision)) +
-              " patches with sides that divide by " + std::to_string(merge),
+  return {image + "; images must be squares of at most " + std::to_string(patches_of(*vision)) +
+              " patches, with sides that are a multiple of " + std::to_string(merge),
           "change the recorded number, or model.vision.image_size"};
 }
 
@@ -33,10 +34,10 @@ Objection object_to_clip(const Model& model, const Item& item) {
   const std::string clip = "has an audio clip of " + std::to_string(item.tokens) + " tokens";
   const Module* audio = audio_module(model);
   const std::int32_t merge = merge_of(model, ModuleKind::audio);
-  if (!audio) return {clip + ", the model has no audio module", "add one, or remove the audio"};
+  if (!audio) return {clip + ", but the model has no audio module", "add one, or remove the audio"};
   if (item.tokens >= 1 && item.tokens <= audio->audio_tokens && item.tokens % merge == 0) return {};
-  return {clip + "; the model takes at most " + std::to_string(audio->audio_tokens) +
-              " that divide by " + std::to_string(merge),
+  return {clip + "; clips must have at most " + std::to_string(audio->audio_tokens) +
+              " tokens, a multiple of " + std::to_string(merge),
           "change the recorded number, or model.audio.audio_tokens"};
 }
 
@@ -46,9 +47,10 @@ Objection object_to(const Scenario& scenario, const Sample& sample) {
     const Item& item = sample.items[place];
     const bool latent = item.modality == Modality::latent;
     if (latent && !diffusion_module(model))
-      return {"has a latent, the model has no diffusion module", "add one, or remove the latents"};
+      return {"has a latent, but the model has no diffusion module",
+              "add one, or remove the latents"};
     if (latent && condition_rows(model, sample, place).size() == 0)
-      return {"has a latent without text", "the text of each stands before it"};
+      return {"has a latent without text", "put the text of a latent before it"};
     Objection objection;
     if (item.modality == Modality::audio) objection = object_to_clip(model, item);
     if (item.modality == Modality::image) objection = object_to_image(model, item);
@@ -57,10 +59,9 @@ Objection object_to(const Scenario& scenario, const Sample& sample) {
   const std::int64_t length = language_rows(model, sample);
   if (length == 0) return {"has no tokens", "remove it"};
   if (scenario.data.sequence > 0 && length > scenario.data.sequence)
-    return {"is " + std::to_string(length) +
-                " tokens long, /data/sequence of the scenario allows " +
-                std::to_string(scenario.data.sequence),
-            "allow more, or remove the sample"};
+    return {"has " + std::to_string(length) + " tokens, more than the " +
+                std::to_string(scenario.data.sequence) + " of /data/sequence in the scenario",
+            "increase /data/sequence, or remove the sample"};
   return {};
 }
 
@@ -99,10 +100,10 @@ std::vector<Sample> vqa_samples(const Scenario& scenario, const std::vector<VqaQ
     const std::int64_t length = language_rows(scenario.model, sample);
     if (scenario.data.sequence > 0 && length > scenario.data.sequence)
       throw InputError(scenario.file, "/data/sequence",
-                       std::to_string(scenario.data.sequence) + " is shorter than question " +
-                           std::to_string(i) + " of " + file + " with its image, " +
-                           std::to_string(length) + " tokens",
-                       "allow more, or leave it out");
+                       "sequence must be at least " + std::to_string(length) +
+                           " tokens, the length of question " + std::to_string(i) + " of " + file +
+                           " with its image, got " + std::to_string(scenario.data.sequence),
+                       "increase it, or remove the key");
     samples.push_back(std::move(sample));
   }
   return samples;

@@ -1,6 +1,8 @@
-// The shapes of a data set's training samples, as planning and prediction need them
-// (Data::samples). `load` returns a file's text or throws InputError; nothing here opens files.
-//   recorded: what its JSON lines say.   easy-vqa: image, words of the question and one query token.
+// Reads the shapes of a data set's training samples, which planning and prediction need
+// (Data::samples).
+//   recorded   a sample has the items that its JSON line lists
+//   easy-vqa   a sample has one image, the words of the question, and one query token
+// `load` returns the text of a file or throws InputError; no function here opens files itself.
 #pragma once
 
 #include <string>
@@ -10,12 +12,13 @@
 
 namespace polyphony {
 
-// Fills scenario.data.samples; nothing to do for synthetic data. `downloads`: where set-up puts data
-// sets (download_folder()). Errors: InputError when a file is missing or damaged, or holds a sample
-// that the model cannot take.
+// Fills scenario.data.samples; does nothing for synthetic data. `downloads` is the folder in which
+// set-up stores data sets (download_folder()). Throws InputError if a file is missing or damaged,
+// or contains a sample that the model cannot process.
 void load_samples(Scenario& scenario, const std::string& downloads, const LoadText& load);
 
-// Of easy-vqa: the questions of `file`, whose ids count from `first`.
+// Returns one sample per question of easy-vqa, with consecutive ids from `first`. `file` is used in
+// error messages.
 std::vector<Sample> vqa_samples(const Scenario& scenario, const std::vector<VqaQuestion>& questions,
                                 const std::string& file, std::uint32_t first = 0);
 

@@ -1,4 +1,4 @@
-// What is inside a compute op of a Program: shared/chunk/expand.h.
+// Expands a compute op of a Program into kernels and inner collectives (shared/chunk/expand.h).
 #pragma once
 
 #include "shared/chunk/expand.h"
@@ -6,8 +6,9 @@
 
 namespace polyphony {
 
-// Empty for other ops.
+// Returns the kernels and collectives of a compute op; an empty Expansion for other ops.
 Expansion expand(const Program& program, OpId op);
+// Returns the parallel degrees and sizes with which the op's layers run on its rank.
 ChunkContext chunk_context(const Program& program, const Compute& compute);
 
 }  // namespace polyphony

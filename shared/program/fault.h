@@ -1,4 +1,4 @@
-// What can be wrong with a Program, by name (shared/verify/verify.h finds it).
+// The named faults that a Program can have. verify() finds them (shared/verify/verify.h).
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@ enum class FaultKind : std::uint8_t {
   duplicate_receive,    // received twice
   shape_mismatch,       // rows do not fit a buffer, or the widths or bytes of both ends differ
   overlapping_rows,     // two messages write the same row
-  uncovered_rows,       // a boundary buffer is read with rows nobody wrote
-  unequal_collectives,  // members of a group run different lists (kind, bytes or order), inner ones
-                        // included
-  cycle,                // streams, waits, messages and collectives wait for each other
+  uncovered_rows,       // a boundary buffer is read before all of its rows are written
+  unequal_collectives,  // members of a group run different lists of collectives (kind, bytes or
+                        // order), inner collectives included
+  cycle,                // ops wait for each other, through streams, waits, messages or collectives
   read_before_write,    // a buffer is read, or accumulated into, before it is written
   use_after_free,       // used after it was freed
   double_free,          // freed twice
   double_allocate,      // allocated twice
   leaked_buffer,        // allocated and never freed: memory does not return to its start
-  lost_gradient,      // a work item that reaches a trainable parameter group has no backward there
+  lost_gradient,      // a microbatch that reaches a trainable parameter group has no backward there
   doubled_gradient,   // … has more than one
   missing_reduction,  // a replicated trainable parameter group is never reduced
   doubled_reduction,  // … reduced twice
   early_reduction,    // … reduced before its last backward
   missing_update,     // a trainable parameter group is never updated, or before its reduction
   doubled_update,     // … updated twice
-  unused_sample,      // a sample of the batch reaches no work of a module that consumes it
-  doubled_sample,     // … reaches two
+  unused_sample,      // a sample of the batch is in no microbatch of a module that consumes it
+  doubled_sample,     // … is in two
 };
 const char* name(FaultKind kind);
 

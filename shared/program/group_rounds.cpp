@@ -7,7 +7,7 @@
 namespace polyphony {
 
 std::vector<std::uint32_t> group_rounds(const std::vector<std::vector<Rank>>& groups) {
-  using Busy = std::vector<std::uint64_t>;  // a bit a round
+  using Busy = std::vector<std::uint64_t>;  // one bit per round
   constexpr std::size_t kBits = 64;
   std::vector<Busy> busy;  // by rank
   std::vector<std::uint32_t> rounds;

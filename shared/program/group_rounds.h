@@ -1,9 +1,12 @@
-// In which rounds groups of ranks are made, when a round makes groups that share no rank: what one split of the ranks by
-// colours gives.
-//   Each group takes the first round in which all of its ranks are free: as many rounds as a rank has groups where
-// they partition the ranks alike, and never more than one plus the sum, over a group's ranks, of the other groups of
-// each.
-//   Work is the sum of the groups' sizes times the rounds over 64.
+// Distributes groups of ranks over rounds in which communicators are created.
+//
+// All groups of a round are created by one call that splits the ranks by color (such as
+// ncclCommSplit), so two groups of a round share no rank. Each group takes the first round in which
+// all of its ranks are free. If the groups partition the ranks in the same way, the number of
+// rounds is the number of groups of a rank. It is at most one plus the sum, over the ranks of a
+// group, of the number of other groups of that rank.
+//
+// Time: proportional to the sum of the groups' sizes, times the number of rounds / 64.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +16,7 @@
 
 namespace polyphony {
 
-// Of each group, its round, from 0.
+// Returns the round of each group, counted from 0.
 std::vector<std::uint32_t> group_rounds(const std::vector<std::vector<Rank>>& groups);
 
 }  // namespace polyphony

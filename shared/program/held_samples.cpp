@@ -10,7 +10,7 @@
 namespace polyphony {
 namespace {
 
-using Shares = std::map<std::uint32_t, double>;  // by position in the batch; they add up to 1
+using Shares = std::map<std::uint32_t, double>;  // by position in the batch; the sum is 1
 
 Shares shares_of(const Program& program, const Compute& compute) {
   const Work& work = program.works[compute.work.value];
@@ -39,8 +39,8 @@ Shares shares_of(const Program& program, const Compute& compute) {
 
 std::vector<HeldSample> held_samples(const Program& program, const Timeline& timeline, Rank rank,
                                      Seconds when) {
-  POLYPHONY_CHECK(timeline.ops.size() == program.ops.size(), "a Timeline of some ranks only");
-  std::map<BufferId, Compute> live;  // for what
+  POLYPHONY_CHECK(timeline.ops.size() == program.ops.size(), "the Timeline must have all ops");
+  std::map<BufferId, Compute> live;  // resident buffers, and the op that they belong to
   const Range ops = program.ops_of(rank);
   for (auto op = ops.begin; op < ops.end; ++op) {
     const OpTime& time = timeline.ops[op];

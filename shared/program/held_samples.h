@@ -1,8 +1,11 @@
-// Whose memory is it? The samples that a rank's live buffers belong to at one moment.
-//   A buffer that a compute op allocated is divided among the samples (of an encoder: the items) of
-//   its work by their rows in that module. Boundaries that messages fill, parameters, gradients and
-//   optimizer state belong to nobody. Rows, not their squares: attention that keeps whole scores
-//   weighs long samples more than this says.
+// Attributes the memory of a rank at one moment to the samples of the batch.
+//
+// A buffer that a compute op allocated is divided among the samples of its microbatch (of an
+// encoder: among the items), in proportion to their rows in that module. Boundary buffers that
+// messages fill, parameters, gradients and optimizer state are not attributed to samples.
+//
+// Not modeled: attention that saves whole score matrices, whose memory grows with the square of the
+// rows; it gives long samples a larger share than this function.
 #pragma once
 
 #include <vector>
@@ -17,7 +20,8 @@ struct HeldSample {
   Bytes bytes{};
   bool operator==(const HeldSample&) const = default;
 };
-// Largest first; equal ones in batch order.
+// Returns the samples that have memory on `rank` at time `when`, largest first; equal ones in batch
+// order.
 std::vector<HeldSample> held_samples(const Program& program, const Timeline& timeline, Rank rank,
                                      Seconds when);
 

@@ -7,8 +7,8 @@
 
 namespace polyphony {
 
-MessageChannels::MessageChannels(const Program& program, bool apart) : program_(program) {
-  if (!apart) return;
+MessageChannels::MessageChannels(const Program& program, bool separate) : program_(program) {
+  if (!separate) return;
   std::map<std::pair<BufferId, Rank>, std::uint32_t> before;
   for (const Message& message : program.messages)
     place_.push_back(before[{message.from, message.destination}]++);
@@ -39,11 +39,11 @@ std::vector<Channel> MessageChannels::of(Rank rank) const {
   return {channels.begin(), channels.end()};
 }
 
-std::string out_of_order(const Program& program, bool apart) {
+std::string out_of_order(const Program& program, bool separate) {
   struct Ends {
     std::vector<MessageId> sent, received;
   };
-  const MessageChannels channels(program, apart);
+  const MessageChannels channels(program, separate);
   std::map<Channel, Ends> pairs;
   std::vector<OpId> receiver(program.messages.size());
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -64,7 +64,7 @@ std::string out_of_order(const Program& program, bool apart) {
     for (std::size_t m = 0; m < ends.received.size(); ++m)
       if (m >= ends.sent.size() || ends.sent[m] != ends.received[m])
         return describe(program, receiver[ends.received[m].value]) +
-               " takes another message than the one that comes first on " + pair.name;
+               " expects another message than the one that arrives first on channel " + pair.name;
   return {};
 }
 

@@ -1,9 +1,13 @@
-// Do both ends of a channel name its messages in one order? Transports without tags (NCCL) match what is sent on a
-// channel from one rank to another by its order; of an exchange's messages to one peer, that of their ids.
-//   A channel's name: that of the stream without its last word ("send", "relay", "receive").
-//   Apart: of an exchange's messages to one peer each has a channel of its own, by its place among them. They are received
-//   by several exchanges, in an order that their sender cannot see. Those of one exchange leave one buffer, which both
-//   ends know, so that both know the places.
+// Checks that both ends of a channel use its messages in the same order.
+//
+// Transports without tags (NCCL) match the messages on a channel from one rank to another by their
+// order. The messages of one exchange op to one peer are ordered by their ids. The name of a
+// channel is the name of the stream without its last word ("send", "relay", "receive").
+//
+// With `separate`, each message of an exchange to one peer has a channel of its own, numbered by
+// its position among them. This is needed if several exchanges receive these messages, in an order
+// that the sender does not know. The messages of one exchange leave one buffer, which both ends
+// know, so both ends know the positions.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +21,22 @@ namespace polyphony {
 
 class MessageChannels {
  public:
-  // The Program must outlive it, and may be one rank's part.
-  MessageChannels(const Program& program, bool apart);
+  // `program` must outlive this object. It may be the part of one rank.
+  MessageChannels(const Program& program, bool separate);
+  // Returns the name of the channel that carries `message` of the op `exchange`.
   std::string name(const Op& exchange, MessageId message) const;
-  // Those that a rank's messages go over, each once, ascending; none to itself.
+  // Returns the channels of the messages that `rank` sends or receives, each once, in ascending
+  // order. Messages of a rank to itself have no channel.
   std::vector<Channel> of(Rank rank) const;
 
  private:
   const Program& program_;
-  std::vector<std::uint32_t> place_;  // by message; empty: not apart
+  std::vector<std::uint32_t> place_;  // by message; empty: not separate
 };
 
-// Of a whole Program: the first receive that asks for another message than the one that comes, in words; empty: none.
-// Two sends of one exchange that are received by two, in another order, pass verify().
-std::string out_of_order(const Program& program, bool apart);
+// Returns a description of the first receive of a whole Program that expects another message than
+// the one that arrives next on its channel; empty if there is none. verify() does not find this
+// fault: two messages that one exchange sends and two exchanges receive in another order pass it.
+std::string out_of_order(const Program& program, bool separate);
 
 }  // namespace polyphony

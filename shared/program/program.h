@@ -1,19 +1,22 @@
-// The Program: what every rank does in one training step, and in which order. One value goes to the
-// simulator and to the executor. Durations are never in it: a CostTable beside it
-// (shared/cost/cost.h) or a measured Timeline (shared/program/timeline.h) carries them.
+// The Program: every op that every rank runs in one training step, with its dependencies, buffers
+// and messages. The simulator and the executor read the same Program. It contains no durations:
+// these are in a separate CostTable (shared/cost/cost.h) or a measured Timeline
+// (shared/program/timeline.h).
 //
-// Flat arrays; ids are positions in them. `ops` is grouped by rank (rank_ops), and inside a rank
-// ordered so that each stream's own order is the order of its ops in the array.
+// The Program consists of flat arrays; ids are positions in them. `ops` is grouped by rank
+// (rank_ops). Inside a rank, a stream runs its ops in the order in which they appear.
 //
-// Blocking rules (verify() proves the absence of deadlock relative to them):
-//   A stream runs its ops in order, one at a time; an op starts when its stream is free and all of
-//   `waits_for` have ended. A message starts when the send op and the receive op that name it have
-//   both started; a collective when all members have. A compute op with inner collectives (op.group
-//   valid) is a rendezvous of its group. An op ends when all its parts have ended. A message may
-//   have both ends on one rank (a colocated bridge keeps some rows where they are): a local
-//   hand-over.
-// Rows: a boundary buffer is a matrix [rows, width]; a message copies `rows` rows from one buffer
-// to another.
+// Blocking rules (verify() proves that there is no deadlock under them):
+//   - A stream runs its ops in order, one at a time. An op starts when its stream is free and all
+//     ops of `waits_for` have ended. It ends when all its parts have ended.
+//   - A message starts when the send op and the receive op that name it have both started.
+//   - A collective starts when all members of its group have started it. A compute op with inner
+//     collectives (op.group is valid) starts when all ranks of its group have started it.
+//   - A message whose two ends are on one rank is a local copy. Colocated modules use it for rows
+//     that stay on their rank.
+//
+// A boundary buffer, which holds the rows between two chunks, is a matrix [rows, width]. A message
+// copies `rows` rows from one buffer to another.
 #pragma once
 
 #include <cstdint>
@@ -35,19 +38,19 @@ namespace polyphony {
 
 enum class StreamKind : std::uint8_t { compute, collective, send, receive, copy };
 enum class BufferKind : std::uint8_t {
-  tape,
-  boundary,
+  tape,      // activations that a forward pass saves for the backward pass
+  boundary,  // input rows of a chunk
   boundary_gradient,
   parameter,
   gradient,
   optimizer,
   workspace,
-  host  // of a tape, in the memory of the rank's node: not on the device
+  host  // saved activations in the memory of the rank's node, not on the device
 };
 enum class Use : std::uint8_t { allocate, read, write, accumulate, free };
 
-// One rank's ordered queue. Names: "compute", "collective", and for messages the edge and direction
-// ("vision>language send"); "to host", "from host".
+// An ordered queue of one rank's ops. Names: "compute", "collective", "to host", "from host"; a
+// stream of messages is named after the edge and the direction ("vision>language send").
 struct Stream {
   Rank rank{};
   StreamKind kind = StreamKind::compute;
@@ -55,43 +58,48 @@ struct Stream {
   bool operator==(const Stream&) const = default;
 };
 
+// Ranks that run collectives together.
 struct Group {
   GroupKind kind = GroupKind::data;
   RankList members;  // in group order
   bool operator==(const Group&) const = default;
 };
 
-// An item that an encoder or diffusion module works on: the `item`-th of a sample.
+// An item (image, audio clip or latent) that an encoder or diffusion module processes.
 struct WorkItem {
   std::uint32_t sample = 0;  // position in Program::batch
   std::uint32_t item = 0;    // position in Sample::items
   bool operator==(const WorkItem&) const = default;
 };
-// A work item: some samples, taken together through every module of its branch; with context
-// parallelism one rank's share of them. Ids are unique over branches, lanes and contexts.
+// A microbatch of one branch (a module and its projectors): some samples or items that go through
+// the modules of the branch together. With context parallelism there is one Work per
+// context-parallel rank, which holds the rank's share of the rows. Ids are unique over branches,
+// replicas and contexts.
 struct Work {
-  std::uint32_t branch = 0;   // which pipeline (Plan::branches)
+  std::uint32_t branch = 0;   // position in Plan::branches
   std::uint32_t lane = 0;     // data-parallel index
   std::uint32_t context = 0;  // context-parallel index
-  std::uint32_t index = 0;    // microbatch
-  Range samples{};            // positions in Program::work_samples: of all contexts together
-  Range items{};              // positions in Program::work_items: this one's
-  Range rows{};  // positions in Program::work_rows: its intervals of the token axis that the
-                 // samples make one after another; the whole axis without context parallelism
+  std::uint32_t index = 0;    // microbatch of the replica, from 0
+  Range samples{};            // positions in Program::work_samples, the same for all contexts
+  Range items{};              // positions in Program::work_items, of this context
+  Range rows{};  // positions in Program::work_rows: this context's intervals of the token axis, on
+                 // which the samples are concatenated; the whole axis without context parallelism
   bool operator==(const Work&) const = default;
 };
 
+// A block of memory on one rank.
 struct Buffer {
   Rank rank{};
   BufferKind kind = BufferKind::boundary;
   std::int64_t rows = 0;   // boundary kinds
   std::int32_t width = 0;  // boundary kinds, elements
   Bytes bytes{};
-  // Boundary kinds: which input of the consuming chunk it is (shared/plan/links.h).
+  // Boundary kinds: index of the chunk's input that it is (shared/plan/links.h).
   std::uint8_t slot = 0;
   bool zeroed = false;  // rows that no message writes are zero
   bool operator==(const Buffer&) const = default;
 };
+// One access of an op to a buffer.
 struct BufferUse {
   BufferId buffer{};
   Use use = Use::read;
@@ -108,73 +116,75 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
-// The parameters of one chunk on one rank: all but the experts', or the experts'. Their names and
-// shapes: shared/chunk/parameters.h.
+// The parameters of one chunk on one rank: either those of the experts, or all others. Names and
+// shapes of the parameters: shared/chunk/parameters.h.
 struct ParamGroup {
   Rank rank{};
   ModuleId module{};
   LayerRange layers{};
-  GroupId replicas{};  // whose gradients are summed; invalid when there are no copies. With shards:
-                       // the copies of each shard
+  GroupId replicas{};  // ranks over which gradients are summed: those with a copy of the parameters
+                       // or, if sharded, of the shard. Invalid if there are no copies
   bool trainable = true;
-  Bytes bytes{};  // of the parameters as held from step to step
-  bool experts = false;
-  std::int64_t elements = 0;  // of the parameters when they are used
-  std::int64_t trained = 0;   // of those, with a gradient
+  Bytes bytes{};              // size of what stays in memory between steps
+  bool experts = false;       // the experts' parameters
+  std::int64_t elements = 0;  // number of elements when the parameters are used (gathered)
+  std::int64_t trained = 0;   // number of these elements that have a gradient
   ShardIndex shard{};
-  GroupId tensor{}, context{}, expert{};  // of the chunk's inner collectives; invalid: none
-  GroupId partials{};  // those of `tensor`, for sums of partial gradients: a communicator is used
-                       // by one stream
-  GroupId shards{};    // ranks that divide the optimizer state (and more: Layout) among them
-  GroupId tied{};      // ranks that hold a copy of the tied matrix in other layers
+  GroupId tensor{}, context{}, expert{};  // groups of the chunk's inner collectives; invalid: none
+  GroupId partials{};  // the ranks of `tensor`, for sums of partial gradients. A group of its own,
+                       // because a communicator is used by one stream only
+  GroupId shards{};    // ranks over which optimizer state (and more, see Shard) is sharded
+  GroupId tied{};      // ranks that have a copy of the tied matrix in other layers
   bool operator==(const ParamGroup&) const = default;
 };
 
+// The forward or backward pass of one microbatch through a range of layers.
 struct Compute {
   ModuleId module{};
   LayerRange layers{};
   Phase phase = Phase::forward;
   WorkId work{};
-  ParamGroupId params{};           // of the chunk on this rank (not the experts')
-  Recipe recipe = Recipe::layout;  // what the backward of this work makes again
+  ParamGroupId params{};           // the chunk's parameters on this rank, without the experts'
+  Recipe recipe = Recipe::layout;  // what the backward pass of this microbatch recomputes
   bool operator==(const Compute&) const = default;
 };
-// Sends, or receives, that are launched and finished together. `messages` indexes
-// Program::exchange_messages.
+// Several sends, or several receives, that are launched and completed together. `messages` are
+// positions in Program::exchange_messages.
 struct Exchange {
   bool sends = false;
   Range messages{};
   bool operator==(const Exchange&) const = default;
 };
-// What a collective op moves, of `params`: gradients over replicas or shards; gradients that are
-// partial sums over the tensor-parallel ranks (Parameter::partial); those of a tied matrix;
-// parameter values from their shards; or, of no parameters, the world's step scalars {loss sum,
-// squared gradient norm, non-finite flag}.
+// What a collective op transfers for the parameters `params`.
 enum class Purpose : std::uint8_t {
-  gradients,
-  partial_gradients,
-  tied_gradients,
-  parameters,
-  scalars
+  gradients,          // gradients, over replicas or shards
+  partial_gradients,  // gradients that are partial sums over the tensor-parallel ranks
+                      // (Parameter::partial)
+  tied_gradients,     // gradients of a tied matrix
+  parameters,         // parameter values, gathered from their shards
+  scalars             // no parameters: the step scalars of all ranks {loss sum, squared gradient
+                      // norm, non-finite flag}
 };
+// One collective over a group.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   GroupId group{};
-  std::uint32_t sequence = 0;  // how many collectives this group has run before in the step
+  std::uint32_t sequence = 0;  // number of collectives that the group ran before in this step
   ParamGroupId params{};       // invalid: step scalars
-  Bytes bytes{};               // of the whole array on each rank
+  Bytes bytes{};               // size of the whole array on each rank
   Purpose purpose = Purpose::gradients;
   bool operator==(const Collective&) const = default;
 };
-// One optimizer step over all parameter groups of the rank, scaled by the clip factor of the step
-// scalars.
+// One optimizer step over all parameter groups of the rank. Gradients are scaled by the clip factor
+// that follows from the step scalars.
 struct Update {
   Range params{};
   bool operator==(const Update&) const = default;
 };
 
-// What one compute op keeps, to the host's memory after its forward, or back before its backward: out, its
-// tape's buffers are read and freed and one of the host's is written; back, the other way round.
+// Copies the activations that one compute op saved to the host's memory after the forward pass, or
+// back before the backward pass. A copy to the host reads and frees the buffers of saved
+// activations and writes one host buffer; a copy back does the reverse.
 struct HostCopy {
   bool to_host = true;
   ModuleId module{};
@@ -184,10 +194,10 @@ struct HostCopy {
   bool operator==(const HostCopy&) const = default;
 };
 
+// One operation of a stream.
 struct Op {
   StreamId stream{};
-  GroupId group{};  // compute: the tensor-parallel group its inner collectives run over; invalid
-                    // when there are none
+  GroupId group{};  // compute: the tensor-parallel group of its inner collectives; invalid: none
   std::variant<Compute, Exchange, Collective, Update, HostCopy> what;
   Range waits_for{};  // positions in Program::waits
   Range buffers{};    // positions in Program::buffer_uses
@@ -195,14 +205,15 @@ struct Op {
 };
 
 struct Program {
-  // What the ids refer to.
+  // The values that ids of modules and layers refer to.
   Model model;
   Layout layout;
   NumberFormat precision = NumberFormat::fp32;
   // Structure.
   std::uint32_t ranks = 0;
-  // Valid: a part, of one rank. It has that rank's ops, the groups that the rank is in, the messages
-  // that it sends or receives, the works that it runs or meets, and of the batch their samples.
+  // Valid: the Program is the part of this one rank. It has the rank's ops, the groups that contain
+  // the rank, the messages that it sends or receives, the microbatches of its ops and messages, and
+  // their samples of the batch.
   Rank only{};
   std::vector<Stream> streams;
   std::vector<Group> groups;
@@ -210,15 +221,15 @@ struct Program {
   std::vector<Message> messages;
   std::vector<ParamGroup> params;
   std::vector<Op> ops;
-  std::vector<Range> rank_ops;  // by rank: positions in ops; of a part: one
+  std::vector<Range> rank_ops;  // by rank: positions in ops; one entry in a part
   std::vector<OpId> waits;
   std::vector<BufferUse> buffer_uses;
   std::vector<MessageId> exchange_messages;
-  // Work of this step.
+  // The microbatches of this step.
   Batch batch;
   std::vector<Work> works;
-  std::vector<WorkSize>
-      sizes;  // works × modules; zero where the module is not in the work's branch
+  // [works][modules]; zero if the module is not in the branch of the microbatch.
+  std::vector<WorkSize> sizes;
   std::vector<std::uint32_t> work_samples;  // positions in batch.samples
   std::vector<WorkItem> work_items;
   std::vector<Interval> work_rows;
@@ -226,6 +237,7 @@ struct Program {
 
   bool operator==(const Program&) const = default;
 
+  // Returns the positions in `ops` of the rank's ops.
   Range ops_of(Rank rank) const { return rank_ops[only.valid() ? 0 : rank.value]; }
   Rank rank_of(const Op& op) const { return streams[op.stream.value].rank; }
   const WorkSize& size_of(WorkId work, ModuleId module) const {
@@ -233,12 +245,12 @@ struct Program {
   }
 };
 
-// The parameters of a group, in stack order.
+// Returns the parameters of a group, in the order of the layers.
 std::vector<Parameter> parameters_of(const Module& module, const ParamGroup& group);
 
-// 64-bit digest of everything in the Program; ranks compare it before a step.
+// Returns a 64-bit digest of everything in the Program. Ranks compare it before a step.
 std::uint64_t hash(const Program& program);
-// "F language[0,3) work 2" and the like, for traces and messages.
+// Returns a short description for traces and messages, such as "F language[0,3) work 2".
 std::string describe(const Program& program, OpId op);
 const char* name(StreamKind kind);
 const char* name(Purpose purpose);

@@ -1,5 +1,6 @@
-// hash(Program). Every struct is taken apart by structured bindings, so that a field added to one
-// and forgotten here does not compile; a Module by the table of its fields, which is as strict.
+// hash(Program). Every struct is decomposed by structured bindings, so that a new field that is not
+// hashed here does not compile. A Module is hashed by the table of its fields, which is equally
+// strict.
 #include <bit>
 #include <string>
 #include <tuple>

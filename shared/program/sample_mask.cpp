@@ -5,10 +5,10 @@
 namespace polyphony {
 namespace {
 
-// Videos are images (takes() of shared/program/work.h).
+// Videos count as images (takes() in shared/program/work.h).
 bool are_clips(const Item& item) { return item.modality == Modality::audio; }
 
-// Text is group `first`; items have others.
+// Text is the first group; every item, or every modality, has a group of its own.
 void add_items(TokenMask& mask, const Model& model, const Sample& sample, Mask kind) {
   const int text = mask.groups;
   const auto items = static_cast<int>(
@@ -35,7 +35,7 @@ void add_documents(TokenMask& mask, const Model& model, const Sample& sample) {
   }
 }
 
-// Rows before the first that predicts a label.
+// Returns the number of rows before the first one that predicts a label.
 std::int64_t prefix_rows(const Model& model, const Sample& sample) {
   std::int64_t rows = 0;
   for (const Item& item : sample.items) {

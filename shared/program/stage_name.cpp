@@ -14,7 +14,7 @@ std::string part_name(const Program& program, const ParamGroup& group) {
   return module.name + " stage " + std::to_string(stage);
 }
 
-// A rank holds few parts.
+// Linear search suffices: a rank has few parts.
 void add_part(const std::string& part, std::vector<std::string>& parts) {
   if (!part.empty() && std::find(parts.begin(), parts.end(), part) == parts.end())
     parts.push_back(part);

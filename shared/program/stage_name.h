@@ -1,4 +1,4 @@
-// What people call the part of a model that a rank holds.
+// Readable names for the part of a model that a rank holds.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace polyphony {
 
-// "vision stage 0 + language stage 2": of its parameter groups; projectors go without a word.
+// Returns a name made from the rank's parameter groups, such as "vision stage 0 + language stage
+// 2". Projectors are omitted.
 std::string stage_name(const Program& program, Rank rank);
-// By rank, in one pass.
+// Returns the names of all ranks, in one pass over the Program.
 std::vector<std::string> stage_names(const Program& program);
 
 }  // namespace polyphony

@@ -1,4 +1,5 @@
-// When each op ran: predicted (estimate, simulate) or measured, the same type.
+// The start and end of each op in a step. Predictions (estimate, simulate) and measurements use the
+// same type.
 #pragma once
 
 #include <vector>
@@ -13,15 +14,15 @@ struct OpTime {
   OpId op;  // position in Program::ops
   Seconds start{};
   Seconds end{};
-  // Of a compute op that was measured: processor time of all threads that worked for it; less than
-  // end - start where it waited for a core. Negative: not measured.
+  // Measured compute ops: processor time of all threads that worked on the op. It is less than
+  // end - start if the op waited for a core. Negative: not measured.
   Seconds processor{-1};
   auto operator<=>(const OpTime&) const = default;
 };
 
 struct Timeline {
-  std::vector<OpTime> ops;  // by op id; a partial Timeline (one rank's) holds only its own ops
-  Seconds makespan{};       // from the first start (0) to the last end
+  std::vector<OpTime> ops;  // by op id; the Timeline of one rank has that rank's ops only
+  Seconds makespan{};       // time from the first start (at 0) to the last end
   bool operator==(const Timeline&) const = default;
 };
 

@@ -25,7 +25,8 @@ Modality modality_of(ModuleKind kind) {
   return Modality::text;
 }
 
-// Every row of an item attends to every other, and across to the rows that condition it. Own count.
+// Adds an item. Each of its rows attends to all rows of the item and, by cross-attention, to the
+// rows that condition it. Own count.
 void add_item(const Model& model, ModuleId module, const Sample& sample, std::uint32_t place,
               WorkSize& size) {
   const std::int64_t rows = item_rows(model, module, sample.items[place]);
@@ -41,8 +42,8 @@ void add_item(const Model& model, ModuleId module, const Sample& sample, std::ui
   }
 }
 
-// The tokens of one sample that lie in `rows`, a list of intervals of the packed axis; `first` is
-// where the sample begins on it.
+// Adds the tokens of one sample that lie in `rows`, a list of intervals of the packed token axis.
+// The sample starts at `first` on this axis.
 void add_tokens(const Model& model, const Sample& sample, std::int64_t first, const Interval* rows,
                 std::size_t count, WorkSize& size) {
   const auto inside = [&](std::int64_t begin, std::int64_t end, auto visit) {
@@ -90,7 +91,7 @@ Range WorkTable::of_branch(std::size_t branch) const {
 std::uint32_t WorkTable::place_of(std::size_t branch, std::uint32_t index, std::uint32_t lane,
                                   std::uint32_t context) const {
   const Range range = of_branch(branch);
-  if (!part && range.size() > 0) {  // all are there
+  if (!part && range.size() > 0) {  // no entries are missing
     const Work& last = works[range.end - 1];
     const std::uint32_t place = (index * (last.lane + 1) + lane) * (last.context + 1) + context;
     POLYPHONY_CHECK(place < range.size(), "work " << index << " of lane " << lane << ", context "

@@ -1,6 +1,9 @@
-// All that a person writes: model, cluster, data, layout or search space, schedule, training. One
-// JSON file (`//` comments allowed). Reading (shared/scenario_io/scenario_json.h) refuses unknown
-// keys, numbers without units and everything validate() refuses, by JSON pointer.
+// A scenario: the whole input of a prediction, a search or a run. It consists of model, cluster,
+// data, layout or search space, goal and training.
+//
+// A scenario is one JSON file (`//` comments allowed). The reader
+// (shared/scenario_io/scenario_json.h) rejects unknown keys, numbers without units and everything
+// that validate() rejects; its errors name the JSON pointer of the value.
 #pragma once
 
 #include <optional>
@@ -24,20 +27,20 @@ struct Training {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
-  double clip_norm = 1.0;  // global norm; 0: no clipping
+  double clip_norm = 1.0;  // global gradient norm; 0: no clipping
   int warmup_steps = 0;
   int steps = 10;
   std::uint64_t seed = 1;  // initial weights
-  std::string software;    // the stack it will run on, as profiles name theirs; empty: not said
+  std::string software;    // name of the software stack it will run on; empty: not stated
   bool operator==(const Training&) const = default;
 };
 
-// Choices to combine in a sweep; an empty list means: all that the model and cluster allow
-// (shared/search/space.h says which those are). Keys: shared/form/search_fields.h.
+// The choices of a sweep for one module. An empty list means all choices that the model and the
+// cluster allow (listed in shared/search/space.h). Keys: shared/form/search_fields.h.
 struct ModuleSearch {
   std::vector<int> tp, cp, pp, vpp, dp, ep;
   std::vector<int> expert_tp;  // 0: tp
-  std::vector<int> ranks;      // own ranks: how many
+  std::vector<int> ranks;      // number of ranks that the module owns
   std::vector<bool> sp;
   std::vector<int> tp_pieces;  // empty: 1
   std::vector<Recompute> recompute;
@@ -48,24 +51,25 @@ struct ModuleSearch {
   std::vector<Spread> spread;
   bool operator==(const ModuleSearch&) const = default;
 };
+// The layouts that a sweep combines: choices for the whole layout and for each module.
 struct Search {
   std::vector<Placement> placement;
   std::vector<ModuleSearch> modules;  // by ModuleId
   std::vector<ScheduleKind> schedule;
-  std::vector<int> microbatch;                 // samples per microbatch and language lane
-  std::vector<int> encoder_microbatches = {};  // colocated before a pipeline; as in a layout
+  std::vector<int> microbatch;                 // samples per microbatch and language replica
+  std::vector<int> encoder_microbatches = {};  // colocated encoders; as in a Layout
   std::vector<EncoderOrder> encoder_order = {};
   std::vector<Bridge> bridge = {};
   bool operator==(const Search&) const = default;
 };
 
 struct Scenario {
-  std::string file;                // as given, for messages
-  std::string about;               // what this is, its arithmetic, its source; may be empty
-  std::vector<std::string> notes;  // in what modules differ from the published models they stand
-                                   // for; answers repeat them
+  std::string file;                // path as given, for messages
+  std::string about;               // description, arithmetic and source; may be empty
+  std::vector<std::string> notes;  // differences between modules and the published models that
+                                   // they represent; answers repeat them
   Model model;
-  MeasuredModules layer_times;  // of its modules; they take the place of a profile's
+  MeasuredModules layer_times;  // measured times of modules; they replace the profile's
   Cluster cluster;
   Data data;
   Training training;

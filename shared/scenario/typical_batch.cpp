@@ -11,8 +11,9 @@ Batch batch_of_step(const Scenario& scenario, std::uint64_t step) {
     return draw_batch(*synthetic, data.global_batch, image_grid(scenario.model), data.seed, step);
   }
   if (data.samples.empty())
-    throw InputError(scenario.file, "/data/source", "names samples that have not been read",
-                     "read them with the scenario (load_samples)");
+    throw InputError(scenario.file, "/data/source",
+                     "the samples of the data set have not been read",
+                     "call load_samples() after reading the scenario");
   return take_batch(data.samples, data, step);
 }
 

@@ -37,14 +37,15 @@ std::string vqa_questions_file(const std::string& folder, VqaPart part) {
 
 std::vector<VqaQuestion> load_vqa_questions(const std::string& file, const LoadText& load) {
   const JsonValue list = JsonValue::parse(load(file), file);
-  if (!list.is_list() || list.size() == 0) list.refuse("is no list of questions", kRestore);
+  if (!list.is_list() || list.size() == 0)
+    list.refuse("the file is not a list of questions", kRestore);
   std::vector<VqaQuestion> questions;
   questions.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonValue entry = list.at(i);
     entry.check(list_form(any_form({text_form("is it red?"), integer_form(0, 1'000'000)}), 3, 3));
     if (!entry.at(0).is_text() || !entry.at(1).is_text() || !entry.at(2).is_number())
-      entry.refuse("is not [question, answer, image number]", kRestore);
+      entry.refuse("the entry is not [question, answer, image number]", kRestore);
     questions.push_back(
         {entry.at(0).text(), entry.at(1).text(), static_cast<std::size_t>(entry.at(2).integer())});
   }
@@ -59,7 +60,7 @@ std::vector<std::string> load_vqa_answers(const std::string& folder, const LoadT
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (!line.empty()) answers.push_back(line);
   }
-  if (answers.empty()) throw InputError(file, "", "holds no answers", kRestore);
+  if (answers.empty()) throw InputError(file, "", "the file has no answers", kRestore);
   return answers;
 }
 

@@ -1,7 +1,9 @@
-// The data set easy-vqa as text: where its folder is, its questions and answers, a question's words.
-// Files come through `load`; pixels are the executor's (exec/data/easy_vqa.h).
-//   Words: lower case, split at everything but letters, digits and apostrophes; apostrophes vanish.
-// Errors: InputError naming the file; a missing folder also names /data/source of the scenario.
+// The text of the data set easy-vqa: its folder, questions, answers, and the words of a question.
+// `load` returns the text of a file or throws InputError. Pixels are read by the executor
+// (exec/data/easy_vqa.h).
+//
+// All functions throw InputError that names the damaged file; if the folder is missing, the error
+// names /data/source of the scenario.
 // Source: the PyPI package easy-vqa 1.0 (easy_vqa/data/{train,test}/questions.json, answers.txt).
 #pragma once
 
@@ -17,21 +19,25 @@ namespace polyphony {
 
 struct VqaQuestion {
   std::string question, answer;
-  std::size_t image = 0;  // its number in the folder of images
+  std::size_t image = 0;  // number of the image in the folder of images
 };
 
-// The data folder under what the scenario names, or under `downloads` when it names none: the
-// package, the folder around it, or the data themselves.
+// Returns the data folder (with answers.txt). It searches the folder that the scenario names, or
+// `downloads` if it names none; either may be the data folder, the package, or a folder around it.
 std::string find_easy_vqa(const Scenario& scenario, const std::string& downloads,
                           const LoadText& load);
 enum class VqaPart : std::uint8_t { train, test };
+// Returns the path of the file with the questions.
 std::string vqa_questions_file(const std::string& folder, VqaPart part);
 std::vector<VqaQuestion> load_vqa_questions(const std::string& file, const LoadText& load);
 std::vector<std::string> load_vqa_answers(const std::string& folder, const LoadText& load);
 
+// Returns the words of a question in lower case. Words consist of letters and digits; apostrophes
+// are removed, all other characters separate words.
 std::vector<std::string> question_words(const std::string& question);
 
-// Where set-up puts downloaded data sets; `variable` looks an environment variable up.
+// Returns the folder in which set-up stores downloaded data sets. `variable` returns the value of
+// an environment variable.
 std::string download_folder(
     const std::function<std::optional<std::string>(const std::string&)>& variable);
 

@@ -15,13 +15,14 @@ std::vector<std::string> split_path(const std::string& text, const std::string& 
   while (true) {
     const std::size_t end = path.find(separator, begin);
     keys.push_back(path.substr(begin, end == std::string::npos ? end : end - begin));
-    if (keys.back().empty()) throw InputError("--set " + text, "", "the path has no key", kHow);
+    if (keys.back().empty())
+      throw InputError("--set " + text, "", "the path has an empty key", kHow);
     if (end == std::string::npos) return keys;
     begin = end + 1;
   }
 }
 
-// {"cluster": {"nic": VALUE}}
+// Returns the patch {"cluster": {"nic": VALUE}}.
 std::string patch_text(const std::vector<std::string>& path, const std::string& value) {
   std::string text = value;
   for (std::size_t i = path.size(); i-- > 0;)
@@ -29,17 +30,18 @@ std::string patch_text(const std::vector<std::string>& path, const std::string& 
   return text;
 }
 
-// A text on the way, so that the path cannot be followed. A list cannot either, but no preset
-// stands behind it.
+// Returns true if the path leads through a string (the name of a preset) or a number. Throws
+// InputError if it leads through a list, which has no resolved form.
 bool blocked(const JsonValue& document, const Override& override) {
   JsonValue at = document;
   for (std::size_t i = 0; i + 1 < override.path.size(); ++i) {
     if (!at.is_object() || !at.has(override.path[i])) return false;
     at = at.at(override.path[i]);
     if (at.is_list())
-      throw InputError("--set " + override.text, at.pointer(), "a list is given whole",
-                       "write " + override.text.substr(0, override.text.find('=')) +
-                           " up to the list, and =[...]");
+      throw InputError("--set " + override.text, at.pointer(),
+                       "a list can only be replaced as a whole",
+                       "end the path " + override.text.substr(0, override.text.find('=')) +
+                           " at the list, and write =[...]");
     if (!at.is_object()) return true;
   }
   return false;
@@ -55,7 +57,7 @@ std::string Override::pointer() const {
 
 Override parse_override(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) throw InputError("--set " + text, "", "there is no \"=\"", kHow);
+  if (equals == std::string::npos) throw InputError("--set " + text, "", "\"=\" is missing", kHow);
   Override override{text, split_path(text, text.substr(0, equals)), text.substr(equals + 1)};
   if (!nlohmann::json::accept(override.value))
     override.value = nlohmann::json(override.value)
@@ -75,8 +77,9 @@ JsonValue apply(const JsonValue& document, const std::vector<Override>& override
       result = replaced("null");
       result = replaced(spelled_out(key).dump());
       if (blocked(result, override))
-        throw InputError("--set " + override.text, override.pointer(), "a value has no keys",
-                         "end the path at it");
+        throw InputError("--set " + override.text, override.pointer(),
+                         "the path leads through a value that has no keys",
+                         "end the path at this value");
     }
     const JsonValue patch =
         JsonValue::parse(patch_text(override.path, override.value), document.file());

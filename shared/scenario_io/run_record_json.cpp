@@ -14,15 +14,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of a module, what its parameters can live with: which are trained, and weights in the loss.
+// The keys of a module that may change without changing the meaning of its parameters: which
+// parameters are trained, and weights in the loss.
 constexpr std::array<std::string_view, 3> kChoicesOfTraining{"train", "balance_weight",
                                                              "loss_weight"};
 
-// Value by place, "/model/language/heads".
+// Returns the values of a record by JSON pointer ("/model/language/heads").
 std::map<std::string, Json> places(const std::string& record, const std::string& file) {
   const Json json = Json::parse(record, nullptr, false);
   if (!json.is_object())
-    throw InputError(file, "/run", "is no record of a run", "use another checkpoint");
+    throw InputError(file, "/run", "the value is not a run record", "use another checkpoint");
   const Json flat = json.flatten();
   std::map<std::string, Json> values;
   for (const auto& [place, value] : flat.items()) values[place] = value;
@@ -36,7 +37,7 @@ bool means_another_model(const std::string& place) {
          kChoicesOfTraining.end();
 }
 
-// "data.global_batch" of "/data/global_batch".
+// Returns "data.global_batch" for "/data/global_batch".
 std::string dotted(std::string place) {
   std::replace(place.begin(), place.end(), '/', '.');
   return place.substr(1);
@@ -57,7 +58,7 @@ RecordDifferences compare_records(const std::string& then, const std::string& no
   const auto before = places(then, file), after = places(now, file);
   const auto text = [](const std::map<std::string, Json>& values, const std::string& place) {
     const auto found = values.find(place);
-    return found == values.end() ? std::string("not said") : found->second.dump();
+    return found == values.end() ? std::string("not given") : found->second.dump();
   };
   std::map<std::string, Json> all = before;
   all.insert(after.begin(), after.end());

@@ -1,6 +1,9 @@
-// What a checkpoint remembers of the scenario that it was trained with, and how another scenario
-// differs: what continues the same training, what changes it (said), what is another model (refused).
-// Layout, cluster and number of steps may change freely: any layout resumes.
+// The run record: the part of a scenario that a checkpoint stores, and its comparison with the
+// scenario of a resumed run.
+//
+// Layout, cluster and number of steps are not part of the record: a checkpoint can be resumed with
+// any layout. Other differences either change the training (they are reported) or mean that the
+// parameters belong to another model (the checkpoint is rejected).
 #pragma once
 
 #include <string>
@@ -10,16 +13,18 @@
 
 namespace polyphony {
 
-// Model, data and training as one line of JSON, everything spelled out.
+// Returns model, data and training, in resolved form, as one line of JSON.
 std::string run_record(const Scenario& scenario);
 
 struct RecordDifferences {
-  // "data.global_batch was 8, is 16". The training goes on with the new value.
+  // Differences with which training continues, using the new value: "data.global_batch was 8, is
+  // 16".
   std::vector<std::string> changed;
-  // The same of what the numbers mean: with these the parameters are another model's.
+  // Differences in the model, with which the stored parameters belong to another model.
   std::vector<std::string> another_model;
 };
-// InputError, naming `file`, when `then` is no record.
+// Compares the record of a checkpoint (`then`) with that of the current scenario (`now`). Throws
+// InputError that names `file` if a record is not valid.
 RecordDifferences compare_records(const std::string& then, const std::string& now,
                                   const std::string& file);
 

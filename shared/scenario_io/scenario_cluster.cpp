@@ -5,7 +5,7 @@
 namespace polyphony {
 namespace {
 
-// Nodes as they are sold: accelerators that share one switch.
+// The shipped nodes: products whose accelerators share one switch.
 struct NodePreset {
   const char* name;
   const char* device;
@@ -24,7 +24,7 @@ const ShippedDevice& shipped(const JsonValue& place, const std::string& device) 
   const ShippedDevice* found = find_device(device);
   if (found == nullptr)
     place.refuse("no device \"" + device + "\" ships with the program",
-                 suggest(device, device_names()) + ", or give its figures");
+                 suggest(device, device_names()) + ", or give the figures of the device");
   return *found;
 }
 
@@ -43,10 +43,11 @@ void read_named_node(const JsonValue& value, Cluster& cluster) {
   if (node == kThisMachine) {
     use_device(cluster, shipped(value.at("node"), kThisDevice));
     if (value.has("nodes"))
-      value.refuse_at("nodes", "this machine is one node", "say \"ranks\": how many processes");
+      value.refuse_at("nodes", "nodes must not be given: this machine is one node",
+                      "write \"ranks\", the number of processes");
     if (!value.read("ranks", cluster.ranks_per_node))
       value.refuse("key \"ranks\" is missing",
-                   "how many processes to start on this machine, such as 2");
+                   "write the number of processes to start on this machine, such as 2");
     return;
   }
   std::vector<std::string> names = {kThisMachine};
@@ -56,17 +57,21 @@ void read_named_node(const JsonValue& value, Cluster& cluster) {
     use_device(cluster, shipped(value.at("node"), preset.device));
     cluster.ranks_per_node = preset.ranks;
     if (value.has("ranks"))
-      value.refuse_at("ranks", "the node has " + std::to_string(preset.ranks) + " accelerators",
-                      "say \"nodes\" instead");
+      value.refuse_at(
+          "ranks",
+          "ranks must not be given: the node has " + std::to_string(preset.ranks) + " accelerators",
+          "write \"nodes\" instead");
     return;
   }
-  value.refuse_at("node", "no node \"" + node + "\" ships with the program",
-                  suggest(node, names) + ", or spell it out: {\"device\": \"H100\", \"ranks\": 4}");
+  value.refuse_at(
+      "node", "no node \"" + node + "\" ships with the program",
+      suggest(node, names) + ", or give its figures: {\"device\": \"H100\", \"ranks\": 4}");
 }
 
 void read_own_node(const JsonValue& value, const JsonValue& node, Cluster& cluster) {
   if (value.has("ranks"))
-    value.refuse_at("ranks", "the node says how many it has", "say \"nodes\" instead");
+    value.refuse_at("ranks", "ranks must not be given: the node has them",
+                    "write \"nodes\" instead");
   node.read("ranks", cluster.ranks_per_node);
   const JsonValue device = node.at("device");
   if (device.is_text()) {
@@ -75,7 +80,8 @@ void read_own_node(const JsonValue& value, const JsonValue& node, Cluster& clust
     cluster.device = read_device(device);
     if (cluster.ranks_per_node > 1 && !node.has("link"))
       node.refuse("key \"link\" is missing",
-                  "a device that does not ship has no link rate of its own: \"450GBps\"");
+                  "a device with figures of its own has no default link rate; write it, such as "
+                  "\"450GBps\"");
   }
   node.read("link", cluster.node_link.rate);
   node.read("link_latency", cluster.node_link.latency);
@@ -85,9 +91,9 @@ void read_profile(const JsonValue& value, const OtherFiles& files, Cluster& clus
   if (!value.has("profile")) {
     if (cluster.profile.empty())
       value.refuse("key \"profile\" is missing",
-                   "a device that does not ship needs one: a name of " +
+                   "a device with figures of its own needs one: the name of one of " +
                        std::to_string(profile_names().size()) +
-                       " shipped ones such as h100-roofline, or a path");
+                       " shipped profiles, such as h100-roofline, or a path");
     return;
   }
   const std::string profile = value.at("profile").text();
@@ -114,8 +120,9 @@ Cluster read_cluster(const JsonValue& value, const OtherFiles& files) {
   value.read("nic", cluster.fabric_link.rate);
   value.read("nic_latency", cluster.fabric_link.latency);
   if (cluster.nodes > 1 && cluster.fabric_link.rate.value == 0 && !value.has("nic"))
-    value.refuse("key \"nic\" is missing",
-                 "several nodes need a link between them: \"400Gbps\" per NIC");
+    value.refuse(
+        "key \"nic\" is missing",
+        "several nodes need a link between them; write the rate of a NIC, such as \"400Gbps\"");
   value.read("free_links", cluster.free_links);
   read_profile(value, files, cluster);
   read_topology(value, cluster);

@@ -17,9 +17,9 @@ Distribution read_distribution(const JsonValue& value) {
   }
 }
 
-// A lognormal without ends ends where the sequence does, of images' sides where the largest image
-// does. Two open ones would have to share it:
-// refused.
+// Sets the upper limit of a lognormal distribution that has none: the rest of the sequence or, for
+// the sides of images, the image_size of the vision module. Two distributions without limits would
+// have to share the sequence, which is an error.
 void close_ends(const JsonValue& value, SyntheticData& data, std::int64_t sequence,
                 const Model& model) {
   if (is_open(data.image_sides)) {
@@ -34,9 +34,10 @@ void close_ends(const JsonValue& value, SyntheticData& data, std::int64_t sequen
   const JsonValue place =
       open_images ? value.at("images").at("per_sample") : value.at("text").at("tokens");
   const std::int64_t left = sequence - largest(data.clips) * tokens_per_clip(model);
-  if (sequence == 0) place.refuse("a lognormal without ends needs a \"sequence\" to end at", kHow);
+  if (sequence == 0)
+    place.refuse("a lognormal distribution without limits needs \"sequence\" as its limit", kHow);
   if (open_images && open_text)
-    place.refuse("images and text both have no upper end: which gives way?", kHow);
+    place.refuse("images and text must not both be lognormal distributions without limits", kHow);
   if (open_images) {
     const std::int64_t room = std::max<std::int64_t>(0, left - largest(data.text_tokens));
     data.images.high = static_cast<std::int32_t>(image_tokens > 0 ? room / image_tokens : 0);
@@ -58,7 +59,8 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
     data.images = read_distribution(images.at("per_sample"));
     if (images.has("side")) data.image_sides = read_distribution(images.at("side"));
     if (images.has("side") && largest(data.image_sides) < 1)
-      images.at("side").refuse("an image of no pixels", "1 or more; leave it out for full size");
+      images.at("side").refuse("side must be at least 1 pixel",
+                               "remove the key for images of full size");
   }
   for (const Module& module : model.modules)
     if (module.kind == ModuleKind::diffusion) data.latent_tokens = module.latent_tokens;
@@ -73,11 +75,12 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
       std::any_of(model.modules.begin(), model.modules.end(),
                   [](const Module& m) { return m.kind == ModuleKind::language && m.abstract.is; });
   if (!value.has("text") && abstract_language) {
-    data.text_tokens = constant(1);  // its times are by sample
+    data.text_tokens = constant(1);  // its times are per sample
     return data;
   }
   if (!value.has("text"))
-    value.refuse("key \"text\" is missing", "synthetic samples have text: {\"tokens\": 256}");
+    value.refuse("key \"text\" is missing",
+                 "synthetic samples need text; write \"text\": {\"tokens\": 256}");
   const JsonValue text = value.at("text");
   data.text_tokens = read_distribution(text.at("tokens"));
   if (text.has("loss_tokens")) {
@@ -85,7 +88,7 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
     const bool all = loss.is_text() && loss.text() == "all";
     if (!all) data.loss_tokens = read_distribution(loss);
     if (is_open(data.loss_tokens))
-      data.loss_tokens.high = kAllTokens - 1;  // cut to the text anyway
+      data.loss_tokens.high = kAllTokens - 1;  // draws are limited to the text anyway
   }
   close_ends(value, data, sequence, model);
   return data;
@@ -101,23 +104,25 @@ Data read_data(const JsonValue& value, const Model& model, const OtherFiles& fil
   if (!value.has("source") ||
       (value.at("source").is_text() && value.at("source").text() == "synthetic")) {
     if (value.has("shuffle"))
-      value.refuse_at("shuffle", "synthetic samples have no order",
-                      "leave it out; a data set's may be kept");
+      value.refuse_at("shuffle",
+                      "shuffle must not be given with synthetic samples, which have no order",
+                      "remove the key");
     data.source = read_synthetic(value, model, data.sequence);
     return data;
   }
   value.read("shuffle", data.shuffle);
   for (const char* key : {"images", "audio", "text", "latents"})
     if (value.has(key))
-      value.refuse_at(key, "the data come from files",
-                      "leave it out, or \"source\": \"synthetic\"");
+      value.refuse_at(key, std::string(key) + " must not be given with data from files",
+                      "remove the key, or write \"source\": \"synthetic\"");
   const JsonValue source = value.at("source");
   if (source.is_text()) {
     data.source = EasyVqaData{};
     return data;
   }
   if (source.keys().size() != 1)
-    source.refuse("one source is needed", "write {\"recorded\": \"mix.jsonl\"}");
+    source.refuse("source must have exactly one key, got " + std::to_string(source.keys().size()),
+                  "write {\"recorded\": \"mix.jsonl\"}");
   if (source.has("recorded")) {
     data.source = RecordedData{files.place(source.at("recorded"))};
   } else {

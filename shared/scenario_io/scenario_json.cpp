@@ -11,17 +11,18 @@ namespace {
 
 constexpr std::size_t kMostExtends = 8;
 
-// The chain of "extends": the file asked for first, what it extends after it.
+// The chain of "extends": the requested file first, then the file that it extends, and so on.
 using Documents = std::vector<JsonValue>;
 
-// The file in which the value at `pointer` stands: the nearest document of the chain that has it.
+// Returns the file that contains the value at `pointer`: the first document of the chain that has
+// it.
 const std::string& file_of(const Documents& documents, const std::string& pointer) {
   for (const JsonValue& document : documents)
     if (document.points_to_something(pointer)) return document.file();
   return documents.front().file();
 }
 
-// The text of a file that `place` names; when it cannot be had, the message names both.
+// Returns the text of the file `path`, which is named at `pointer` in `file`. An error names both.
 std::string load_from(const LoadText& load, const std::string& path, const std::string& file,
                       const std::string& pointer) {
   try {
@@ -40,8 +41,9 @@ Documents load_chain(const std::string& text, const std::string& file, const Loa
     extends.check(text_form("base.json"));
     const std::string path = beside(extends.file(), extends.text());
     if (documents.size() == kMostExtends)
-      extends.refuse("the chain of \"extends\" is longer than " + std::to_string(kMostExtends),
-                     "does it come back to itself?");
+      extends.refuse(
+          "the chain of \"extends\" must have at most " + std::to_string(kMostExtends) + " files",
+          "check that no file extends itself through others");
     documents.push_back(
         JsonValue::parse(load_from(load, path, extends.file(), extends.pointer()), path));
   }
@@ -66,15 +68,14 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
   if (root.has("layout"))
     scenario.layout = read_layout(root.at("layout"), scenario.model, scenario.cluster);
   if (root.has("search")) scenario.search = read_search(root.at("search"), scenario.model);
-  if (!scenario.layout &&
-      !scenario.search) {  // absent means: everything that the model and cluster allow
+  if (!scenario.layout && !scenario.search) {  // absent: all that the model and the cluster allow
     scenario.search.emplace();
     scenario.search->modules.resize(scenario.model.modules.size());
   }
   return scenario;
 }
 
-// A key below the root without presets; as written when the scenario has no such key.
+// Returns the resolved form of a key below the root, or `written` if a scenario has no such key.
 JsonValue spelled_out(const Scenario& scenario, const std::string& key, const JsonValue& written) {
   JsonValue resolved = JsonValue::parse(resolved_text(scenario), written.file());
   const std::string device =

@@ -1,10 +1,12 @@
-// Scenario files: reading, and printing what was read with everything derived spelled out.
-//   The form is in shared/form/scenario_form.h. `//` comments are allowed. "extends" names a
-//   scenario that this one changes (RFC 7396: keys replace keys, null removes). "hf" names a
-//   Hugging Face config.json. Paths are relative to the file that names them. `load` returns the
-//   text of a file, or throws InputError; nothing here opens files itself.
-// Errors: InputError with the file and JSON pointer of the offending value, in the extended file
-// when it stands there.
+// Reads scenario files, and writes them in resolved form (presets and defaults written out).
+//
+// The keys are listed in shared/form/scenario_form.h. `//` comments are allowed. "extends" names a
+// scenario that this one changes (RFC 7396: keys replace keys, null removes a key). "hf" names a
+// Hugging Face config.json. Paths are relative to the file that contains them. `load` returns the
+// text of a file or throws InputError; no function here opens files itself.
+//
+// Errors: InputError with the file and JSON pointer of the wrong value. If the value comes from an
+// extended file, the error names that file.
 #pragma once
 
 #include <functional>
@@ -17,20 +19,24 @@ namespace polyphony {
 
 using LoadText = std::function<std::string(const std::string& path)>;
 
-// Reads, derives and validates; `overrides` replace single values of what is written.
+// Reads a scenario, derives all values that follow from others, and validates the result.
+// `overrides` replace single values of the file. Throws InputError.
 Scenario read_scenario(const std::string& text, const std::string& file, const LoadText& load,
                        const std::vector<Override>& overrides = {});
 
-// The resolved scenario as JSON: no presets, no defaults left out. Reads back to the same Scenario.
+// Returns the scenario as JSON in resolved form: presets are replaced by their figures, defaults
+// are written out. read_scenario() of this text returns the same Scenario.
 std::string resolved_text(const Scenario& scenario);
-// The same, its paths as seen from `here`, the current folder: it means the same in any folder.
+// As above, with all relative paths joined to `here`, the current folder. With an absolute `here`
+// the text has the same meaning in any folder.
 std::string movable_text(Scenario scenario, const std::string& here);
-// A layout of it, as the scenario's "layout" would say it.
+// Returns the value of the key "layout" of a scenario.
 std::string resolved_text(const Layout& layout, const Model& model);
-// Its device with every figure, also where it ships.
+// Returns the value of the key "device" of a node, with all figures, even for a shipped device.
 std::string resolved_text(const Device& device);
 
-// `path` as named in `file`, relative to where the program stands.
+// Returns `path`, which is relative to the folder of `file`, as a path relative to the current
+// folder.
 std::string beside(const std::string& file, const std::string& path);
 
 }  // namespace polyphony

@@ -1,4 +1,4 @@
-// Modules' measured times, and modules that are known by them alone.
+// Reads measured layer times, and abstract modules, which are described by them alone.
 #include <algorithm>
 
 #include "shared/form/scenario_form.h"
@@ -13,24 +13,26 @@ void check_entry(const JsonValue& value, const MeasuredLayers& entry, const Mode
   const Module& module = model.modules[id.value];
   const bool projector = module.kind == ModuleKind::projector;
   if (projector && (entry.part != MeasuredPart::blocks || entry.last >= 0))
-    value.refuse("a projector is one layer", "leave out which of its layers");
+    value.refuse("a projector has one layer, so its entry must not name layers", "remove the key");
   if (entry.last > module.layers)
     value.refuse_at(entry.stage ? "stage" : "layers",
-                    module.name + " has " + std::to_string(module.layers) + " blocks",
-                    "write a range inside [0, " + std::to_string(module.layers) + "]");
+                    "the range must be inside [0, " + std::to_string(module.layers) +
+                        "], the blocks of " + module.name + ", got an end of " +
+                        std::to_string(entry.last),
+                    "use a smaller range");
   const auto need = [&](const char* key, const std::string& why) {
     if (!value.has(key))
       value.refuse(std::string("key \"") + key + "\" is missing: " + why,
-                   "write its time; \"0s\" where there is none");
+                   "write the time, or \"0s\" if there is none");
   };
   const bool trains = module.trainable != Trainable::frozen;
   if (trains) need("backward_weight", module.name + " is trained");
-  const bool inside = trains && module.layers > 1;  // its own blocks are upstream of each other
+  const bool inside = trains && module.layers > 1;  // a block is upstream of the next one
   if (inside || needs_input_grad(model, id))
-    need("backward_input", "something before these layers is trained");
+    need("backward_input", "a module or block upstream of these layers is trained");
 }
 
-// The grids that every block has times for; empty: all.
+// Returns the grids for which every block has times; empty if there are times for any grid.
 std::vector<MeasuredGrid> measured_grids(const JsonValue& value, const Module& module) {
   const MeasuredModules modules{{module.name, read_measured_layers(value)}};
   std::vector<MeasuredGrid> grids;
@@ -48,9 +50,9 @@ std::vector<MeasuredGrid> measured_grids(const JsonValue& value, const Module& m
       grids.push_back(grid);
   }
   if (grids.empty())
-    value.refuse("no time is given for block " + std::to_string(missing),
-                 "an abstract module needs one for each of its " + std::to_string(module.layers) +
-                     " layers");
+    value.refuse("layer_times must have a time for each of the " + std::to_string(module.layers) +
+                     " layers, none is given for block " + std::to_string(missing),
+                 "add an entry for this block");
   return grids;
 }
 
@@ -67,14 +69,15 @@ Module read_abstract(const JsonValue& value, ModuleKind kind, NumberFormat preci
   known.insert(known.end(), {"kind", "from", "train", "layers", "layer_times"});
   for (const std::string& key : value.keys())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      value.refuse_at(key, "the module is given by its layer_times alone",
-                      "remove it, or write \"hidden\" and the other dimensions");
+      value.refuse_at(key,
+                      key + " must not be given in an abstract module, which has layer_times alone",
+                      "remove the key, or write \"hidden\" and the other dimensions");
   Module module;
   module.kind = kind;
   AbstractModule& abstract = module.abstract;
   abstract.is = true;
   if (!value.read("layers", module.layers))
-    value.refuse("key \"layers\" is missing", "write how many layers its times are of");
+    value.refuse("key \"layers\" is missing", "write the number of layers that the times are for");
   const auto elements = [&](const char* key) {
     Bytes bytes{};
     value.read(key, bytes);
@@ -83,8 +86,10 @@ Module read_abstract(const JsonValue& value, ModuleKind kind, NumberFormat preci
   };
   const std::int64_t width = elements("output");
   if (width > kMostWidth)
-    value.refuse_at("output", "a token of " + std::to_string(width) + " numbers is out of range",
-                    "at most " + std::to_string(kMostWidth) + "; is it of a whole work item?");
+    value.refuse_at("output",
+                    "output must be at most " + std::to_string(kMostWidth) +
+                        " numbers per token, got " + std::to_string(width),
+                    "write the bytes of one token, not of a whole microbatch");
   module.hidden = static_cast<int>(width);
   abstract.parameters = elements("parameters");
   Bytes kept{};

@@ -14,7 +14,8 @@ bool is_projector(const Model& model, ModuleId id) {
   return model.modules[id.value].kind == ModuleKind::projector;
 }
 
-// The module whose grid a projector shares: the first thing upstream that is none itself.
+// Returns the module whose grid a projector shares: the first module upstream that is not a
+// projector.
 std::size_t grid_owner(const Model& model, std::size_t m) {
   for (std::size_t steps = 0; steps < model.modules.size() && is_projector(model, ModuleId(m));
        ++steps)
@@ -26,7 +27,7 @@ std::size_t grid_owner(const Model& model, std::size_t m) {
   return m;
 }
 
-// Keys of a layout or search that are not words of the form: module names.
+// Returns the keys of a layout or search that are module names, or "all".
 std::vector<std::string> module_words(const JsonValue& value) {
   const auto& reserved = reserved_module_names();
   std::vector<std::string> keys = value.keys();
@@ -57,13 +58,16 @@ StageCosts read_stage_costs(const JsonValue& value) {
     if (value.has(name(recipe)))
       costs.ways.push_back({recipe, read_stage_curves(value.at(name(recipe)))});
   if (costs.ways.empty())
-    value.refuse(
-        "no times are given",
-        "name those of at least one of layout, none, selective, full and offload, or leave it out");
+    value.refuse("stage_costs must have at least one of layout, none, selective, full and offload",
+                 "add one, or remove \"stage_costs\"");
   for (const StageCosts::Way& way : costs.ways)
     if (way.stages.size() != costs.ways.front().stages.size())
-      value.refuse_at(name(way.recipe), "has another number of stages",
-                      "give every stage of the module a line");
+      value.refuse_at(name(way.recipe),
+                      std::string(name(way.recipe)) + " must have as many stages as " +
+                          std::string(name(costs.ways.front().recipe)) + ", " +
+                          std::to_string(costs.ways.front().stages.size()) + ", got " +
+                          std::to_string(way.stages.size()),
+                      "write one list of numbers for every stage of the module");
   if (value.has("room"))
     for (std::size_t r = 0; r < value.at("room").size(); ++r)
       costs.room.push_back(value.at("room").at(r).number());
@@ -72,7 +76,7 @@ StageCosts read_stage_costs(const JsonValue& value) {
 
 ModuleLayout read_grid(const JsonValue& value) {
   ModuleLayout grid;
-  grid.ranks = 0;  // not said
+  grid.ranks = 0;  // not given
   value.read("tp", grid.tp);
   value.read("cp", grid.cp);
   value.read("pp", grid.pp);
@@ -111,21 +115,21 @@ ModuleLayout read_grid(const JsonValue& value) {
   return grid;
 }
 
-bool says_first(const JsonValue& layout, const std::string& module) {
+bool names_first(const JsonValue& layout, const std::string& module) {
   return layout.has(module) && layout.at(module).has("ranks") &&
          layout.at(module).at("ranks").is_object();
 }
 
-// Of one module of a homogeneous layout: what need not be the same for all.
+// Reads the settings that may differ between the modules of a homogeneous layout.
 void read_own_part(const JsonValue& value, const std::string& key, const Model& model,
                    Layout& layout) {
   const JsonValue part = value.at(key);
-  for (const std::string& said : part.keys())
-    if (said != "recompute" && said != "recompute_blocks" && said != "offload_activations" &&
-        said != "shard")
-      value.refuse_at(
-          key, "a homogeneous layout has one grid for all modules",
-          "say it once, under \"all\"; recompute, offload_activations and shard may differ");
+  for (const std::string& given : part.keys())
+    if (given != "recompute" && given != "recompute_blocks" && given != "offload_activations" &&
+        given != "shard")
+      value.refuse_at(key, "a homogeneous layout has one grid for all modules",
+                      "write it once, under \"all\"; only recompute, recompute_blocks, "
+                      "offload_activations and shard may differ");
   const ModuleLayout own = read_grid(part);
   const std::size_t module = module_named(value, key, model).value;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
@@ -147,7 +151,8 @@ void read_homogeneous(const JsonValue& value, const Model& model, const Cluster&
   std::vector<std::string> words = module_words(value), parts;
   const bool all = std::find(words.begin(), words.end(), "all") != words.end();
   if (all && std::find(words.begin(), words.end(), language) != words.end())
-    value.refuse_at(language, "the grid is said twice", "keep \"all\"");
+    value.refuse_at(language, "the grid is given twice, under \"all\" and \"" + language + "\"",
+                    "keep \"all\"");
   std::erase_if(words, [&](const std::string& key) {
     if (key == "all" || key == language) return false;
     parts.push_back(key);
@@ -158,7 +163,7 @@ void read_homogeneous(const JsonValue& value, const Model& model, const Cluster&
   if (!words.empty()) grid = read_grid(value.at(words.front()));
   if (grid.ranks == 0) grid.ranks = cluster.ranks();
   layout.modules.assign(model.modules.size(), grid);
-  // The list of blocks counts the whole chain and stands with the last module
+  // The list of blocks counts those of the whole chain, and is stored with the last module
   // (shared/model/layout.h).
   for (std::size_t m = 0; m + 1 < layout.modules.size(); ++m) {
     layout.modules[m].blocks.clear();
@@ -168,36 +173,37 @@ void read_homogeneous(const JsonValue& value, const Model& model, const Cluster&
   for (const std::string& key : parts) read_own_part(value, key, model, layout);
 }
 
-// Whoever does not say how many ranks it has gets what the others leave; whoever does not say where
-// it starts follows the one before.
+// Places modules on disjoint ranks. One module may omit the number of its ranks: it gets those that
+// the others leave. A module without a first rank follows the previous module.
 void place_disjoint(const JsonValue& value, const Model& model, const Cluster& cluster,
                     Layout& layout) {
-  std::optional<std::size_t> silent;
+  std::optional<std::size_t> unsized;
   std::int64_t taken = 0;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     if (is_projector(model, ModuleId(m))) continue;
     const std::string& module = model.modules[m].name;
     if (layout.modules[m].ranks == 0) {
-      if (silent)
-        value.refuse("neither " + model.modules[*silent].name + " nor " + module +
-                         " says how many ranks it has",
-                     "give one of them \"ranks\"");
-      silent = m;
+      if (unsized)
+        value.refuse(
+            "key \"ranks\" is missing in both " + model.modules[*unsized].name + " and " + module,
+            "write it in one of them");
+      unsized = m;
     }
     taken += layout.modules[m].ranks;
   }
-  if (silent) {
+  if (unsized) {
     if (taken >= cluster.ranks())
-      value.refuse("no ranks are left for " + model.modules[*silent].name,
-                   "the others take " + std::to_string(taken) + " of the cluster's " +
-                       std::to_string(cluster.ranks()));
-    layout.modules[*silent].ranks = static_cast<int>(cluster.ranks() - taken);
+      value.refuse("no ranks are left for " + model.modules[*unsized].name +
+                       ": the other modules have " + std::to_string(taken) + ", the cluster has " +
+                       std::to_string(cluster.ranks()),
+                   "give the other modules fewer ranks, or use a larger cluster");
+    layout.modules[*unsized].ranks = static_cast<int>(cluster.ranks() - taken);
   }
   std::int64_t next = 0;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     if (is_projector(model, ModuleId(m))) continue;
     ModuleLayout& grid = layout.modules[m];
-    if (!says_first(value, model.modules[m].name))
+    if (!names_first(value, model.modules[m].name))
       grid.first_rank = static_cast<int>(std::min(next, kMostRanks));
     next = std::int64_t{grid.first_rank} + grid.ranks;
   }
@@ -205,13 +211,14 @@ void place_disjoint(const JsonValue& value, const Model& model, const Cluster& c
 
 void read_own_grids(const JsonValue& value, const Model& model, const Cluster& cluster,
                     Layout& layout) {
-  ModuleLayout untold;
-  untold.ranks = 0;
-  layout.modules.assign(model.modules.size(), untold);
+  ModuleLayout unsized;
+  unsized.ranks = 0;
+  layout.modules.assign(model.modules.size(), unsized);
   for (const std::string& key : module_words(value)) {
     if (key == "all")
-      value.refuse_at(key, "modules have grids of their own here",
-                      "\"all\" is for \"placement\": \"homogeneous\"");
+      value.refuse_at(key,
+                      "\"all\" must not be given in this placement: each module has its own grid",
+                      "write one grid per module, or \"placement\": \"homogeneous\"");
     layout.modules[module_named(value, key, model).value] = read_grid(value.at(key));
   }
   if (layout.placement == Placement::non_colocated) {
@@ -229,7 +236,7 @@ void read_own_grids(const JsonValue& value, const Model& model, const Cluster& c
   }
 }
 
-// The values of one key of a search: one, a list, or none when "auto".
+// Returns the values of one key of a search: one value, a list, or none for "auto".
 std::vector<std::string> texts(const JsonValue& value, const std::string& key) {
   std::vector<std::string> all;
   if (!value.has(key)) return all;
@@ -271,10 +278,10 @@ ModuleId module_named(const JsonValue& value, const std::string& key, const Mode
     }
     if (is_projector(model, ModuleId(m)))
       value.refuse_at(key, "a projector has no grid of its own",
-                      "it shares that of the module it reads from; remove the key");
+                      "remove the key; it shares the grid of the module that it reads from");
     return ModuleId(m);
   }
-  value.refuse_at(key, "unknown key \"" + key + "\", and no module is called so",
+  value.refuse_at(key, "unknown key \"" + key + "\", and no module has this name",
                   suggest(key, names));
 }
 
@@ -283,7 +290,7 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
   layout.placement = enum_named<Placement>(value.at("placement").text());
   if (value.has("schedule"))
     layout.schedule = enum_named(value.at("schedule").text(), kLastSchedule);
-  for (const char* key : {"actions", "turns"})  // "turns": its name up to version 0.2
+  for (const char* key : {"actions", "turns"})  // "turns": name up to version 0.2
     for (std::size_t rank = 0; value.has(key) && rank < value.at(key).size(); ++rank) {
       const JsonValue text = value.at(key).at(rank);
       layout.actions.push_back(read_actions(text.text(), text.file(), text.pointer()));
@@ -312,7 +319,8 @@ Search read_search(const JsonValue& value, const Model& model) {
   });
   for (const std::string& key : module_words(value)) {
     if (key == "all")
-      value.refuse_at(key, "a search names modules one by one", "write it under each module");
+      value.refuse_at(key, "\"all\" must not be given in a search",
+                      "write the choices under the name of each module");
     const JsonValue choices = value.at(key);
     ModuleSearch& module = search.modules[module_named(value, key, model).value];
     visit_module_choices(

@@ -15,11 +15,12 @@ void check_name(const JsonValue& value, const std::string& key) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   };
   if (key.empty() || key.size() > 40 || !std::all_of(key.begin(), key.end(), legal))
-    value.refuse_at(key, "not a name for a module", "use lower-case letters, digits and _");
+    value.refuse_at(key, "\"" + key + "\" is not a module name",
+                    "use 1 to 40 lower-case letters, digits and _");
   const auto& reserved = reserved_module_names();
   if (std::find(reserved.begin(), reserved.end(), key) != reserved.end())
-    value.refuse_at(key, "no module can be called \"" + key + "\"",
-                    "the word has a meaning in layouts");
+    value.refuse_at(key, "no module may have the name \"" + key + "\"",
+                    "it is a key of layouts or searches; use another name");
 }
 
 ModuleKind read_kind(const JsonValue& value, const std::string& key) {
@@ -28,7 +29,7 @@ ModuleKind read_kind(const JsonValue& value, const std::string& key) {
   value.read("kind", kind);
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
     value.refuse("key \"kind\" is missing",
-                 "needed where the name is not itself one of: " + joined(kinds));
+                 "write one of " + joined(kinds) + ", or use one of these as the name");
   return enum_named<ModuleKind>(kind);
 }
 
@@ -37,31 +38,34 @@ void check_keys(const JsonValue& value, ModuleKind kind) {
   for (const std::string& key : value.keys())
     if (std::find(allowed.begin(), allowed.end(), key) == allowed.end())
       value.refuse_at(key, std::string("a ") + name(kind) + " module has no \"" + key + "\"",
-                      "it has: " + joined(allowed));
+                      "it can have: " + joined(allowed));
 }
 
-// The module that the keys start from: a preset, a configuration, or the defaults of its kind.
-Module base_module(const JsonValue& value, ModuleKind kind, const std::string& who,
+// Returns the module to which the keys are applied: a preset, a Hugging Face configuration, or the
+// defaults of its kind.
+Module base_module(const JsonValue& value, ModuleKind kind, const std::string& module_name,
                    const OtherFiles& files, std::vector<std::string>& notes) {
   const auto note = [&](const std::vector<std::string>& more) {
-    for (const std::string& text : more) notes.push_back(who + ": " + text);
+    for (const std::string& text : more) notes.push_back(module_name + ": " + text);
   };
   if (value.has("preset") && value.has("hf"))
-    value.refuse_at("hf", "\"preset\" is there too", "keep one of the two");
+    value.refuse_at("hf", "hf and preset must not both be given", "keep one of the two");
   if (value.has("preset")) {
     const ModelPreset* preset = find_preset(value.at("preset").text());
-    POLYPHONY_CHECK(preset != nullptr, "the form lets only presets pass");
+    POLYPHONY_CHECK(preset != nullptr, "the form accepts presets only");
     if (preset->module.kind != kind)
-      value.refuse_at(
-          "preset", preset->name + " is a " + name(preset->module.kind) + " model",
-          std::string("for ") + name(kind) + " there are: " + joined(preset_names(kind)));
+      value.refuse_at("preset",
+                      "preset must be a " + std::string(name(kind)) + " model, got " +
+                          preset->name + ", a " + name(preset->module.kind) + " model",
+                      "use one of: " + joined(preset_names(kind)));
     note(preset->notes);
     return preset->module;
   }
   if (value.has("hf")) {
     if (kind != ModuleKind::vision && kind != ModuleKind::language && kind != ModuleKind::audio)
-      value.refuse_at("hf", std::string("no reader for ") + name(kind) + " configurations yet",
-                      "write the dimensions");
+      value.refuse_at(
+          "hf", std::string("configurations of ") + name(kind) + " modules are not supported yet",
+          "write the dimensions");
     const HfModule read =
         read_hf_config(files.text(value.at("hf")), files.place(value.at("hf")), kind);
     if (!value.has("image_size")) note(read.image_size_notes);
@@ -70,7 +74,7 @@ Module base_module(const JsonValue& value, ModuleKind kind, const std::string& w
   }
   Module module;
   module.kind = kind;
-  // Llama's form; CLIP's, Whisper's and DiT's.
+  // Defaults: the block structure of Llama for language; of CLIP, Whisper and DiT for the others.
   const bool encoder = kind == ModuleKind::vision || kind == ModuleKind::audio;
   module.gated = kind == ModuleKind::language;
   module.attention_bias = encoder || kind == ModuleKind::diffusion;
@@ -84,16 +88,17 @@ void read_heads(const JsonValue& value, Module& module) {
   if (!value.read("head_dim", module.head_dim) && (new_width || module.head_dim == 0) &&
       module.heads > 0) {
     if (module.hidden % module.heads != 0)
-      value.refuse(std::to_string(module.heads) + " heads do not divide a hidden size of " +
-                       std::to_string(module.hidden),
-                   "change one of them, or give \"head_dim\"");
+      value.refuse("hidden must be a multiple of heads, " + std::to_string(module.heads) +
+                       ", got " + std::to_string(module.hidden),
+                   "change one of them, or write \"head_dim\"");
     module.head_dim = module.hidden / module.heads;
   }
   if (!value.read("kv_heads", module.kv_heads) && (value.has("heads") || module.kv_heads == 0))
     module.kv_heads = module.heads;
 }
 
-// A preset's dense feed-forward layer becomes the width of an expert.
+// If every block has experts, the width of a preset's dense feed-forward layer becomes the width of
+// an expert.
 void settle_experts(const JsonValue& value, Module& module) {
   if (module.experts == 0 && value.has("experts")) {  // a dense form of a preset
     const auto clear = [&](const char* key, int& size) {
@@ -106,8 +111,9 @@ void settle_experts(const JsonValue& value, Module& module) {
   }
   if (module.experts == 0 || module.dense_blocks > 0) return;
   if (value.has("ffn"))
-    value.refuse_at("ffn", "every block holds experts, none a dense feed-forward layer",
-                    "write \"expert_ffn\", or \"shared_ffn\" for the part that all tokens visit");
+    value.refuse_at(
+        "ffn", "ffn must not be given: every block has experts, none a dense feed-forward layer",
+        "write \"expert_ffn\", or \"shared_ffn\" for the expert that processes all tokens");
   if (module.expert_ffn == 0) module.expert_ffn = module.ffn;
   module.ffn = 0;
 }
@@ -122,9 +128,8 @@ void need(const JsonValue& value, const Module& module) {
     if (!field.is_of(module.kind) || !is_missing(field, module)) continue;
     const std::vector<std::string> presets = preset_names(module.kind);
     value.refuse(std::string("key \"") + field.key + "\" is missing",
-                 presets.empty()
-                     ? std::string("write its size")
-                     : "write its size, or name a \"preset\" such as " + presets.front());
+                 presets.empty() ? std::string("write its value")
+                                 : "write its value, or a \"preset\" such as " + presets.front());
   }
 }
 
@@ -138,7 +143,7 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   module.name = key;
   if (value.has("train")) module.trainable = enum_named<Trainable>(value.at("train").text());
   if (kind == ModuleKind::projector) {
-    if (!value.read("hidden", module.projector_hidden)) module.projector_hidden = kSizeNotSaid;
+    if (!value.read("hidden", module.projector_hidden)) module.projector_hidden = kSizeNotGiven;
     if (value.has("merge")) {
       const JsonValue merge = value.at("merge");
       module.merge =
@@ -149,8 +154,9 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   if (abstract) return module;
   for (const std::string& other : abstract_keys(kind))
     if (value.has(other))
-      value.refuse_at(other, "is of a module that is given by its layer_times alone",
-                      "remove it: this one has dimensions");
+      value.refuse_at(
+          other, other + " must not be given: it is for abstract modules, this one has dimensions",
+          "remove the key");
   for (const ModuleField& field : module_fields())
     if (field.is_of(kind)) field.read(value, module);
   settle_experts(value, module);
@@ -179,7 +185,7 @@ void read_edges(const JsonValue& module, const std::string& to, std::vector<Name
   for (std::size_t i = 0; i < from.size(); ++i) add(from.at(i));
 }
 
-// Names so that every edge goes forward; the first name of those that are ready comes first.
+// Returns the names in topological order: every edge goes forward, ties in alphabetical order.
 std::vector<std::string> topological(const JsonValue& value, const std::vector<NamedEdge>& edges) {
   std::vector<std::string> waiting = value.keys(), order;
   const auto placed = [&](const std::string& n) {
@@ -191,7 +197,8 @@ std::vector<std::string> topological(const JsonValue& value, const std::vector<N
                          [&](const NamedEdge& e) { return e.to != n || placed(e.from); });
     });
     if (ready == waiting.end())
-      value.refuse("modules feed each other in a circle: " + joined(waiting), "change \"from\"");
+      value.refuse("the modules form a cycle: " + joined(waiting),
+                   "change a \"from\" of one of them");
     order.push_back(*ready);
     waiting.erase(ready);
   }
@@ -204,8 +211,10 @@ Model read_model(const JsonValue& value, const OtherFiles& files, NumberFormat p
                  std::vector<std::string>& notes) {
   const std::vector<std::string> names = value.keys();
   if (names.empty())
-    value.refuse("there is no module", "a model has at least a \"language\" module");
-  if (names.size() > 16) value.refuse(std::to_string(names.size()) + " modules", "at most 16");
+    value.refuse("the model must have at least one module", "add \"language\": {…}");
+  if (names.size() > 16)
+    value.refuse("the model must have at most 16 modules, got " + std::to_string(names.size()),
+                 "remove some");
   std::vector<NamedEdge> edges;
   for (const std::string& key : names) {
     check_name(value, key);
@@ -226,7 +235,7 @@ Model read_model(const JsonValue& value, const OtherFiles& files, NumberFormat p
   std::sort(model.edges.begin(), model.edges.end(), [](const Edge& a, const Edge& b) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });
-  take_from_neighbours(value, model);
+  derive_from_neighbors(value, model);
   return model;
 }
 

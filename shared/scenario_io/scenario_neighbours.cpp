@@ -1,11 +1,11 @@
-// What modules take from those that their edges join them with.
+// Derives the widths and layers of modules from the modules at the other end of their edges.
 #include "shared/scenario_io/scenario_parts.h"
 
 namespace polyphony {
 namespace {
 
-// What a diffusion module takes from the one that conditions it. The head of a language module
-// makes no rows: its last block does.
+// Sets the width of a diffusion module's conditioning. It is read from the last block of a language
+// module, whose head has no output rows.
 void derive_conditioning(Model& model) {
   for (Edge& edge : model.edges) {
     Module& module = model.modules[edge.to.value];
@@ -16,19 +16,19 @@ void derive_conditioning(Model& model) {
   }
 }
 
-// Patches are joined in squares, "2x2"; frames in runs, 2.
+// Checks the form of "merge": patches are merged in squares ("2x2"), audio tokens in runs (2).
 void check_merge(const JsonValue& projector, const Module& source) {
   if (!projector.has("merge")) return;
   const bool square = projector.at("merge").is_text();
   if (source.kind == ModuleKind::audio && square)
-    projector.refuse_at("merge", "frames of audio are joined in runs, not in squares",
+    projector.refuse_at("merge", "merge must be a number for audio, got a square",
                         "write a number, such as 2");
   if (source.kind == ModuleKind::vision && !square)
-    projector.refuse_at("merge", "patches of images are joined in squares",
+    projector.refuse_at("merge", "merge must be a square for images, got a number",
                         "write a text, such as \"2x2\"");
 }
 
-// What a projector takes from its neighbours.
+// Sets the widths of projectors.
 void derive_projectors(const JsonValue& value, Model& model) {
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     Module& module = model.modules[m];
@@ -41,15 +41,15 @@ void derive_projectors(const JsonValue& value, Model& model) {
       module.source = source.kind;
       module.projector_in = merged_rows(module) * output_width(source);
     }
-    // Two layers of the language model's width. Source: LLaVA-1.5, arXiv 2310.03744; InternVL's
-    // mlp1.
-    if (module.projector_hidden == kSizeNotSaid) module.projector_hidden = module.projector_out;
+    // Default: a hidden layer of the language module's width. Source: LLaVA-1.5, arXiv 2310.03744;
+    // InternVL's mlp1.
+    if (module.projector_hidden == kSizeNotGiven) module.projector_hidden = module.projector_out;
   }
 }
 
 }  // namespace
 
-void take_from_neighbours(const JsonValue& value, Model& model) {
+void derive_from_neighbors(const JsonValue& value, Model& model) {
   derive_projectors(value, model);
   derive_conditioning(model);
 }

@@ -1,5 +1,5 @@
-// The pieces of read_scenario(), one per top-level key. Each takes a value that the form
-// (shared/form/scenario_form.h) has already accepted.
+// The parts of read_scenario(), one per top-level key. Each takes a value that has already passed
+// check() with its form (shared/form/scenario_form.h), and throws InputError for other errors.
 #pragma once
 
 #include <functional>
@@ -11,34 +11,36 @@
 
 namespace polyphony {
 
-// How a part reaches other files: the path as the reader's program sees it, and a file's text.
+// Access to other files that the scenario names.
 struct OtherFiles {
-  std::function<std::string(const JsonValue& path)> place;
-  std::function<std::string(const JsonValue& path)> text;
+  std::function<std::string(const JsonValue& path)> place;  // path relative to the current folder
+  std::function<std::string(const JsonValue& path)> text;   // text of the file
 };
 
-// `precision`: of what abstract modules hand on, in bytes.
+// Reads the key "model". `precision` converts the sizes of abstract modules from bytes to elements.
+// Appends the differences from published models to `notes`.
 Model read_model(const JsonValue& value, const OtherFiles& files, NumberFormat precision,
                  std::vector<std::string>& notes);
-// Whether a module is given by measured times alone; and such a module, without its name and what
-// trains.
+// Returns true if a module is abstract: described by measured times alone.
 bool is_abstract(const JsonValue& value, ModuleKind kind);
+// Reads an abstract module, except for its name and which weights are trained.
 Module read_abstract(const JsonValue& value, ModuleKind kind, NumberFormat precision);
-// Measured times of the modules that have them, in a model that is read.
+// Reads the measured times of those modules of `model` that have the key "layer_times".
 MeasuredModules read_layer_times(const JsonValue& value, const Model& model);
-// Of a model whose modules and edges are read: widths and layers that follow from the edges.
-void take_from_neighbours(const JsonValue& value, Model& model);
-inline constexpr int kSizeNotSaid = -1;  // a projector's hidden size until then
+// Fills in the widths and layers that follow from the edges, after modules and edges have been
+// read.
+void derive_from_neighbors(const JsonValue& value, Model& model);
+inline constexpr int kSizeNotGiven = -1;  // a projector's hidden size that is still to be filled in
 Cluster read_cluster(const JsonValue& value, const OtherFiles& files);
-// Domains, NICs, leaf switches and degraded ranks, of a cluster whose nodes are read.
+// Reads domains, NICs, leaf switches and degraded ranks, after the nodes have been read.
 void read_topology(const JsonValue& value, Cluster& cluster);
 Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files);
 Training read_training(const JsonValue& value);
 Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster);
 Search read_search(const JsonValue& value, const Model& model);
 
-// The module called `key`, which stands in `value`; refused with a suggestion when there is none,
-// or when it is a projector.
+// Returns the id of the module named `key`, a key of `value`. Throws InputError with a suggestion
+// if there is no such module or if it is a projector.
 ModuleId module_named(const JsonValue& value, const std::string& key, const Model& model);
 
 }  // namespace polyphony

@@ -16,7 +16,7 @@ HardwareProfile named_profile(const Scenario& scenario, const LoadText& load,
     if (const auto shipped = shipped_profile(scenario.cluster)) return *shipped;
     throw InputError(scenario.file, "/cluster/profile",
                      "device \"" + scenario.cluster.device.name + "\" has no shipped profile",
-                     "name a profile file, made by polyphony profile or calibrate");
+                     "write the path of a profile that polyphony profile or calibrate made");
   }
   if (const HardwareProfile* shipped = find_profile(wanted)) return *shipped;
   return parse_profile(load(wanted), wanted);
@@ -44,9 +44,9 @@ HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
   const NumberFormat precision = scenario.training.precision;
   if (!(peak(profile.device, precision).value > 0))
     throw InputError(name.empty() ? scenario.cluster.profile : name, "/device",
-                     profile.device.name + " has no peak in " + polyphony::name(precision) +
-                         ", which the scenario trains in",
-                     "give the device's \"bf16\", or train in fp32");
+                     profile.device.name + " has no peak rate in " + polyphony::name(precision) +
+                         ", the precision of the training",
+                     "add \"bf16\" to the device, or train in fp32");
   return profile;
 }
 

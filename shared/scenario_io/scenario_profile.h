@@ -1,7 +1,8 @@
 // The hardware profile and software stack that a scenario is predicted with.
-//   profile  `name`, else the scenario's own (cluster/profile, else its device's)
-//   layer times  of modules whose times the scenario gives, those
-//   stack    `stack`, else training/software where it is a shipped one, else the profile's
+//   profile      `name`; if empty, the scenario's own (cluster/profile, or its device's default)
+//   layer times  the scenario's replace the profile's, module by module
+//   stack        `stack`; if empty, training/software if a stack of this name is shipped; otherwise
+//                the profile's
 #pragma once
 
 #include <string>
@@ -11,11 +12,13 @@
 
 namespace polyphony {
 
-// `name`: a shipped profile or a file; both may be empty: not said. Errors: InputError.
+// Returns the profile with stack and layer times as above. `name` is a shipped profile or a file;
+// `name` and `stack` may be empty (not given). Throws InputError if either does not exist, or if
+// the device has no peak rate in the precision of the training.
 HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
                                  const std::string& name = "", const std::string& stack = "");
 
-// The scenario's measured times of layers, in place of the profile's of these modules.
+// Replaces the profile's measured layer times by the scenario's, for the modules that have any.
 void take_layer_times(const Scenario& scenario, HardwareProfile& profile);
 
 }  // namespace polyphony

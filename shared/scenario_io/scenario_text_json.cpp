@@ -84,7 +84,7 @@ Json device_json(const Device& device) {
   return Json::parse(to_json(device));
 }
 
-// What a flat machine needs not say.
+// Writes the keys of the topology that differ from those of a flat machine.
 void put_topology(Json& json, const Cluster& cluster) {
   if (cluster.domain != default_domain(cluster.device.name, cluster.ranks_per_node))
     json["domain"] = cluster.domain_size();

@@ -19,8 +19,8 @@ std::vector<Degraded> read_degraded_ranks(const JsonValue& value) {
     if (entry.read("nic_of", other)) degraded.nic_of = other;
     for (const Degraded& before : ranks)
       if (before.rank == degraded.rank)
-        entry.refuse_at("rank", "rank " + std::to_string(degraded.rank) + " stands here twice",
-                        "say all of it in one entry");
+        entry.refuse_at("rank", "rank " + std::to_string(degraded.rank) + " has two entries",
+                        "write one entry per rank");
     ranks.push_back(degraded);
   }
   std::sort(ranks.begin(), ranks.end(),
@@ -36,8 +36,9 @@ void read_topology(const JsonValue& value, Cluster& cluster) {
   value.read("bus_latency", cluster.bus.latency);
   if (cluster.bus.rate.value > 0) cluster.host_link = cluster.bus;
   if (value.has("host_link") && cluster.bus.rate.value > 0)
-    value.refuse_at("host_link", "an accelerator's way to its host is its bus",
-                    "say \"bus\" alone, which other transfers cross, too");
+    value.refuse_at("host_link",
+                    "host_link must not be given together with bus, which is the link to the host",
+                    "keep \"bus\" alone");
   value.read("host_link", cluster.host_link.rate);
   value.read("host_latency", cluster.host_link.latency);
   value.read("host_memory_rate", cluster.host_memory);

@@ -1,15 +1,23 @@
-// An action: what a rank computes next of its step. The order of the actions of a rank is what a schedule
-// decides (shared/schedule/schedule.h); messages, gathers, reductions and frees follow from it
-// (shared/lower/lower.h).
-//   F  forward    B  backward    I  backward of the input alone, W  of the weights, later
-//   Each (branch, stage, work item) has one F and, where something is learnt, one B, or one I and
-//   after it one W. Works are never cut into parts: a planner that wants shorter backwards makes
-//   more works.
-//   A forward has a recipe: what its backward makes again of it, of all blocks of the stage, in place
-//   of what the layout says; offload: nothing, and what it keeps waits in the host's memory.
-//   A pair is an action that is `overlapped` with the next one (a forward beside a backward). The
-//   executor runs the two one after the other, and the simulator prices them so: no device of ours
-//   has two compute queues, so that a pair is never predicted to be faster than its parts.
+// An action is one computation of a rank within a step: a forward or a backward of one stage for
+// one microbatch. A schedule decides the order of a rank's actions (shared/schedule/schedule.h);
+// messages, gathers, reductions and frees are derived from that order (shared/lower/lower.h).
+//   F  forward
+//   B  whole backward
+//   I  input part of the backward: the gradient of the stage's input
+//   W  weight part of the backward: the gradients of the weights, after I
+//
+// Each (branch, stage, microbatch) has one F. If it has a backward, it also has either one B, or
+// one I and a later W. A microbatch is never split further: a planner that needs shorter backwards
+// makes more microbatches.
+//
+// A forward has a recipe, which states what its backward recomputes in all blocks of the stage, in
+// place of the layout's setting. Recipe offload recomputes nothing and moves the saved activations
+// to host memory until the backward needs them.
+//
+// An action with `overlapped` set forms a pair with the next one (a forward and a backward, as in
+// DualPipe). The executor runs the two one after the other, and the simulator prices them so:
+// devices have a single compute queue here, so a pair is never predicted to be faster than its
+// parts.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +32,26 @@ constexpr Recipe last_of(Recipe) { return Recipe::offload; }
 
 struct Action {
   ActionKind kind = ActionKind::forward;
-  bool overlapped = false;         // with the action after it
-  std::uint16_t branch = 0;        // Plan::branches
-  std::uint16_t stage = 0;         // of the branch's stages, in the order of the data
-  std::int32_t work = 0;           // microbatch: Work::index
-  Recipe recipe = Recipe::layout;  // of a forward
+  bool overlapped = false;         // true: forms a pair with the next action
+  std::uint16_t branch = 0;        // index into Plan::branches
+  std::uint16_t stage = 0;         // stage of the branch, in the order of the data flow
+  std::int32_t work = 0;           // microbatch of the branch: Work::index
+  Recipe recipe = Recipe::layout;  // forwards only
   auto operator<=>(const Action&) const = default;
 };
 using Actions = std::vector<Action>;
 
-// An action of branch 0.
+// Returns an action of branch 0.
 inline Action make_action(ActionKind kind, int stage, int work) {
   return {kind, false, 0, static_cast<std::uint16_t>(stage), work, Recipe::layout};
 }
 
-// "F" "B" "I" "W".
+// Returns 'F', 'B', 'I' or 'W'.
 char letter(ActionKind kind);
-// "layout" "none" "selective" "full" "offload".
+// Returns "layout", "none", "selective", "full" or "offload".
 const char* name(Recipe recipe);
 inline bool is_forward(const Action& action) { return action.kind == ActionKind::forward; }
-// Takes the gradient that comes back, and sends it on: B or I.
+// Returns true for B and I: the action receives a gradient and sends one on to the previous stage.
 inline bool returns_gradient(const Action& action) {
   return action.kind == ActionKind::backward || action.kind == ActionKind::backward_input;
 }

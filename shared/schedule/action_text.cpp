@@ -19,12 +19,12 @@ constexpr std::string_view kVersion = "1";
 constexpr std::string_view kHash = "hash ";
 constexpr std::string_view kPair = "OVERLAP_F_B";
 constexpr const char* kActionHint =
-    "an action is F0.3: F, B, I or W, stage . microbatch; F0.3+B7.1 a pair; F0.3:full, :selective "
-    "or "
-    ":none what its backward makes again, :offload that what it keeps goes to the host and back";
+    "an action is F0.3: F, B, I or W, then stage.microbatch; F0.3+B7.1 is a pair; :full, "
+    ":selective or :none after a forward sets what its backward recomputes, :offload offloads its "
+    "activations";
 constexpr const char* kCellHint =
-    "a cell is 0F3: stage, F, B, I or W, microbatch; (0F3;7B1)OVERLAP_F_B a pair; messages are put "
-    "in by us";
+    "a cell is 0F3: stage, then F, B, I or W, then microbatch; (0F3;7B1)OVERLAP_F_B is a pair; "
+    "leave out messages, they are added automatically";
 
 std::string hash_of(std::string_view text) {
   Fnv hash;
@@ -49,7 +49,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-// More than any layout has.
+// Far above any layout.
 constexpr int kMostStages = 0xFFFF, kMostWorks = 1 << 24;
 
 std::optional<int> number(std::string_view text, int most) {
@@ -99,7 +99,7 @@ std::optional<Action> read_cell(std::string_view text) {
   return action_of(kind_of(text[at]), text.substr(0, at), text.substr(at + 1));
 }
 
-// Two actions, a forward beside a whole backward.
+// Reads a pair: a forward and a whole backward.
 template <class Read>
 bool read_pair(std::string_view first, std::string_view second, Read read, Actions& actions) {
   const std::optional<Action> a = read(first), b = read(second);
@@ -138,8 +138,8 @@ Actions read_row(std::string_view line, const std::string& file, const std::stri
     }
   }
   if (actions.empty())
-    throw InputError(file, where, "is a rank without actions",
-                     "every row is a rank of the pipeline");
+    throw InputError(file, where, "has no actions",
+                     "every row must list the actions of one pipeline rank");
   return actions;
 }
 
@@ -155,13 +155,13 @@ std::vector<Actions> read_compact(const std::string& text, const std::string& fi
       const std::string_view version = trim(whole.substr(title));
       if (version != kVersion)
         throw InputError(file, where,
-                         "is version \"" + std::string(version.substr(0, 20)) + "\" of the form",
+                         "version \"" + std::string(version.substr(0, 20)) + "\" is not supported",
                          "this program reads version " + std::string(kVersion));
     } else if (line.starts_with(kHash)) {
       const auto before = static_cast<std::size_t>(whole.data() - text.data());
       if (trim(line.substr(kHash.size())) != hash_of(std::string_view(text).substr(0, before)))
-        throw InputError(file, where, "is not the hash of the lines before it",
-                         "the file was cut or changed; leave the line out if that is meant");
+        throw InputError(file, where, "hash does not match the lines before it",
+                         "the file was truncated or edited; if that is intended, remove this line");
     } else {
       orders.push_back(read_actions(std::string(line), file, where));
     }
@@ -243,8 +243,9 @@ std::vector<Actions> read_orders(const std::string& text, const std::string& fil
     }
   }
   if (orders.empty())
-    throw InputError(file, "", "has no actions",
-                     "a row a rank of cells like 0F0,0B0, or the compact form that --out writes");
+    throw InputError(
+        file, "", "has no actions",
+        "write one row per rank with cells such as 0F0,0B0, or the form that --out writes");
   return orders;
 }
 

@@ -1,4 +1,4 @@
-// Schedules whose backwards are whole.
+// Schedules with whole backwards: gpipe, 1f1b, eager-1f1b, interleaved.
 #include <algorithm>
 
 #include "shared/error.h"
@@ -42,9 +42,10 @@ Actions eager_one_f_one_b(const Pipeline& pipeline, int rank) {
   return one_and_one(2 * (pipeline.ranks - rank - 1) + pipeline.after, pipeline.microbatches, rank);
 }
 
-// The k-th forward is of microbatch group k / (pp·vpp), chunk k / pp mod vpp. What the pipeline
-// feeds holds microbatches n … n + after before it returns the n-th, so that the last rank runs the
-// last chunk of n + after, up to ⌈after / pp⌉ groups later, before its first backward.
+// The k-th forward belongs to microbatch group k / (pp·vpp) and chunk k / pp mod vpp. A branch that
+// the pipeline feeds holds microbatches n … n + after before it returns the gradient of the n-th.
+// Therefore the last rank runs the last chunk of microbatch n + after, up to ⌈after / pp⌉ groups
+// later, before its first backward.
 Actions interleaved(const Pipeline& pipeline, int rank) {
   const int chunks = pipeline.virtual_stages, group = pipeline.ranks, after = pipeline.after;
   POLYPHONY_CHECK(pipeline.microbatches % group == 0, pipeline.microbatches

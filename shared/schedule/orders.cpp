@@ -50,7 +50,7 @@ StagesInFlight in_flight(const Actions& order, int branch) {
         keep();
         --here.tapes;
         break;
-      case ActionKind::backward_input:  // while it runs, both
+      case ActionKind::backward_input:  // counted in both while it runs
         keep();
         ++here.weights;
         ++here.both;

@@ -1,5 +1,6 @@
-// What follows from the actions of a pipeline's ranks, whatever schedule made them: what is in flight,
-// how far forwards run ahead. When each action runs: shared/planner/timetable.h.
+// Properties of the action orders of a pipeline's ranks, whatever schedule made them: how many
+// microbatches are in flight, and how far forwards run ahead. Start and end times of the actions:
+// shared/planner/timetable.h.
 #pragma once
 
 #include <string>
@@ -9,29 +10,32 @@
 
 namespace polyphony {
 
-// How many forwards of a stage the order runs ahead of its backwards at most: the n-th backward
-// needs n + lead forwards before it.
+// Returns by how many forwards of a stage the order runs ahead of its backwards at most: no more
+// than n + lead forwards come before the n-th backward (n = 1, 2, …).
 int forward_lead(const Actions& order, int branch, int stage);
 
-// Of one stage while an action runs: works from F to B or I, works from I to W, and works in both, whose
-// I runs.
+// Number of microbatches in flight on one stage while an action runs.
+//   tapes    microbatches between F and the end of B or I: their activations are saved
+//   weights  microbatches between I and the end of W
+//   both     microbatches counted in both, because their I is running
 struct InFlight {
   std::uint32_t tapes = 0, weights = 0, both = 0;
   bool operator==(const InFlight&) const = default;
 };
-// Whether a holds at least as much as b in every stage.
+// Returns true if `a` holds at least as much as `b` in every stage.
 bool covers(const std::vector<InFlight>& a, const std::vector<InFlight>& b);
-// By stage that the order visits, in their order. A rank may hold most of one stage when it holds
-// few of another: these are the moments of which none holds more than another in every stage.
+// The largest loads of a rank, per stage that its order visits. A rank with several stages may hold
+// most microbatches of one stage while it holds few of another, so several moments are kept: those
+// whose load is not covered by that of another moment.
 struct StagesInFlight {
-  std::vector<std::uint16_t> stages;  // ascending; of `branch` alone
+  std::vector<std::uint16_t> stages;  // ascending; stages of `branch` only
   std::vector<std::vector<InFlight>> moments;
 };
 StagesInFlight in_flight(const Actions& order, int branch = 0);
-// The most tapes that one rank holds at a moment, all its stages together.
+// Returns the largest number of microbatches with saved activations on a rank, over all its stages.
 int tapes_in_flight(const Actions& order, int branch = 0);
 
-// "F microbatch 3 of stage 2".
+// Returns "F microbatch 3 of stage 2".
 std::string describe(const Action& action);
 
 }  // namespace polyphony

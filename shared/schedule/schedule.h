@@ -1,22 +1,29 @@
-// The named schedules: in which order the ranks of one pipeline run its actions, and which stages each
-// of them holds. One row of the table is all that a schedule is.
-//   gpipe        all forwards, then all backwards, in the same order
-//   1f1b         warm-up of (stages after it) forwards, then one forward, one backward in turn
-//   interleaved  1f1b over virtual stages: microbatches go through in groups of pp, each group
-//                through chunk 0, then chunk 1, …; warm-up 2·(pp − p − 1) + (vpp − 1)·pp
-//   zero-bubble  (ZB-H1) 1f1b whose backwards give the input gradient alone; stage s runs the weight
-//                part s microbatches later, so that gradients reach the stages before it sooner and
-//                the weight parts fill the end. As many tapes in flight as 1f1b
-//   zb-h2        the same with a warm-up of 2·(stages after it) and weight parts 2·s microbatches
-//                later: no bubble after the warm-up when F = I = W; up to 2·pp − 1 tapes
-//   zb-v         two virtual stages a rank, down the ranks and up again; as many bytes of tapes in
-//                flight as 1f1b, on every rank alike
-//   dualpipe-v   the same V; forwards run beside backwards of the other direction in pairs
-//   eager-1f1b   1f1b with a warm-up of 2·(stages after it): each message has a forward's and a
-//                backward's time to arrive before it is waited for; up to 2·pp − 1 tapes
-// Sources: Huang et al., arXiv 1811.06965; Narayanan et al., arXiv 2104.04473 §2.2; Qi et al., arXiv
-// 2401.10241 §3 and §6, arXiv 2405.15362; DualPipe-V: DeepSeek-V3, arXiv 2412.19437 §3.2.1, cut in
-// half as in Sea AI Lab's note of 2025; eager: Zhuang et al., arXiv 2211.05322.
+// The named pipeline schedules: in which order the ranks of one pipeline run its actions, and which
+// stages each rank holds. kSchedules has one row per schedule.
+//   p, pp: rank and number of ranks of the pipeline; vpp: virtual stages per rank
+//
+//   gpipe        all forwards, then all backwards, in the same order of microbatches
+//   1f1b         warm-up of as many forwards as there are stages after the rank's, then one
+//                forward, one backward, alternating
+//   interleaved  1f1b over virtual stages: microbatches run in groups of pp, each group through
+//                chunk 0, then chunk 1, …; warm-up 2·(pp − p − 1) + (vpp − 1)·pp
+//   zero-bubble  (ZB-H1) 1f1b with backwards split into an input and a weight part; stage s runs
+//                the weight part s microbatches later, so that earlier stages receive gradients
+//                sooner and weight parts fill the drain phase. As many microbatches in flight as
+//                1f1b
+//   zb-h2        zero-bubble with a warm-up of 2·(stages after it) and weight parts 2·s
+//                microbatches later: no bubble after the warm-up if F = I = W; up to 2·pp − 1
+//                microbatches in flight
+//   zb-v         two virtual stages per rank, placed down the ranks and up again; as many bytes of
+//                saved activations as 1f1b, equal on all ranks
+//   dualpipe-v   the same V placement; forwards are paired with backwards of the other direction
+//   eager-1f1b   1f1b with a warm-up of 2·(stages after it), so that each message has the time of
+//                one forward and one backward to arrive; up to 2·pp − 1 microbatches in flight
+//
+// Sources: Huang et al., arXiv 1811.06965 (gpipe); Narayanan et al., arXiv 2104.04473 §2.2 (1f1b,
+// interleaved); Qi et al., arXiv 2401.10241 §3 and §6 (zero-bubble, zb-h2) and arXiv 2405.15362
+// (zb-v); DualPipe-V: DeepSeek-V3, arXiv 2412.19437 §3.2.1, cut in half as in Sea AI Lab's note of
+// 2025; eager: Zhuang et al., arXiv 2211.05322.
 #pragma once
 
 #include <iterator>
@@ -38,25 +45,26 @@ enum class ScheduleKind : std::uint8_t {
 };
 
 struct Pipeline {
-  int ranks = 1;           // along the pipeline
-  int virtual_stages = 1;  // of each rank
+  int ranks = 1;           // pipeline-parallel ranks
+  int virtual_stages = 1;  // per rank
   int microbatches = 1;
-  int after = 0;  // stages of other branches that its last stage feeds
+  int after = 0;  // number of stages of other branches that the last stage feeds
   int stages() const { return ranks * virtual_stages; }
   auto operator<=>(const Pipeline&) const = default;
 };
 
 namespace schedules {
-// Which rank holds a stage.
+// Return the rank that holds a stage.
 int round_robin(const Pipeline& pipeline, int stage);
 int v_shape(const Pipeline& pipeline, int stage);
-// Why not, with the nearest legal values; empty: legal.
+// Return why the schedule cannot run on the pipeline, with the nearest legal values; empty if it
+// can.
 std::string any(const Pipeline& pipeline);
 std::string one_stage_a_rank(const Pipeline& pipeline);
 std::string groups_of_ranks(const Pipeline& pipeline);
 std::string two_stages_a_rank(const Pipeline& pipeline);
 std::string two_stages_and_twice_the_ranks(const Pipeline& pipeline);
-// The actions of the rank at `rank` of the pipeline, of branch 0.
+// Return the actions of pipeline rank `rank`, for branch 0.
 Actions gpipe(const Pipeline& pipeline, int rank);
 Actions one_f_one_b(const Pipeline& pipeline, int rank);
 Actions interleaved(const Pipeline& pipeline, int rank);
@@ -73,11 +81,11 @@ struct Schedule {
   std::string (*refusal)(const Pipeline&);
   Actions (*order)(const Pipeline&, int rank);
   int (*place)(const Pipeline&, int stage) = schedules::round_robin;
-  // Of the branches that the pipeline feeds.
+  // Schedule of the branches that the pipeline feeds.
   ScheduleKind following = ScheduleKind::one_f_one_b;
 };
 
-// By kind. The next row is the next schedule: an enumerator and a generator besides.
+// Indexed by kind. A new schedule needs one row here, an enumerator and a generator function.
 inline constexpr Schedule kSchedules[] = {
     {ScheduleKind::gpipe, "gpipe", schedules::any, schedules::gpipe, schedules::round_robin,
      ScheduleKind::gpipe},
@@ -99,7 +107,8 @@ constexpr const Schedule& schedule(ScheduleKind kind) {
 }
 const char* name(ScheduleKind kind);
 
-// `warm_up` forwards, then one forward, one backward in turn: of a stage, branch 0.
+// Returns `warm_up` forwards, then one forward, one backward, alternating, then the remaining
+// backwards; all of one stage of branch 0.
 Actions one_and_one(int warm_up, int microbatches, int stage = 0);
 
 }  // namespace polyphony

@@ -1,5 +1,6 @@
-// Schedules over a V: rank r holds stages r (going down) and 2·pp − 1 − r (coming up), so that a
-// microbatch's loss and its first layers are on rank 0, and every rank is early once and late once.
+// Schedules with V placement: rank r holds stages r (down) and 2·pp − 1 − r (up). Rank 0 has both
+// the first layers and the loss of a microbatch, and every rank holds one early and one late stage.
+// `way` is kDown or kUp.
 #include <algorithm>
 #include <deque>
 
@@ -8,7 +9,7 @@
 namespace polyphony::schedules {
 namespace {
 
-// Writes actions of the two stages of a rank; counts which microbatch is next.
+// Appends actions of the two stages of a rank; counts the next microbatch of each.
 class Writer {
  public:
   Writer(const Pipeline& pipeline, int rank)
@@ -16,12 +17,12 @@ class Writer {
 
   void forward(int way) { add(ActionKind::forward, way, forwards_[way]++); }
   void backward(int way) { add(ActionKind::backward, way, backwards_[way]++); }
-  // The input part; its weight part waits in a queue.
+  // Appends the input part of a backward; queues its weight part.
   void input(int way) {
     waiting_.push_back({way, backwards_[way]});
     add(ActionKind::backward_input, way, backwards_[way]++);
   }
-  // The oldest weight part that waits, of either way or of one.
+  // Appends the oldest queued weight part, of either stage or of one.
   void weight() { weight_at(waiting_.begin()); }
   void weight(int way) {
     weight_at(std::find_if(waiting_.begin(), waiting_.end(),
@@ -37,7 +38,7 @@ class Writer {
     return static_cast<int>(std::count_if(waiting_.begin(), waiting_.end(),
                                           [&](const Waiting& w) { return w.way == way; }));
   }
-  // An order for more microbatches than there are is that order without them.
+  // Drops actions of microbatches that do not exist: orders may be built for more than there are.
   Actions take() {
     std::erase_if(order_, [&](const Action& action) { return action.work >= microbatches_; });
     return std::move(order_);
@@ -66,9 +67,9 @@ constexpr int kDown = 0, kUp = 1;
 
 }  // namespace
 
-// Warm-up: forwards down until the first one comes up, then both ways in turn, then backwards of
-// what came up, each with its weights. Steady: F and I W of each way in turn. The end: the inputs'
-// gradients first, the weights where there is time.
+// Warm-up: forwards down until the first microbatch comes up, then both ways alternating, then
+// backwards of the up stage, each with its weight part. Steady state: F, I, W of each way in turn.
+// Drain: input parts first, weight parts where there is time.
 Actions zero_bubble_v(const Pipeline& pipeline, int rank) {
   const int pp = pipeline.ranks, works = std::max(pipeline.microbatches, 2 * pp - 1);
   Writer to(pipeline, rank);
@@ -91,9 +92,10 @@ Actions zero_bubble_v(const Pipeline& pipeline, int rank) {
   return to.take();
 }
 
-// Eight parts: forwards down; both ways; upward backwards in parts beside upward forwards; pairs of
-// both ways; upward backwards and pairs; backwards of both ways, of which the second half leave
-// their weights for later; weights beside downward backwards; the weights that are left.
+// Eight phases: forwards down; forwards of both ways; split backwards up, alternating with forwards
+// up; pairs of both ways; backwards up and pairs; backwards of both ways, of which the second half
+// defer their weight parts; weight parts alternating with input parts down; the remaining weight
+// parts.
 Actions dualpipe_v(const Pipeline& pipeline, int rank) {
   const int pp = pipeline.ranks, behind = pp - rank - 1;
   Writer to(pipeline, rank);
@@ -101,8 +103,9 @@ Actions dualpipe_v(const Pipeline& pipeline, int rank) {
   for (int i = 0; i <= rank; ++i) to.forward(kDown), to.forward(kUp);
   for (int i = 0; i < behind; ++i) to.input(kUp), to.weight(), to.forward(kUp);
   for (int i = 0; i < pipeline.microbatches - 2 * pp + rank + 1; ++i) {
+    // Not a pair on the last rank: it holds both stages at the tip of the V.
     if (i == 0 && behind == 0)
-      to.forward(kDown), to.backward(kUp);  // apart: both of its ends are this rank's
+      to.forward(kDown), to.backward(kUp);
     else
       to.pair(kDown);
     to.pair(kUp);

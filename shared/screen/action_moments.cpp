@@ -12,7 +12,7 @@ RankMoments moments_of(const Actions& actions) {
   }
   std::sort(rank.stages.begin(), rank.stages.end());
   std::vector<InFlight> now(rank.stages.size());
-  // By running stage and kind: what is kept so far.
+  // The moments kept so far, by running stage and kind.
   std::vector<std::vector<ActionMoment>> kept(4 * rank.stages.size());
   for (const Action& action : actions) {
     const auto at =

@@ -1,6 +1,7 @@
-// What a rank holds while its actions run: of every stage that it has, of all branches, how many works
-// are in flight. Only moments that no other of the same running action exceeds. Own count, of
-// shared/step/step_plan.h's orders.
+// The number of microbatches in flight on a rank while its actions run, for every stage that it
+// holds, of all branches. Only the moments with the most in flight are kept: none that another
+// moment of the same running action equals or exceeds. Source: own count, from the orders of
+// shared/step/step_plan.h.
 #pragma once
 
 #include <vector>
@@ -14,7 +15,8 @@ struct StageOfBranch {
   std::uint16_t branch = 0, stage = 0;
   auto operator<=>(const StageOfBranch&) const = default;
 };
-// The action in hand counts as in flight: a forward's tape is there, a backward's not gone.
+// The running action counts as in flight: the saved activations of a forward already exist, and
+// those of a backward still do.
 struct ActionMoment {
   std::uint16_t running = 0;  // position in RankMoments::stages
   ActionKind kind = ActionKind::forward;
@@ -23,10 +25,11 @@ struct ActionMoment {
 struct RankMoments {
   std::vector<StageOfBranch> stages;  // ascending
   std::vector<ActionMoment> moments;
-  bool splits = false;     // some weight parts are actions of their own
-  std::size_t branch = 0;  // the rank is along the pipeline of this one,
-  int index = 0;           // at this place
+  bool splits = false;     // some weight parts of backwards are actions of their own
+  std::size_t branch = 0;  // a branch along whose pipeline the rank lies,
+  int index = 0;           // and its index there
 };
+// Returns the moments of a rank that runs these actions.
 RankMoments moments_of(const Actions& actions);
 
 }  // namespace polyphony

@@ -9,7 +9,7 @@
 namespace polyphony {
 namespace {
 
-// A bound holds for the machine as it should be, and so for any degraded one.
+// Bounds are computed for the healthy cluster; they hold for any degraded one as well.
 Scenario healthy(Scenario scenario) {
   scenario.cluster = scenario.cluster.healthy();
   return scenario;
@@ -26,7 +26,7 @@ std::size_t branch_of(const LayoutView& view, ModuleId module) {
 
 }  // namespace
 
-// What a scenario's closed forms are made of.
+// The tables behind a scenario's closed forms.
 struct Screen::Impl {
   Impl(const Scenario& given, const HardwareProfile& known, const Batch& samples)
       : scenario(healthy(given)),
@@ -45,7 +45,7 @@ struct Screen::Impl {
   StackLayers layers;
   LayoutMemory memory;
   LayoutTimes times;
-  std::optional<Layout> asked;  // the last footprint's
+  std::optional<Layout> asked;  // layout of the last footprint
   Footprint footprint;
 };
 

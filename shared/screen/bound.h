@@ -1,22 +1,26 @@
-// The fastest answer: a lower bound of the step time and of the memory of the worst stage, in closed
-// form, without a Program, of any layout that check_layout() accepts.
-//   Of every rank along a pipeline:  step ≥ reach + work + tail + scalars + update
-//     reach   the smallest work item's forward through the stages before, and its messages; from
-//             another branch where every work waits for one of it
-//     work    all forwards, recomputations and backwards of the busiest column (branch_loads.h), of
-//             all virtual stages
-//     tail    the smallest work item's backward through the stages before, as far as gradients
-//             return, and the reduction that ends last; where weight parts are actions of their own
-//             the last gradient returns before the last of them
-//   and ≥ the gathers and sums of its sharded modules one after another.
-//   Encoders on the language module's ranks: a rank's work is theirs and one language stage's; the
-//   pipeline fills and drains once for each of their works.
-// Priced by the same functions as price(), so that bound ≤ estimate ≤ simulate. Memory: parameters,
-// gradients, optimizer state, tapes in flight, what running ops hold besides, as lowering counts
-// them for the profile's software stack (stage_memory.h says what is left out); not the allocator's
-// or the network library's reserve. Times ignore: links shared by several transfers,
-// waiting for lanes with other work than the busiest; what edges bring inner layers. Source: own
-// count.
+// Lower bounds of the step time and of the memory of the worst rank, in closed form, for any layout
+// that check_layout() accepts. No Program is made; this is the fastest prediction.
+//
+// Step time. For every rank along a pipeline:  step ≥ reach + work + tail + scalars + update
+//     reach   the forward of the smallest microbatch through the stages before, and its messages;
+//             through another branch as well, if every microbatch waits for one of that branch
+//     work    all forwards, recomputations and backwards of the busiest column (a data-parallel
+//             lane and context-parallel rank, branch_loads.h), over all virtual stages
+//     tail    the backward of the smallest microbatch through the stages before, as far as
+//             gradients return, and the reduction that ends last. If weight parts are actions of
+//             their own, the last gradient returns before the last weight part.
+//   Also, step ≥ the gathers and reductions of a rank's sharded modules one after another.
+//   For encoders on the language module's ranks, the work of a rank is theirs and that of one
+//   language stage; the pipeline fills and drains once for each of their microbatches.
+//
+// Times are computed by the same functions as in price(), so that bound ≤ estimate ≤ simulate. Not
+// modeled: links shared by several transfers; waiting for lanes with other work than the busiest;
+// rows that edges bring to inner layers.
+//
+// Memory: parameters, gradients, optimizer state, saved activations in flight and temporary memory
+// of the running ops, as lowering counts them for the profile's software stack. stage_memory.h
+// lists what is omitted. The reserves of the allocator and of the network library are not included.
+// Source: own count.
 #pragma once
 
 #include <memory>
@@ -28,30 +32,29 @@
 namespace polyphony {
 
 struct Footprint {
-  Bytes memory{};     // of the worst stage's rank, at least
-  std::string worst;  // that stage: "language stage 0"
-  Bytes
-      least{};  // of the rank that needs least: however blocks like these are split, some rank needs it
+  Bytes memory{};     // lower bound for the rank of the worst stage
+  std::string worst;  // name of that stage: "language stage 0"
+  Bytes least{};  // of the rank that needs the least: some rank needs it however blocks are split
   bool operator==(const Footprint&) const = default;
 };
 struct Bound {
   Seconds step{};
-  Seconds busiest{};  // work of the busiest stage, the rest being bubble, messages, reduction and
-                      // update
+  Seconds busiest{};  // work of the busiest stage; the rest of the step is bubble, messages,
+                      // reduction and update
   Footprint footprint;
   bool operator==(const Bound&) const = default;
 };
 
-// What the ranks of one branch need at least, whatever those of other branches do.
+// Lower bounds for the ranks of one branch alone, whatever those of other branches do.
 struct PartBound {
-  Seconds step{};   // its busiest rank's work
-  Seconds least{};  // the work of any of its ranks
+  Seconds step{};   // the work of its busiest rank
+  Seconds least{};  // the least work of any of its ranks
   Bytes memory{};   // of its worst rank
-  Bytes always{};   // what each of its ranks holds of it at any moment
+  Bytes always{};   // what each of its ranks holds for this branch at any moment
 };
 
-// Screens many layouts of one scenario on one batch; remembers what layouts have in common. Not for
-// several threads.
+// Computes bounds for many layouts of one scenario and one batch, and remembers what layouts have
+// in common. Not thread-safe.
 class Screen {
  public:
   Screen(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch);
@@ -59,13 +62,14 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Need a layout that check_layout() accepts. Footprints are much cheaper: most layouts of a
-  // search do not fit, ask for theirs first.
+  // Return the footprint or the full bound of a layout that check_layout() accepts. A footprint is
+  // much cheaper. Most layouts of a search do not fit, so callers should ask for the footprint
+  // first.
   Footprint footprint(const Layout& layout);
   Bound bound(const Layout& layout);
-  // Of the rank that holds a stage of the branch that holds the module.
+  // Returns the memory of the rank that holds a stage of the branch with this module.
   Bytes memory(const Layout& layout, ModuleId module, int stage);
-  // Of the branch that holds the module.
+  // Returns the bounds of the branch with this module.
   PartBound part(const Layout& layout, ModuleId module);
 
  private:

@@ -11,7 +11,7 @@
 namespace polyphony {
 namespace {
 
-// Start of part `index` when `count` things are cut into `parts` contiguous runs
+// Returns the start of part `index` when `count` things are cut into `parts` contiguous runs
 // (shared/step/assign.cpp).
 std::size_t cut_at(std::size_t count, std::size_t parts, std::size_t index) {
   return count * index / parts;
@@ -83,7 +83,8 @@ BranchLoads::Table BranchLoads::cut(const std::vector<ModuleId>& modules, const 
   return table;
 }
 
-// By the plan's own assignment; of a branch without the language module beside one that has it.
+// Computes the table by the plan's own assignment; for a branch without the language module, next
+// to a branch that has it.
 BranchLoads::Table BranchLoads::assign(const std::vector<ModuleId>& modules,
                                        const ModuleLayout& grid, int works, int microbatches,
                                        const Batch& batch) const {
@@ -107,7 +108,7 @@ BranchLoads::Table BranchLoads::assign(const std::vector<ModuleId>& modules,
   return sizes;
 }
 
-// `members`: samples of each work, over all lanes.
+// `members`: number of samples of each work item, over all lanes.
 BranchLoads::Table BranchLoads::repeat(const std::vector<ModuleId>& modules,
                                        const ModuleLayout& grid, std::size_t lanes,
                                        const std::vector<std::size_t>& members) {
@@ -124,7 +125,7 @@ BranchLoads::Table BranchLoads::repeat(const std::vector<ModuleId>& modules,
       for (std::size_t lane = 0; lane < (by_item ? 1 : lanes); ++lane) {
         const std::size_t samples =
             by_item ? of_all : cut_at(of_all, lanes, lane + 1) - cut_at(of_all, lanes, lane);
-        // Dealt one after another.
+        // Items are assigned one after another.
         for (std::size_t part = 0; part < parts; ++part) {
           const std::size_t count =
               samples * items / parts + (part < samples * items % parts ? 1 : 0);
@@ -158,7 +159,7 @@ BranchLoads::Table BranchLoads::repeat(const std::vector<ModuleId>& modules,
   return table;
 }
 
-// Of an encoder whose items are all the same in every sample.
+// Returns the item of an encoder whose items are the same in every sample; null otherwise.
 const Item* BranchLoads::item_alike(const std::vector<ModuleId>& modules) const {
   const Item* found = nullptr;
   for (const ModuleId id : modules) {

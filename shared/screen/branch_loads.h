@@ -1,9 +1,12 @@
-// What the lanes and contexts of one branch have to do in a step, summed up: enough to bound times
-// and bytes without a Program. Works are shared/step/assign.h's own; where neither contexts nor
-// images are dealt, their sizes come from sums over the samples before each, so that one costs a
-// subtraction.
-//   A column is what one lane and context works on, work after work. The busiest has most tokens,
-//   each module's weighted by its parameters; of equals, most pairs. Source: own count.
+// The work of the lanes and context-parallel ranks of one branch in a step, summed up: enough to
+// bound times and bytes without a Program.
+//   A column is one data-parallel lane and context-parallel rank, which processes one work item
+//   (see shared/plan/links.h) after another. The busiest column has the most tokens, where each
+//   module's tokens are weighted by its parameters; among equals, the most attended pairs.
+//
+//   Work items are the same as in shared/step/assign.h. Where neither tokens nor single images are
+//   divided over ranks, their sizes are differences of prefix sums over the samples, so that each
+//   costs one subtraction. Source: own count.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +19,21 @@
 namespace polyphony {
 
 struct ModuleLoad {
-  std::vector<WorkSize> sizes;  // of the busiest column, by kind of work
+  std::vector<WorkSize> sizes;  // of the busiest column, by kind of work item
   WorkSize smallest;            // over all columns
-  WorkSize smallest_full;       // of those that have tokens; zero when none has
+  WorkSize smallest_full;       // of those that have tokens; zero if none has
 };
 
 struct BranchLoad {
-  int id = 0;     // different loads of one BranchLoads have different ones
-  int works = 0;  // of a column
-  // Of the modules of the branch, by ModuleId; others have no work.
+  int id = 0;     // unique among the loads of one BranchLoads
+  int works = 0;  // number of work items per column
+  // By ModuleId; modules of other branches have no load.
   std::vector<ModuleLoad> modules;
-  // Kinds of works of the busiest column (shared/screen/work_kinds.h): how many of each; of which
-  // each work is.
+  // Kinds of work items of the busiest column (shared/screen/work_kinds.h): how many there are of
+  // each, and the kind of each work item.
   std::vector<int> counts;
   std::vector<std::uint16_t> kind_of;
-  bool alike = false;  // all works of all columns are
+  bool alike = false;  // all work items of all columns are equal
 };
 
 class BranchLoads {
@@ -38,20 +41,20 @@ class BranchLoads {
   // Model and batch must outlive it.
   BranchLoads(const Model& model, const Batch& batch);
 
-  // `modules`: of the branch. `works`: its own a column and step; `microbatches`: the language
-  // module's.
+  // Returns the load of a branch of `modules`. `works`: its work items per column and step;
+  // `microbatches`: those of the language module.
   const BranchLoad& load(const std::vector<ModuleId>& modules, const ModuleLayout& grid, int works,
                          int microbatches);
-  // Whether every sample has something for a branch of these modules.
+  // Returns whether every sample has items for a branch of these modules.
   bool everywhere(const std::vector<ModuleId>& modules) const;
 
  private:
-  // Samples that a branch works on: sums of module sizes over those before each.
+  // The samples that a branch processes, and prefix sums of their sizes.
   struct Samples {
     std::vector<std::uint32_t> before;          // by sample of the batch: members before it
     std::vector<std::vector<WorkSize>> prefix;  // by module of the branch, then member
   };
-  // Sizes by module of the branch, then (work·columns + column).
+  // Sizes by module of the branch, then work item · columns + column.
   using Table = std::vector<std::vector<WorkSize>>;
 
   const Samples& samples_of(const std::vector<ModuleId>& modules);
@@ -59,17 +62,18 @@ class BranchLoads {
             int microbatches);
   Table assign(const std::vector<ModuleId>& modules, const ModuleLayout& grid, int works,
                int microbatches, const Batch& batch) const;
-  // Where all samples are alike, works of as many samples are, and so few stand for all.
+  // If all samples are equal, work items with equally many samples are equal, and few represent
+  // all.
   struct Rows {
-    std::vector<std::size_t> samples;  // of each, over all lanes
-    std::vector<std::uint32_t> of;     // by work
+    std::vector<std::size_t> samples;  // of each distinct row, over all lanes
+    std::vector<std::uint32_t> of;     // by work item: its row
   };
   Rows rows_of(int works, int microbatches) const;
   Table repeat(const std::vector<ModuleId>& modules, const ModuleLayout& grid, std::size_t lanes,
                const std::vector<std::size_t>& members);
   const Item* item_alike(const std::vector<ModuleId>& modules) const;
   WorkSize items_of(ModuleId module, const Item& item, std::size_t count);
-  // Of a table whose rows are those of the works `row_of` says.
+  // Returns the sums over a table; `row_of` states the row of each work item.
   BranchLoad sum_up(const std::vector<ModuleId>& modules, const Table& table,
                     const std::vector<std::uint32_t>& row_of, std::size_t columns) const;
   bool has_language(const std::vector<ModuleId>& modules) const;
@@ -79,10 +83,10 @@ class BranchLoads {
   std::vector<double> weights_;  // parameters by module
   bool samples_alike_ = true;
   int loads_ = 0;
-  Known<BranchLoad> known_;
-  Known<Samples> samples_;
-  Known<WorkSize> items_;
-  Known<Table> repeated_;  // of one work of some samples
+  MemoTable<BranchLoad> known_;
+  MemoTable<Samples> samples_;
+  MemoTable<WorkSize> items_;
+  MemoTable<Table> repeated_;  // of one work item of some samples
   Key key_;
 };
 

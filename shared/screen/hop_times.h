@@ -1,4 +1,4 @@
-// How long messages between pipeline stages hold up each end.
+// How long messages between pipeline stages delay the stages at each end.
 #pragma once
 
 #include "shared/hardware/hardware.h"
@@ -6,8 +6,9 @@
 
 namespace polyphony {
 
-// Between the first ranks of stages. Where gradients return, a microbatch's way down and back holds up
-// both: rows the second, gradients the first. Where none do, rows come ahead while stages compute, and hold up
-// nobody. Software that waits for them (SoftwareStack::blocking_messages) holds up the first in any case.
+// Returns the delays for messages between the first ranks of stages. If gradients return, the round
+// trip of a microbatch delays both stages: rows the later one, gradients the earlier one. If none
+// return, rows are sent ahead while stages compute and delay no stage. Software that waits for its
+// sends (SoftwareStack::blocking_messages) delays the earlier stage in any case.
 HopTimes hop_times(const Cluster& cluster, const HardwareProfile& profile);
 }  // namespace polyphony

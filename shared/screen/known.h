@@ -1,5 +1,4 @@
-// A table of what was made before, by a short list of numbers that says all that it depends on.
-// What is in it never moves.
+// A memo table: values keyed by the integers that they depend on. References to values stay valid.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +20,13 @@ struct KeyHash {
 };
 
 template <class Value>
-class Known {
+class MemoTable {
  public:
-  // What `make` returned when it was first asked for.
+  // Returns the value for `key`; calls `make` the first time that the key is asked for.
   template <class Make>
   const Value& get(const Key& key, Make make) {
     if (const auto found = table_.find(key); found != table_.end()) return found->second;
-    Key own = key;  // what makes may reuse the caller's
+    Key own = key;  // a copy: `make` may reuse the caller's key
     Value value = make();
     return table_.emplace(std::move(own), std::move(value)).first->second;
   }

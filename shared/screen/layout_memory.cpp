@@ -4,7 +4,7 @@
 
 namespace polyphony {
 
-// The most that a rank holds at a moment.
+// Returns the most that a rank holds at any moment.
 Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
                          std::optional<std::size_t> part) {
   const std::size_t count = rank.stages.size();
@@ -19,7 +19,7 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
     if (part && stage.branch != *part) {
       stages_[i] = {{}, {WorkMemory{}}};
     } else if (i >= known_.size() || !memories_.alike(view, known_[i], stage)) {
-      // Of a part: the least work stands for all.
+      // For a part: the smallest work item represents all.
       const bool least = !leads(view, rank, stage.branch) ||
                          (part && view.branches[*part].load->counts.size() > 1);
       memories_.memory(view, stage, least, stages_[i]);
@@ -44,7 +44,7 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
   return fixed + most;
 }
 
-// Works that differ: action after action.
+// Computes the same action by action, for work items that differ.
 Bytes LayoutMemory::held_in_action(const LayoutView& view, const RankMoments& rank) const {
   Bytes now{}, most{};
   for (const Action& action : views_.actions(rank)) {
@@ -107,7 +107,7 @@ Footprint LayoutMemory::worst(const LayoutView& view) {
     worst.memory = memory;
     of = &rank;
   }
-  for (const StageOfBranch& stage : of->stages) {  // of virtual stages the first
+  for (const StageOfBranch& stage : of->stages) {  // of virtual stages, the first
     if (&stage != of->stages.data() && (&stage)[-1].branch == stage.branch) continue;
     worst.worst += (worst.worst.empty() ? "" : " + ") + views_.stage_name(view, stage);
   }

@@ -1,5 +1,5 @@
-// Memory of a layout's worst rank, in closed form: what its stages hold (shared/screen/stage_memory.h)
-// at the moments of its actions (shared/screen/action_moments.h).
+// The memory of a layout's worst rank, in closed form: what its stages hold
+// (shared/screen/stage_memory.h) at the moments of its actions (shared/screen/action_moments.h).
 #pragma once
 
 #include <optional>
@@ -16,23 +16,24 @@ class LayoutMemory {
  public:
   LayoutMemory(const LayoutViews& views, const StackLayers& layers, const SoftwareStack& stack)
       : views_(views), memories_(layers, stack) {}
+  // Returns the footprint of the worst rank.
   Footprint worst(const LayoutView& view);
-  // Of the rank that holds the stage.
+  // Returns the memory of the rank that holds the stage.
   Bytes of(const LayoutView& view, StageOfBranch stage);
-  // One branch's bytes alone.
+  // Sets the bytes of `part`: those of one branch alone.
   void add_part(const LayoutView& view, std::size_t branch, PartBound& part);
 
  private:
   void start(const LayoutView& view);
-  // `part`: of this branch alone, at least.
+  // Returns the bytes of a rank; with `part`, a lower bound for that branch alone.
   Bytes held(const LayoutView& view, const RankMoments& rank, std::optional<std::size_t> part = {});
   Bytes held_in_action(const LayoutView& view, const RankMoments& rank) const;
 
   const LayoutViews& views_;
   StageMemories memories_;
-  // Of the rank in hand, or more; mostly as those of the rank before.
+  // Stages of the current rank, or more of them; mostly the same as for the rank before.
   std::vector<StageMemory> stages_;
-  std::vector<StageOfBranch> known_;  // whose they are, in this view
+  std::vector<StageOfBranch> known_;  // which stages these are, in this view
 };
 
 }  // namespace polyphony

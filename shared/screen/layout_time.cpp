@@ -6,7 +6,7 @@
 namespace polyphony {
 namespace {
 
-// Sums are taken in another order than the graph's.
+// Allowance for rounding: sums are formed in another order than in the graph.
 constexpr double kSlack = 1e-9;
 
 }  // namespace
@@ -61,7 +61,7 @@ RankWork work_of(const TimedStage& stage) {
           stage.through,         stage.cost.reduction,     stage.unbroken, 1};
 }
 
-// All stages together: from the first that may begin to the last.
+// Adds another stage of the same rank: from the first stage that may begin to the last that ends.
 void join(RankWork& work, const RankWork& more) {
   if (work.stages++ == 0) {
     work = more;
@@ -85,8 +85,8 @@ RankWork LayoutTimes::on_rank(const RankMoments& rank, std::size_t b) const {
   return work;
 }
 
-// Each rank's, and of several stages on one rank each alone: the first and the last works go
-// through all of them.
+// Visits the work of each rank and, if it has several stages, each of these alone: the first and
+// the last microbatch pass through all of them.
 template <class Visit>
 void LayoutTimes::each_work(const LayoutView& view, std::size_t b, Visit visit) const {
   for (const RankMoments& rank : *view.ranks) {
@@ -99,13 +99,14 @@ void LayoutTimes::each_work(const LayoutView& view, std::size_t b, Visit visit) 
   }
 }
 
-// When all gradients of the branch are reduced, and what waits for them is done.
+// Returns the time when all gradients of the branch are reduced, and everything that waits for them
+// is done.
 Seconds LayoutTimes::end_of_branch(const LayoutView& view, std::size_t b,
                                    const Around& around) const {
   Seconds end{};
   each_work(view, b, [&](const RankWork& work) {
     const Seconds done = around.before + work.reach + work.lane;
-    // Where weight parts come later, the last gradient may return before the last of them.
+    // If weight parts come later, the last gradient may return before the last of them.
     const Seconds returned = done - work.weights;
     end = std::max({end, done + work.reduction, returned + work.tail});
     if (around.after.count() > 0 && (!around.through || work.unbroken))
@@ -114,8 +115,8 @@ Seconds LayoutTimes::end_of_branch(const LayoutView& view, std::size_t b,
   return end;
 }
 
-// When the language module's first stage has ended its last backward, the pipeline filled and drained
-// `fills` times.
+// Returns the time when the language module's first stage has ended its last backward, if the
+// pipeline fills and drains `fills` times.
 Seconds LayoutTimes::end_of_fills(const LayoutView& view, Seconds before, int fills) const {
   Seconds end{};
   each_work(view, view.language, [&](const RankWork& work) {
@@ -128,7 +129,8 @@ Seconds LayoutTimes::end_of_fills(const LayoutView& view, Seconds before, int fi
   return end;
 }
 
-// Whether every work of the language module waits for one of the branch, or is waited for by one.
+// Returns whether every microbatch of the language module waits for one of the branch, or one of
+// the branch waits for it.
 bool LayoutTimes::coupled(const LayoutView& view, std::size_t b) const {
   if (!views_.everywhere(view, b)) return false;
   const Model& model = costs_.scenario().model;
@@ -142,14 +144,14 @@ bool LayoutTimes::coupled(const LayoutView& view, std::size_t b) const {
   });
 }
 
-// An encoder with ranks of its own, the language module, what it feeds: each alone, and each after
-// and before the others.
+// Bounds encoders on ranks of their own, the language module, and what it feeds: each alone, and
+// each after and before the others.
 Seconds LayoutTimes::end_of_paths(const LayoutView& view) const {
   const std::size_t language = view.language;
   const TimedBranch& middle = timed_[language];
   const TimedStage& last = middle.stages.back();
   const Seconds crossing = costs_.rings().crossing();
-  // Of the language module as seen from what it feeds: rows leave before its head.
+  // For the module that the language module feeds: rows leave before the head.
   const bool reaches = last.reach.count() > 0 || middle.stages.size() == 1;
   Seconds end{};
   Around inside, outside;
@@ -177,9 +179,11 @@ Seconds LayoutTimes::end_of_paths(const LayoutView& view) const {
   return std::max(end, end_of_branch(view, language, inside));
 }
 
-// One work of each encoder that a rank has beside its stages of the language module.
-LayoutTimes::Beside LayoutTimes::beside(const LayoutView& view, const RankMoments& rank) const {
-  Beside found;
+// Returns the times of one microbatch of each encoder that a rank holds in addition to its stages
+// of the language module.
+LayoutTimes::Colocated LayoutTimes::colocated(const LayoutView& view,
+                                              const RankMoments& rank) const {
+  Colocated found;
   for (std::size_t i = rank.stages.size(); i-- > 0;) {
     const StageOfBranch of = rank.stages[i];
     if (of.branch >= view.language) continue;
@@ -192,15 +196,15 @@ LayoutTimes::Beside LayoutTimes::beside(const LayoutView& view, const RankMoment
   return found;
 }
 
-// Encoders on the language module's ranks: every rank runs theirs before and after each part of its
-// own work, or between. Which of their columns share a rank with the busiest is not looked at: the
-// smallest work stands for all.
+// Bounds encoders on the language module's ranks: every rank runs its encoder stages before, after
+// or between the parts of its own work. Which of the encoders' columns share a rank with the
+// busiest column is not examined; the smallest microbatch is assumed.
 Seconds LayoutTimes::end_on_shared(const LayoutView& view) const {
-  std::optional<Beside> first;  // the least of ranks that have the language module's first stage
+  std::optional<Colocated> first;  // the least of ranks that have the language module's first stage
   Seconds end{};
   for (const RankMoments& rank : *view.ranks) {
     const RankWork work = on_rank(rank, view.language);
-    const Beside own = beside(view, rank);
+    const Colocated own = colocated(view, rank);
     if (work.stages == 0 || own.works == 0) continue;
     end = std::max(end, work.lane + (own.forward + own.backward) * own.works + own.reduction);
     const StageOfBranch start{static_cast<std::uint16_t>(view.language), 0};
@@ -213,7 +217,8 @@ Seconds LayoutTimes::end_on_shared(const LayoutView& view) const {
   if (!first) return Seconds(0);
   const EncoderOrder order = view.layout->encoder_order;
   const int works = first->works, fills = order == EncoderOrder::in_turn ? works : 1;
-  // Works of an encoder that surely run before the language module's first, and after its last.
+  // Number of an encoder's microbatches that run before the language module's first, and after its
+  // last.
   const int around = order == EncoderOrder::interleaved ? 0 : works / fills;
   Seconds before = first->forward * around, after = first->backward * around, reductions{};
   for (std::size_t b = 0; b < view.language; ++b) {
@@ -227,7 +232,8 @@ Seconds LayoutTimes::end_on_shared(const LayoutView& view) const {
     if (last.unbroken) after = std::max(after, last.through + last.cost.times.full_backward);
   }
   end = std::max(end, end_of_branch(view, view.language, {.before = before}) + reductions);
-  // The first stage's ranks run all parts one after another: encoders, the whole pipeline, encoders.
+  // The ranks of the first stage run all parts one after another: encoders, the whole pipeline,
+  // encoders.
   return std::max(end, end_of_fills(view, before, fills) +
                            (first->forward + first->backward) * (fills - 1) + after +
                            first->reduction);

@@ -1,5 +1,6 @@
-// A layout's step from below, in closed form: what its stages take (shared/screen/stage_price.h), along
-// every way that a work and its gradient go. The formulas: shared/screen/bound.h.
+// A lower bound of a layout's step time, in closed form: the times of its stages
+// (shared/screen/stage_price.h), added up along every path that a microbatch and its gradient take.
+// The formulas are in shared/screen/bound.h.
 #pragma once
 
 #include <vector>
@@ -10,32 +11,32 @@
 
 namespace polyphony {
 
-// One stage, and how far its last gradient has to go.
+// One stage, and the times before its first and after its last action.
 struct TimedStage {
   StagePrice cost;
-  Seconds reach{};       // the smallest work's way here, through the stages of its branch
-  Seconds tail{};        // from its last backward on: the reductions of all stages that wait for it
-  Seconds through{};     // until the branch's first stage has returned it
+  Seconds reach{};       // of the smallest microbatch to arrive here, through the stages before
+  Seconds tail{};        // after its last backward: reductions of all stages that wait for it
+  Seconds through{};     // until the branch's first stage has returned the gradient
   bool unbroken = true;  // every stage before this one waits for it
 };
 struct TimedBranch {
   std::vector<TimedStage> stages;
-  Seconds path{};  // of the smallest work with tokens, forward through all stages
+  Seconds path{};  // of the smallest microbatch with tokens, forward through all stages
   Seconds back{};  // of its gradient, until the last reduction
   bool visited = false;
 };
 
-// What a rank along a pipeline has of one branch.
+// The times of one branch on a rank along a pipeline.
 struct RankWork {
   Seconds lane{}, weights{};
-  Seconds reach{}, tail{}, through{}, reduction{};  // of its stages, the least
+  Seconds reach{}, tail{}, through{}, reduction{};  // the least of its stages
   bool unbroken = true;
   int stages = 0;
 };
-// What comes before a branch's first work, and after its last gradient has left it.
+// Times before a branch's first microbatch, and after its last gradient has left it.
 struct Around {
   Seconds before{}, after{};
-  bool through = true;  // it leaves by the first stage
+  bool through = true;  // the gradient leaves by the first stage
 };
 
 // Views, layers and profile must outlive it.
@@ -43,9 +44,9 @@ class LayoutTimes {
  public:
   LayoutTimes(const LayoutViews& views, const StackLayers& layers, const HardwareProfile& profile)
       : views_(views), costs_(layers, profile) {}
-  // Its footprint is left empty.
+  // Returns the bound of the step time; its footprint is empty.
   Bound bound(const LayoutView& view);
-  // One branch's times alone.
+  // Sets the times of `part`: those of one branch alone.
   void add_part(const LayoutView& view, std::size_t branch, PartBound& part);
 
  private:
@@ -57,11 +58,11 @@ class LayoutTimes {
   Seconds end_of_branch(const LayoutView& view, std::size_t branch, const Around& around) const;
   Seconds end_of_fills(const LayoutView& view, Seconds before, int fills) const;
   Seconds end_of_paths(const LayoutView& view) const;
-  struct Beside {
+  struct Colocated {
     Seconds forward{}, backward{}, reduction{};
     int works = 0;
   };
-  Beside beside(const LayoutView& view, const RankMoments& rank) const;
+  Colocated colocated(const LayoutView& view, const RankMoments& rank) const;
   Seconds end_on_shared(const LayoutView& view) const;
   bool coupled(const LayoutView& view, std::size_t branch) const;
 
@@ -69,7 +70,7 @@ class LayoutTimes {
   StagePrices costs_;
   std::vector<TimedBranch> timed_;
   std::vector<char> splits_;       // by branch
-  std::vector<LayerTimes> times_;  // by stage of the part in hand
+  std::vector<LayerTimes> times_;  // by stage of the current part
 };
 
 }  // namespace polyphony

@@ -28,7 +28,7 @@ LayoutViews::LayoutViews(const Scenario& scenario, const HardwareProfile& profil
       typical_(module_sizes(scenario.model, typical_batch(scenario))),
       loads_(scenario.model, batch),
       chain_(make_parts(true)),
-      apart_(make_parts(false)) {}
+      separate_(make_parts(false)) {}
 
 LayoutViews::Parts LayoutViews::make_parts(bool chain) const {
   const Model& model = scenario_.model;
@@ -51,8 +51,8 @@ LayoutViews::Parts LayoutViews::make_parts(bool chain) const {
 }
 
 const LayoutView& LayoutViews::look(const Layout& layout) {
-  const bool chain = layout.placement == Placement::homogeneous || apart_.modules.size() == 1;
-  const Parts& parts = chain ? chain_ : apart_;
+  const bool chain = layout.placement == Placement::homogeneous || separate_.modules.size() == 1;
+  const Parts& parts = chain ? chain_ : separate_;
   const ModuleLayout* all = &layout.modules.back();
   if (chain && language_module(scenario_.model).value + 1 < layout.modules.size()) {
     chain_grid_ = chain_grid(scenario_.model, layout);
@@ -70,7 +70,7 @@ const LayoutView& LayoutViews::look(const Layout& layout) {
     BranchView& branch = view_.branches[b];
     branch.modules = &parts.modules[b];
     branch.grid = &grid_of(b);
-    // Sub-microbatches count as one work: no search makes them.
+    // Sub-microbatches count as one microbatch; no search makes them.
     branch.works = b < parts.language ? std::min(layout.microbatches,
                                                  encoder_works(layout, *branch.grid, language))
                                       : layout.microbatches;
@@ -86,7 +86,7 @@ const LayoutView& LayoutViews::look(const Layout& layout) {
 }
 
 bool LayoutViews::everywhere(const LayoutView& view, std::size_t branch) const {
-  return (view.branches.size() == apart_.modules.size() ? apart_ : chain_).everywhere[branch];
+  return (view.branches.size() == separate_.modules.size() ? separate_ : chain_).everywhere[branch];
 }
 
 const std::vector<LayerCost>& LayoutViews::costs(const Layout& layout, ModuleId module) {
@@ -141,8 +141,8 @@ std::string LayoutViews::stage_name(const LayoutView& view, StageOfBranch stage)
   return scenario_.model.modules[last.module.value].name + " stage " + std::to_string(stage.stage);
 }
 
-// Works of each branch: so few that no more are ever held at once. What a schedule holds of many
-// microbatches it holds of a few.
+// Returns a reduced number of microbatches of each branch at which as many are in flight as at the
+// full number: what a schedule holds with many microbatches it also holds with a few.
 std::vector<int> LayoutViews::few_works(const Layout& layout) const {
   std::vector<int> works;
   bool all_shared = true, any_shared = false;
@@ -177,7 +177,7 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
   return works;
 }
 
-// As much of a plan as actions need.
+// Returns the parts of a plan that the orders of actions need.
 Plan LayoutViews::plan_with(const Layout& layout, const std::vector<int>& works) const {
   if (!layout.actions.empty())
     return make_plan(scenario_, layout);  // its own actions, whatever the split
@@ -202,7 +202,7 @@ PipelineRanks LayoutViews::make_ranks(const Layout& layout, const std::vector<in
   PipelineRanks ranks;
   for (std::size_t b = 0; b < plan.branches.size(); ++b) {
     const ModuleLayout& grid = plan.branches[b].grid;
-    // The branch of most stages stands for those that share its ranks, of equals the last.
+    // The branch with the most stages represents those on the same ranks; among equals, the last.
     const bool stands =
         std::none_of(plan.branches.begin(), plan.branches.end(), [&](const Branch& other) {
           return same_ranks(other.grid, grid) &&

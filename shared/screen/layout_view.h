@@ -1,6 +1,7 @@
-// How a layout cuts a batch over lanes and modules into stages: what its closed forms
-// (shared/screen/bound.h) are summed over. Any number of branches, on ranks of their own or shared.
-// Remembers what layouts have in common. Source: own count, of what shared/plan/ plans.
+// How a layout divides a batch over lanes and modules into stages: the view of a layout over which
+// the closed forms of shared/screen/bound.h sum. It may have any number of branches, on ranks of
+// their own or shared. Remembers what layouts have in common. Source: own count, of what
+// shared/plan/ plans.
 #pragma once
 
 #include <string>
@@ -16,31 +17,32 @@
 
 namespace polyphony {
 
-// A pipeline stage: runs of layers in their order.
+// A pipeline stage, as runs of layers in their order.
 using StageRuns = std::vector<LayerRun>;
 
 struct BranchView {
   const std::vector<ModuleId>* modules = nullptr;
   const ModuleLayout* grid = nullptr;
   int works = 1;
-  bool shared = false;  // with the ranks of another branch
+  bool shared = false;  // another branch is on the same ranks
   const BranchLoad* load = nullptr;
   const std::vector<StageRuns>* stages = nullptr;
 };
 
-// The ranks along pipelines that stand for all: one for each index of each set of branches that share
-// their ranks.
+// The ranks along pipelines that represent all ranks: one for each pipeline index of each set of
+// branches on the same ranks.
 using PipelineRanks = std::vector<RankMoments>;
 
 struct LayoutView {
   const Layout* layout = nullptr;
   std::vector<BranchView> branches;  // in the plan's order
   std::size_t language = 0;
-  bool differing = false;  // works of some column differ
+  bool differing = false;  // the work items of some column differ
   const PipelineRanks* ranks = nullptr;
 };
 
-// Of the branches on a rank, the one whose busiest column the rank is taken to have.
+// Returns whether `branch` is the one, among the branches on a rank, whose busiest column the rank
+// is assumed to have.
 bool leads(const LayoutView& view, const RankMoments& rank, std::size_t branch);
 
 // Scenario, profile and batch must outlive it.
@@ -48,16 +50,16 @@ class LayoutViews {
  public:
   LayoutViews(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch);
 
-  // Valid until the next call.
+  // Returns the view of a layout; it is valid until the next call.
   const LayoutView& look(const Layout& layout);
   std::string stage_name(const LayoutView& view, StageOfBranch stage) const;
-  // Whether every sample has something for the branch.
+  // Returns whether every sample has items for the branch.
   bool everywhere(const LayoutView& view, std::size_t branch) const;
-  // All actions of a rank of the view in hand.
+  // Returns all actions of a rank of the current view.
   Actions actions(const RankMoments& rank) const;
 
  private:
-  // Modules of each branch; the chain of all, or one owner with its projectors each.
+  // Modules of each branch: all modules of a chain, or one owner with its projectors each.
   struct Parts {
     std::vector<std::vector<ModuleId>> modules, owners;
     std::vector<char> everywhere;
@@ -78,13 +80,13 @@ class LayoutViews {
   const HopTimes hops_;
   const std::vector<WorkSize> typical_;  // of the typical batch by module
   BranchLoads loads_;
-  Parts chain_, apart_;
-  Known<std::vector<LayerCost>> costs_;
-  Known<std::vector<StageRuns>> stages_;
-  Known<PipelineRanks> ranks_;
+  Parts chain_, separate_;
+  MemoTable<std::vector<LayerCost>> costs_;
+  MemoTable<std::vector<StageRuns>> stages_;
+  MemoTable<PipelineRanks> ranks_;
   PipelineRanks own_ranks_;  // of a layout with actions of its own
   LayoutView view_;
-  ModuleLayout chain_grid_;  // of the layout in hand, where it is not its last module's
+  ModuleLayout chain_grid_;  // of the current layout, if it differs from its last module's grid
   Key key_;
 };
 

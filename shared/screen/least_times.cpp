@@ -7,8 +7,8 @@
 namespace polyphony {
 namespace {
 
-// Flows are rounded to whole bytes, of every channel by half a one at most: so much less has more than
-// that less to move.
+// Flows are rounded to whole bytes, by at most half a byte per channel, so that a transfer of a
+// bound must be smaller by that much.
 Bytes rounded(const Ring& ring, Bytes bytes) {
   const auto most = 1 + static_cast<std::int64_t>(ring.channels);
   return Bytes(std::max<std::int64_t>(0, bytes.value - most));
@@ -53,7 +53,7 @@ Ring LeastTimes::least(const ModuleLayout& grid, int count, int stride,
                        const ExpertChoice& choices) const {
   if (count < 2) return {};
   const int span = count * stride, node = cluster_.ranks_per_node;
-  // Where groups lie alike in nodes, the first says it for all.
+  // If all groups lie in nodes in the same way, the first represents all.
   const bool alike = cluster_.flat() && grid.first_rank % std::gcd(span, node) == 0 &&
                      (span % node == 0 || node % span == 0) && grid.first_rank % node == 0;
   Ring best;

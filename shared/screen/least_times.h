@@ -1,6 +1,6 @@
-// The least that a collective or a message can take where its ranks lie: prices of
-// shared/cost/collectives.h and of messages, less what flows are rounded by. Rings are remembered by
-// where they lie.
+// Lower bounds of the times of collectives and messages between given ranks: the prices of
+// shared/cost/collectives.h and of messages, less what the rounding of flows may add. Rings are
+// remembered by the ranks that they connect.
 #pragma once
 
 #include "shared/cost/collectives.h"
@@ -16,12 +16,13 @@ class LeastTimes {
   LeastTimes(const Cluster& cluster, const HardwareProfile& profile)
       : cluster_(cluster), profile_(profile) {}
 
-  // Over `count` ranks, `stride` apart, from `first` on.
+  // Returns the least time of a collective over `count` ranks, `stride` apart, starting at `first`.
   Seconds least_time(int first, int count, int stride, CollectiveKind kind, Bytes bytes);
-  // The quickest of the rings of `count` ranks that lie so in the grid, one after another, all at
-  // work.
+  // Returns the fastest ring among those of `count` ranks in the grid that follow one another, with
+  // all rings active at once.
   Ring least(const ModuleLayout& grid, int count, int stride, const ExpertChoice& choices) const;
-  // From a stage of the grid to the next; from one branch to another.
+  // Return the least time of a message from a stage of the grid to the next, and from one branch to
+  // another.
   Seconds least_message(const ModuleLayout& grid, Bytes bytes) const;
   Seconds crossing() const;
   Seconds scalars(int ranks);  // all-reduce of the step's scalars
@@ -31,8 +32,8 @@ class LeastTimes {
 
   const Cluster& cluster_;
   const HardwareProfile& profile_;
-  Known<Ring> rings_;
-  Known<Seconds> scalars_;
+  MemoTable<Ring> rings_;
+  MemoTable<Seconds> scalars_;
   Key key_;
 };
 

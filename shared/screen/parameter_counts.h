@@ -1,5 +1,5 @@
-// Elements of the parameters of runs of layers on one tensor-parallel rank, and which ranks divide
-// their state. Source: shared/chunk/parameters.h, summed by kinds of layers.
+// The number of parameter elements of a run of layers on one tensor-parallel rank, and which ranks
+// divide their state. Source: shared/chunk/parameters.h, summed by kinds of layers.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace polyphony {
 
-// Dense parameters and experts' are groups of their own (shared/program/program.h).
+// Dense parameters and experts' parameters are separate groups (shared/program/program.h).
 struct ChunkElements {
   HeldElements dense, experts;
 };
 struct LayerParameterCounts {
   std::vector<ChunkElements> layers;  // by position
-  std::int64_t copied = 0;            // of the last: the embedding's, where a chunk has both
+  std::int64_t copied = 0;            // of the last: shared with the embedding if a chunk has both
   ChunkElements of(const StackLayers::Counts& counts) const;
 };
 
@@ -28,12 +28,12 @@ class ParameterCounts {
 
  private:
   const StackLayers& layers_;
-  Known<LayerParameterCounts> known_;
+  MemoTable<LayerParameterCounts> known_;
   Key key_;
 };
 
-// Ranks that divide the state of a module's parameters, dense or experts', on a rank of its stages;
-// and how far apart they are (shared/lower/lower_groups.cpp).
+// Ranks that divide the state of a module's parameters (dense or experts'), seen from a rank of one
+// of its stages, and the distance between them (shared/lower/lower_groups.cpp).
 struct Division {
   int stride = 1, shards = 1, replicas = 1;
 };

@@ -8,7 +8,7 @@ namespace polyphony {
 
 namespace {
 
-// Whether nothing before the first block trains.
+// Returns whether nothing before the first block trains.
 bool begins_late(const Module& module) {
   return module.trainable != Trainable::full || module.abstract.is;
 }
@@ -90,7 +90,7 @@ bool StackLayers::alike(const LayerRun& a, const LayerRun& b, LayerRange again) 
   if (a.module != b.module || a.layers.end - a.layers.begin != b.layers.end - b.layers.begin)
     return false;
   const Counts counts = count(a, again);
-  // Blocks of several kinds may stand in another order.
+  // Blocks of several kinds may be in a different order.
   const auto kinds = std::count_if(counts.begin() + kBlocks, counts.end(),
                                    [](std::uint16_t of_kind) { return of_kind > 0; });
   return kinds <= 1 && counts == count(b, again);

@@ -88,15 +88,15 @@ StageMemories::Held StageMemories::held(ModuleId id, const LayerCut& cut,
 
 const std::vector<StageMemories::Held>& StageMemories::tapes(const LayoutView& view,
                                                              std::size_t branch, ModuleId id,
-                                                             bool beside) {
+                                                             bool shared) {
   const BranchLoad& load = *view.branches[branch].load;
   const LayerCut cut(view.layout->modules[id.value]);
-  key_ = {load.id, static_cast<int>(id.value), beside ? 1 : 0};
+  key_ = {load.id, static_cast<int>(id.value), shared ? 1 : 0};
   cut.add_to(key_);
   return tapes_.get(key_, [&] {
     const ModuleLoad& of = load.modules[id.value];
     std::vector<Held> kinds;
-    if (beside) {
+    if (shared) {
       kinds.push_back(held(id, cut, of.smallest));
     } else {
       for (const WorkSize& size : of.sizes) kinds.push_back(held(id, cut, size));
@@ -125,8 +125,8 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
     chunk.rebuilt = std::max(chunk.rebuilt, layer.rebuilt);
     if (p != StackLayers::kLast || !first || held.tied == 0)  // else the first layer's
       chunk.made = std::max(chunk.made, layer.made);
-    // Of its first layer: the module's, else a block's; all blocks' inputs are alike, but of one
-    // that starts.
+    // The input of its first layer: that of the module, or that of a block. The inputs of all
+    // blocks are equal, except of a block at which a backward may stop.
     if (p == StackLayers::kFirst || (input < 0 && p != StackLayers::kLast)) input = layer.input;
     blocks = blocks || p >= StackLayers::kBlocks;
   }
@@ -145,8 +145,8 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
   return chunk;
 }
 
-// The most that a layer makes over what those before it keep, less what those behind it will: of the
-// first layer, the last block and the last layer.
+// Adds the peak temporary memory of a layer, over what the layers before it have saved, less what
+// the layers behind it will save: of the first layer, the last block and the last layer.
 void StageMemories::add_besides(const Held& held, ModuleId id, LayerRange range,
                                 const StackLayers::Counts& counts, LayerRange again,
                                 Chunk& chunk) const {
@@ -179,10 +179,10 @@ bool StageMemories::alike(const LayoutView& view, StageOfBranch a, StageOfBranch
                     });
 }
 
-void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool beside,
+void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool shared,
                            StageMemory& memory) {
   const BranchView& branch = view.branches[stage.branch];
-  const std::size_t kinds = beside ? 1 : branch.load->counts.size();
+  const std::size_t kinds = shared ? 1 : branch.load->counts.size();
   memory.works.resize(kinds);
   for (std::size_t kind = 0; kind < kinds; ++kind) {
     if (kind == 0) states_.clear();
@@ -190,18 +190,18 @@ void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool bes
     for (const LayerRun& run : (*branch.stages)[stage.stage]) {
       const ModuleLayout& layout = view.layout->modules[run.module.value];
       Found& found = found_[run.module.value];
-      if (found.tapes[beside] == nullptr) {
-        found.tapes[beside] = &tapes(view, stage.branch, run.module, beside);
+      if (found.tapes[shared] == nullptr) {
+        found.tapes[shared] = &tapes(view, stage.branch, run.module, shared);
         found.elements = &parameters_.of(run.module, layout);
       }
-      const Held& held = (*found.tapes[beside])[kind];
+      const Held& held = (*found.tapes[shared])[kind];
       std::optional<StackLayers::Counts> before;  // of the chunk before, mostly the same
       layers_.each_chunk(run, cut_by_blocks(layout.shard), [&](LayerRange range) {
         const StackLayers::Counts counts = layers_.count({run.module, range}, found.again);
         const bool same = before == counts;
         chunks_.push_back(same ? chunks_.back()
                                : chunk(held, run.module, range, counts, found.again));
-        // Of tapes that go to the host the inputs are sure to be here.
+        // Of offloaded activations, only the inputs are certain to be resident.
         if (Chunk& made = chunks_.back(); layout.offload_activations && made.visited)
           made.tape = made.in, made.kept = 0;
         chunks_.back().goes_on = range.end < run.layers.end;
@@ -219,8 +219,8 @@ void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool bes
   }
 }
 
-// An action visits chunks in their order, backwards in reverse: what of its own work it still, or
-// already, has.
+// An action visits chunks in their order, a backward in reverse. Counts what of its own work item
+// still, or already, exists.
 WorkMemory StageMemories::work(bool in_step) const {
   WorkMemory work;
   bool known[4] = {};
@@ -229,8 +229,9 @@ WorkMemory StageMemories::work(bool in_step) const {
     work.transient[k] = known[k] ? std::max(work.transient[k], bytes) : bytes;
     known[k] = true;
   };
-  // Of chunks behind the one that runs: their tapes; what their weight parts wait with, and what of
-  // it was in the tapes. And what those before it will wait with besides.
+  // Of chunks behind the running one: their saved activations; what their weight parts wait with,
+  // and the part of it that was within the saved activations. Of chunks before it: what their
+  // weight parts will wait with in addition.
   std::int64_t tapes_behind = 0, weights_behind = 0, kept_behind = 0, before = 0;
   for (const Chunk& chunk : chunks_) {
     work.tape += Bytes(chunk.tape);
@@ -244,7 +245,7 @@ WorkMemory StageMemories::work(bool in_step) const {
     const bool last = c + 1 == chunks_.size();
     const Bytes behind = !one.goes_on || !in_step ? Bytes(0) : states_[c + 1].whole;
     const Bytes ahead = last || !in_step ? Bytes(0) : states_[c + 1].gathered;
-    const std::int64_t in = one.visited ? 0 : one.in;  // else counted with the tape
+    const std::int64_t in = one.visited ? 0 : one.in;  // else counted with the saved activations
     before -= one.weights - one.kept;
     grow(ActionKind::forward,
          Bytes(in + one.out + one.forward - tapes_behind) + state.gathered + ahead);

@@ -1,9 +1,11 @@
-// Bytes on one rank of a pipeline stage, in closed form: the same layers' tapes, parameters and
-// buffers that lowering counts (shared/lower/rank_lowering.cpp), summed by kinds of layers. Never more
-// than the Program's peak: what depends on when transfers run is left out (rows received ahead or
-// not yet sent; tapes that the host takes; parameters gathered and gradients scattered beside ops, where lanes may differ), as
-// is what a bridge's leader collects and what edges bring inner layers. Of another software stack as
-// shared/held/stack_sizes.h counts it. Source: own count.
+// The bytes on one rank of a pipeline stage, in closed form: the same saved activations, parameters
+// and buffers that lowering counts (shared/lower/rank_lowering.cpp), summed by kinds of layers.
+//   The result never exceeds the Program's peak. Omitted is what depends on when transfers run:
+//   rows received ahead or not yet sent; activations being copied to the host; parameters gathered
+//   and gradients scattered in parallel with ops, where lanes may differ. Also omitted are rows
+//   that a bridge's leader collects, and rows that edges bring to inner layers.
+//
+//   Other software stacks are counted as in shared/held/stack_sizes.h. Source: own count.
 #pragma once
 
 #include <vector>
@@ -16,63 +18,65 @@
 
 namespace polyphony {
 
-// Of one work.
+// Memory of one work item.
 struct WorkMemory {
-  // Tapes with the inputs that stay; what weight parts wait with; what of it is in the tapes.
+  // Saved activations with the inputs that stay; what weight parts wait with; the part of that
+  // which is within the saved activations.
   Bytes tape{}, weights{}, kept{};
-  // Besides, while an action of a kind runs, less what of the work is gone or not there yet.
+  // In addition while an action of each kind runs, less what is freed or does not exist yet.
   Bytes transient[4] = {};
 };
 struct StageMemory {
-  Bytes fixed{};                  // parameters, gradients, optimizer state
-  std::vector<WorkMemory> works;  // by kind (shared/screen/branch_loads.h); one: all are alike
+  Bytes fixed{};  // parameters, gradients, optimizer state
+  // By kind of work item (shared/screen/branch_loads.h); one entry if all are equal.
+  std::vector<WorkMemory> works;
 };
 
 // The layers must outlive it.
 class StageMemories {
  public:
   StageMemories(const StackLayers& layers, const SoftwareStack& stack);
-  // `beside`: the column is not known, because another branch has the same ranks: the least stands
-  // for it.
-  void memory(const LayoutView& view, StageOfBranch stage, bool beside, StageMemory& memory);
-  // Before the first stage of a view.
+  // Computes the memory of a stage. `shared`: another branch is on the same ranks, so that the
+  // column is not known, and the smallest one is assumed.
+  void memory(const LayoutView& view, StageOfBranch stage, bool shared, StageMemory& memory);
+  // Must be called before the first stage of a view.
   void start(const LayoutView& view);
-  // Whether that is known to be the same for both stages.
+  // Returns whether the memory of both stages is known to be equal.
   bool alike(const LayoutView& view, StageOfBranch a, StageOfBranch b) const;
-  // What another software stack keeps all the time beside its state.
+  // Returns what another software stack keeps resident throughout, in addition to its state.
   Bytes standing(const LayoutView& view, const RankMoments& rank);
 
  private:
-  // Of one layer, and of what flows into and out of runs of layers; bytes.
+  // Bytes of one layer, and of the rows that flow into and out of runs of layers.
   struct Layer {
     std::int64_t tape = 0, input = 0, weights = 0;
-    std::int64_t forward = 0, loss = 0, rebuilt = 0, made = 0;  // besides, while it runs
+    std::int64_t forward = 0, loss = 0, rebuilt = 0, made = 0;  // in addition, while it runs
   };
   struct Flows {
-    std::int64_t inside = 0, in = 0, out = 0;  // between blocks; into the first layer; of the last
-    // Of a diffusion module: what its blocks read; of it, what arrived so; what weight parts wait with; as
-    // it arrives.
+    std::int64_t inside = 0, in = 0, out = 0;  // between blocks; into the first; out of the last
+    // Conditioning of a diffusion module: what its blocks read; the part that arrived as such; what
+    // weight parts wait with; the size on arrival.
     std::int64_t condition = 0, condition_kept = 0, condition_weights = 0, condition_in = 0;
   };
   struct Held {
     std::vector<Layer> layers;  // by position
     Flows flows;
-    std::int64_t tied = 0;  // of `weights`, what a chunk with both ends of a tied matrix has once
+    std::int64_t tied = 0;  // of `weights`: counted once in a chunk with both ends of a tied matrix
   };
   struct Chunk {
     std::int64_t tape = 0, kept = 0, weights = 0, forward = 0, loss = 0, rebuilt = 0, made = 0;
-    std::int64_t in = 0, out = 0, back = 0;  // rows that arrive; of its output; gradients returned
+    std::int64_t in = 0, out = 0, back = 0;  // rows that arrive; output rows; gradients returned
     bool visited = false;
-    bool goes_on = false;  // all that it leaves goes to the chunk after it
+    bool goes_on = false;  // all of its output goes to the next chunk
   };
   struct State {
     Bytes held{}, gathered{}, whole{};
   };
 
-  // By kind of work; one, the smallest, where it stands for all.
+  // Returns the bytes by kind of work item; one entry, the smallest, if it represents all.
   const std::vector<Held>& tapes(const LayoutView& view, std::size_t branch, ModuleId id,
-                                 bool beside);
-  // Of the view in hand, by module: found once.
+                                 bool shared);
+  // Tables for the current view, by module, looked up once.
   struct Found {
     const std::vector<Held>* tapes[2] = {};
     const LayerParameterCounts* elements = nullptr;
@@ -96,11 +100,11 @@ class StageMemories {
   const StackLayers& layers_;
   const SoftwareStack& stack_;
   std::vector<char> visited_, inputs_trained_;  // by module
-  Known<std::vector<Held>> tapes_;
-  Known<MatrixShapes> shapes_;
+  MemoTable<std::vector<Held>> tapes_;
+  MemoTable<MatrixShapes> shapes_;
   ParameterCounts parameters_;
   std::vector<Found> found_;
-  // Of the stage in hand, in the order of a forward.
+  // Of the current stage, in the order of a forward.
   std::vector<State> states_;
   std::vector<Chunk> chunks_;
   Key key_;

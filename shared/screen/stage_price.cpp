@@ -120,7 +120,8 @@ LayerTimes StagePrices::time_layer(const BranchLoad& branch, ModuleId id, LayerR
   const Module& module = layers_.module(id);
   const ChunkContext context = layers_.context_at(id, position, cut);
   const bool visited = needs_backward(scenario_.model, id);
-  // The first layer of a chunk reads what conditions all of its blocks: none is taken for the first.
+  // The first layer of a chunk reads the conditioning of all its blocks; no block counts as the
+  // first.
   const bool second = reads_conditioning(module, layer);
   const auto time = [&](Phase phase, const WorkSize& size) {
     if (!second) return range_time(module, layer, phase, size, context, rings, profile_);
@@ -199,7 +200,8 @@ void StagePrices::add_message(const LayoutView& view, StageOfBranch stage, Stage
   const Module& producer = layers_.module(last.module);
   const std::int64_t rows =
       rows_leaving(producer, last.layers.end, branch.load->modules[last.module.value].smallest);
-  // Rows of the consumer: of its own items, an edge brings what the producer made.
+  // The rows are those of the consumer: an edge brings what the producer made of the consumer's
+  // items.
   const std::int64_t taken =
       branch.load->modules[stages[next].front().module.value].smallest.tokens;
   cost.flows = rows > 0 && taken > 0;
@@ -212,7 +214,7 @@ void StagePrices::add_message(const LayoutView& view, StageOfBranch stage, Stage
   const bool whole = last.module == stages[next].front().module;
   const std::int64_t elements = (whole ? rows : 0) * output_width(producer);
   const ModuleLayout& grid = view.layout->modules[last.module.value];
-  // Under sequence parallelism, and where receivers gather, every rank sends a part.
+  // Under sequence parallelism, and where receivers gather, every rank sends a part of the rows.
   const bool parts = grid.sp || profile_.stack.scattered_messages;
   cost.message =
       rings_.least_message(*branch.grid, size_of(scenario_.training.precision) * elements /
@@ -237,7 +239,7 @@ StagePrices::ChunkCost StagePrices::chunk_cost(const LayoutView& view, StageOfBr
     const Division of = division_of(*branch.grid, layout.shard, experts);
     const bool divided = of.shards > 1;
     const bool at_once = divided && layout.shard >= Shard::gradients;
-    // What hides the rest leaves a tenth (shared/cost/cost_model.cpp).
+    // A tenth remains exposed where the rest is hidden (shared/cost/cost_model.cpp).
     const double shown = layout.shard < Shard::gradients && profile_.stack.overlap > 0 ? 0.1 : 1;
     const std::int64_t owned = sum.trained / of.shards;
     if (sum.trained > 0) {
@@ -253,8 +255,8 @@ StagePrices::ChunkCost StagePrices::chunk_cost(const LayoutView& view, StageOfBr
       cost.updated += update_bytes(precision) * owned;
     }
     if (divided && layout.shard == Shard::full)
-      cost.beside += time(of.shards, of.stride, CollectiveKind::all_gather,
-                          size_of(precision) * (sum.trained + sum.frozen));
+      cost.overlapped += time(of.shards, of.stride, CollectiveKind::all_gather,
+                              size_of(precision) * (sum.trained + sum.frozen));
   }
   return cost;
 }
@@ -282,11 +284,11 @@ void StagePrices::add_parameters(const LayoutView& view, StageOfBranch stage, in
       cost.gathers += of.gathers;
       cost.updated += of.updated;
       scatter += of.scatter;
-      gather += (visited ? 2 : 1) * branch.works * of.beside;
-      most = std::max(most, (visited ? 2 : 1) * branch.works * of.beside);
+      gather += (visited ? 2 : 1) * branch.works * of.overlapped;
+      most = std::max(most, (visited ? 2 : 1) * branch.works * of.overlapped);
     });
   }
-  // Of two actions of the stage one after the other the second finds a chunk there.
+  // Of two consecutive actions of the stage, the second finds one chunk already gathered.
   cost.streamed = scatter + gather - most;
 }
 

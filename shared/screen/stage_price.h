@@ -1,6 +1,7 @@
-// Times of one pipeline stage in closed form: the parts that shared/screen/bound.h adds up.
-// Remembers what layouts have in common: the time of each kind of layer per load and cut, rings by
-// where they lie. Source: own count, of what shared/plan/ lowers and shared/cost/ prices.
+// The times of one pipeline stage, in closed form: the terms that shared/screen/bound.h adds up.
+// Remembers what layouts have in common: the time of each kind of layer per load and cut, and rings
+// by the ranks that they connect. Source: own count, of what shared/plan/ lowers and shared/cost/
+// prices.
 #pragma once
 
 #include <vector>
@@ -16,26 +17,26 @@ namespace polyphony {
 
 // Sums over layers of one rank.
 struct LayerTimes {
-  Seconds lane{};      // forward, recompute and backward of all work items of the busiest column
+  Seconds lane{};      // forward, recompute, backward of all work items of the busiest column
   Seconds forward{};   // of the smallest work item
   Seconds backward{};  // of the smallest work item, recompute included
   Seconds full_forward{}, full_backward{};  // of the smallest work item that has tokens
-  Seconds weights{};  // of `lane`, what follows the input parts where weight parts are actions of
-                      // their own; the backwards above are input parts then
+  Seconds weights{};  // part of `lane`: weight parts of backwards, if they are actions of their
+                      // own; the backward times above are then those of the input parts
   LayerTimes& operator+=(const LayerTimes& other);
   LayerTimes operator*(int times) const;
 };
 
 struct StagePrice {
   LayerTimes times;
-  Seconds message{};     // smallest, to the next stage of the branch or back
-  bool flows = true;     // every work item sends rows to the next stage, so that it waits
-  bool returns = false;  // and the next stage sends their gradients
+  Seconds message{};     // the smallest, to the next stage of the branch or back
+  bool flows = true;     // every work item sends rows to the next stage, which waits for them
+  bool returns = false;  // the next stage returns their gradients
   Seconds reduction{};   // of the gradients that are ready last
   Seconds reductions{};  // of all gradients, after the last backward
-  Seconds streamed{};    // gathers and sums of sharded modules beside their ops
+  Seconds streamed{};    // gathers and reductions of sharded modules, overlapped with ops
   Bytes updated{};
-  Seconds gathers{};  // of what the update changed
+  Seconds gathers{};  // of the updated parameters
 };
 
 // Layers and profile must outlive it.
@@ -43,12 +44,14 @@ class StagePrices {
  public:
   StagePrices(const StackLayers& layers, const HardwareProfile& profile);
 
-  // Before the first stage of a view.
+  // Must be called before the first stage of a view.
   void start(const LayoutView& view);
-  // `index`: of its ranks along the pipeline. `like`: the cost of a stage that is alike().
+  // Returns the times of a stage. `index`: of its ranks along the pipeline. `like`: the result for
+  // a stage that is alike(), or null.
   StagePrice cost(const LayoutView& view, StageOfBranch stage, int index, bool splits,
                   const StagePrice* like);
-  // Whether, but for messages, that is known to be the same for the stage and the one after it.
+  // Returns whether the times, except for messages, are known to be equal for the stage and the
+  // next one.
   bool alike(const LayoutView& view, StageOfBranch stage, int index, int next) const;
   LayerTimes times(const LayoutView& view, StageOfBranch stage, bool splits);
   const Scenario& scenario() const { return scenario_; }
@@ -57,20 +60,20 @@ class StagePrices {
   const LeastTimes& rings() const { return rings_; }
 
  private:
-  // By position; of a module with measured times by layer, kept and recomputed.
+  // By position; for a module with measured times by layer, kept and recomputed.
   using Times = std::vector<LayerTimes>;
   bool measured(ModuleId module) const {
     return profile_.layer_times.contains(layers_.module(module).name);
   }
   const Times& layer_times_of(const LayoutView& view, std::size_t branch, ModuleId module,
                               bool splits);
-  // Of one layer, which stands at the position.
+  // Returns the times of one layer, which is at the given position.
   LayerTimes time_layer(const BranchLoad& load, ModuleId module, LayerRange layer,
                         std::size_t position, const LayerCut& cut, const InnerRings& rings,
                         bool splits) const;
-  // Of a chunk's parameters.
+  // Times for a chunk's parameters.
   struct ChunkCost {
-    Seconds reduction{}, scatter{}, gathers{}, beside{};
+    Seconds reduction{}, scatter{}, gathers{}, overlapped{};
     Bytes updated{};
   };
   ChunkCost chunk_cost(const LayoutView& view, StageOfBranch stage, const ModuleLayout& layout,
@@ -79,7 +82,7 @@ class StagePrices {
   void add_parameters(const LayoutView& view, StageOfBranch stage, int index, StagePrice& cost);
   bool follows(const LayerRun& before, const LayerRun& after) const;
 
-  // Of the view in hand, by module: found once.
+  // Tables for the current view, by module, looked up once.
   struct Found {
     const Times* times = nullptr;
     const LayerParameterCounts* elements = nullptr;
@@ -91,7 +94,7 @@ class StagePrices {
   const HardwareProfile& profile_;
   LeastTimes rings_;
   ParameterCounts parameters_;
-  Known<Times> times_;
+  MemoTable<Times> times_;
   std::vector<Found> found_;
   Key key_;
 };

@@ -1,4 +1,5 @@
-// What a stage holds all the time, and what is gathered of it: shared/screen/stage_memory.h.
+// The state that a stage holds throughout, and what is gathered of it
+// (shared/screen/stage_memory.h).
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -13,7 +14,7 @@ std::int64_t elements_of(const LayerParameterCounts& of, std::size_t position, b
   return one.trained + one.frozen;
 }
 
-// Of the two largest layers that are gathered one by one.
+// Returns the bytes of the two largest layers that are gathered one by one.
 std::vector<std::int64_t> largest_units(const LayerParameterCounts& of, bool experts, bool ends,
                                         const StackLayers::Counts& counts) {
   std::vector<std::int64_t> units;
@@ -52,7 +53,7 @@ StageMemories::State StageMemories::state(const LayerParameterCounts& of, const 
   return state;
 }
 
-// Copies of what a fully sharded module gathers of its first and last layer.
+// Returns the copies of what a fully sharded module gathers of its first and last layer.
 std::int64_t StageMemories::ends(ModuleId id, const ModuleLayout& layout, const ModuleLayout& grid,
                                  const StackLayers::Counts& counts) {
   if (layout.shard != Shard::full || division_of(grid, layout.shard, false).shards < 2) return 0;

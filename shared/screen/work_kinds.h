@@ -1,4 +1,4 @@
-// Arithmetic of work sizes, and the kinds of works that a column has.
+// Arithmetic on work sizes, and the grouping of a column's work items into kinds.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,23 @@
 
 namespace polyphony {
 
-// Field by field.
+// Return the minimum, sum and difference, field by field.
 WorkSize least(const WorkSize& a, const WorkSize& b);
 WorkSize plus(const WorkSize& a, const WorkSize& b);
 WorkSize minus(const WorkSize& a, const WorkSize& b);
 
-// One work, of all modules of a branch.
+// The sizes of one work item, one per module of a branch.
 using Sizes = std::vector<WorkSize>;
 
-// Works of a kind are alike; where there are many, a kind is neighbours by tokens, and stands for
-// the least of them, field by field: times and bytes grow in every field, so that sums stay lower
-// bounds.
+// Groups of work items of equal size. If there are many sizes, a kind groups neighbors by tokens
+// and has the smallest size among them, field by field. Times and bytes grow in every field, so
+// that sums stay lower bounds.
 struct WorkKinds {
   std::vector<Sizes> sizes;            // by kind
-  std::vector<int> counts;             // how many works of each
-  std::vector<std::uint16_t> kind_of;  // by work
+  std::vector<int> counts;             // number of work items of each kind
+  std::vector<std::uint16_t> kind_of;  // by work item
 };
+// Returns the kinds of a column's work items.
 WorkKinds find_kinds(const std::vector<Sizes>& works);
 
 }  // namespace polyphony

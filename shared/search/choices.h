@@ -1,4 +1,4 @@
-// Lists of what may be chosen: those that a search gives, else all that are worth a try.
+// Lists of values to choose from: those that the search states, or else all that are worth trying.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<T> choice(const std::vector<T>& given, std::vector<T> otherwise) {
   return given.empty() ? otherwise : given;
 }
 
-// Where every value means the same: one of them, `neutral` where it may be.
+// For a field whose values all mean the same here: returns one value, `neutral` if it is allowed.
 template <class T>
 std::vector<T> only(const std::vector<T>& given, T neutral) {
   if (given.empty() || std::find(given.begin(), given.end(), neutral) != given.end())

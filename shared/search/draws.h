@@ -1,4 +1,4 @@
-// Draws for shared/search/random_layout.cpp: a pure function of seed and stream.
+// Random numbers for shared/search/random_layout.cpp: a pure function of seed and stream.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace polyphony {
 class Draws {
  public:
   Draws(std::uint64_t seed, std::uint64_t stream) : seed_(mix64(seed) ^ stream) {}
-  // In [0, limit).
+  // Returns an integer in [0, limit).
   int below(int limit) {
     return static_cast<int>(random_bits(seed_, next_++) % static_cast<std::uint64_t>(limit));
   }

@@ -8,7 +8,8 @@
 namespace polyphony {
 namespace {
 
-// The first `count` blocks of these modules, one module after the other, as `from` recomputes them.
+// Returns the layout in which only the first `count` blocks of these modules, one module after the
+// other, recompute as they do in `from`.
 Layout first_blocks(const Scenario& scenario, const Layout& from,
                     const std::vector<std::size_t>& modules, int count) {
   Layout layout = from;
@@ -39,7 +40,7 @@ std::optional<Layout> least_recompute(const Scenario& scenario, const Layout& la
   }
   Layout least = layout;
   for (const std::vector<std::size_t>& modules : parts) {
-    int enough = 0;  // and one less is not
+    int enough = 0;  // the fewest blocks known to fit
     for (const std::size_t m : modules) enough += scenario.model.modules[m].layers;
     for (int less = -1; enough - less > 1;) {
       const int middle = less + (enough - less) / 2;

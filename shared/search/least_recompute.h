@@ -1,6 +1,8 @@
-// Recomputing no more than memory asks for: between all blocks, which fits, and none, which does not.
-//   The first blocks recompute: early stages hold the most tapes. Of a homogeneous layout those of the
-//   whole chain, encoders first; otherwise of one module after the other, the language module's first.
+// Reduces recomputation to what memory requires: between recomputing all blocks, which fits, and
+// none, which does not.
+//   The first blocks recompute, because early stages hold the most saved activations. In a
+//   homogeneous layout these are the first blocks of the whole chain, encoders first; otherwise one
+//   module is reduced after the other, the language module first.
 #pragma once
 
 #include <optional>
@@ -11,14 +13,16 @@
 
 namespace polyphony {
 
-// Of a layout that fits into `capacity`, and `none`, which recomputes nothing where that may be chosen.
-// Nothing where some module could do without, or all blocks of all must.
+// Returns the variant of `layout`, which fits into `capacity`, that recomputes the least. `none` is
+// the same layout with recomputation off where that may be chosen. Nothing if some module could do
+// entirely without, or if all blocks of all modules must recompute.
 std::optional<Layout> least_recompute(const Scenario& scenario, const Layout& layout,
                                       const Layout& none, Bytes capacity, Screen& screen);
 
-// Of a layout that does not fit though the screen says so, because a Program holds more: those that the
-// screen sees at or below `target`, one for each kind of recomputation that may be chosen, of a kind that
-// is partly chosen already the one.
+// Returns variants that recompute more, for a layout whose Program does not fit although the screen
+// predicted that it would. Each variant needs at most `target` bytes by the screen. There is one
+// for each kind of recomputation that may be chosen, or only one of the kind that the layout
+// already uses for some blocks.
 std::vector<Layout> recompute_more(const Scenario& scenario, const Space& space,
                                    const Layout& layout, Bytes target, Screen& screen);
 

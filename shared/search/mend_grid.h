@@ -1,15 +1,17 @@
-// What follows from a change of one module's grid, in the grid itself and in those that share it.
+// Consequences of a change of one module's grid, in that grid and in those that share it.
 #pragma once
 
 #include "shared/model/layout.h"
 
 namespace polyphony {
 
-// The largest divisor of `value` that is at most `most`.
+// Returns the largest divisor of `value` that is at most `most`.
 int divisor_below(int value, int most);
-// All that a homogeneous layout's modules, or a projector and its source, have in common.
+// Copies the fields that the modules of a homogeneous layout, or a projector and its source, have
+// in common.
 void copy_grid(const ModuleLayout& from, ModuleLayout& to);
-// Drops or rounds what the grid's shape no longer allows. False: its ranks cannot have the shape.
+// Drops or rounds fields that the grid's shape no longer allows. Returns false if the grid's ranks
+// cannot have this shape.
 bool mend(ModuleLayout& grid);
 
 }  // namespace polyphony

@@ -9,7 +9,7 @@ namespace polyphony {
 namespace {
 
 constexpr int kDeepestPipeline =
-    64;  // deeper ones are bubble at any batch people use; a list may ask for them
+    64;  // deeper ones are mostly bubble at usual batch sizes; a list may request them
 constexpr int kMostContexts = 64, kMostVirtual = 16;
 
 bool is_power_of_two(int value) { return std::has_single_bit(static_cast<unsigned>(value)); }
@@ -39,10 +39,11 @@ ModuleGrids::ModuleGrids(const Scenario& scenario, const Module& module, int blo
       placement_(placement),
       virtual_stages_(virtual_stages),
       pipelined_(pipelined),
-      // Halves that mirror each other are even of a triangle of pairs alone.
-      even_deal_(scenario.model.modules[language_module(scenario.model).value].mask == Mask::causal
-                     ? TokenAssignment::zigzag
-                     : TokenAssignment::balanced),
+      // Zigzag is even only for the triangle of pairs of a causal mask.
+      even_tokens_(scenario.model.modules[language_module(scenario.model).value].mask ==
+                           Mask::causal
+                       ? TokenAssignment::zigzag
+                       : TokenAssignment::balanced),
       rejections_(rejections) {}
 
 std::vector<ModuleLayout> ModuleGrids::on(const RankRange& ranks) {
@@ -80,7 +81,7 @@ void ModuleGrids::pipelines(ModuleLayout grid) {
     }
     if (!search_.dp.empty() &&
         std::find(search_.dp.begin(), search_.dp.end(), grid.dp()) == search_.dp.end()) {
-      refuse("dp " + std::to_string(grid.dp()) + " is not in its list");
+      refuse("dp " + std::to_string(grid.dp()) + " is not in the search's list");
       continue;
     }
     std::vector<int> stages{1};
@@ -128,16 +129,16 @@ void ModuleGrids::shards(ModuleLayout grid) {
       grid.shard_ranks = over == copies ? 0 : over;
       for (const Recompute recompute : choice(search_.recompute, all_of<Recompute>())) {
         grid.recompute = recompute;
-        deals(grid);
+        context_parallelism(grid);
       }
     }
   }
 }
 
-// What the ranks of a group divide, and how.
-void ModuleGrids::deals(ModuleLayout grid) {
+// Chooses what context-parallel ranks divide, and how.
+void ModuleGrids::context_parallelism(ModuleLayout grid) {
   const bool divides = grid.cp > 1, attends = divides && module_.kind == ModuleKind::language;
-  for (const TokenAssignment tokens : divides ? choice(search_.tokens, {even_deal_})
+  for (const TokenAssignment tokens : divides ? choice(search_.tokens, {even_tokens_})
                                               : only(search_.tokens, TokenAssignment::contiguous)) {
     grid.tokens = tokens;
     for (const ContextAttention attention :

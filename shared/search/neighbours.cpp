@@ -46,7 +46,7 @@ class Steps {
   ModuleLayout& of_language(Layout& layout) const { return layout.modules[language_]; }
   const ModuleLayout& of_language(const Layout& layout) const { return layout.modules[language_]; }
 
-  // `change` on a copy's grid of module `m`.
+  // Applies `change` to the grid of module `m` in a copy of the layout.
   template <class Change>
   void step(std::size_t m, Change change) {
     Layout layout = from_;
@@ -135,7 +135,7 @@ class Steps {
       step(m, [&](ModuleLayout& to) { to.spread = static_cast<Spread>(spread); });
   }
 
-  // One block from a stage to its neighbour, from the first to any and back.
+  // Moves one block from a stage to its neighbor, from the first stage to any other, and back.
   void change_blocks(std::size_t m) {
     const std::size_t holder = homogeneous_ ? model_.modules.size() - 1 : m;
     const int stages = static_cast<int>(from_.modules[holder].blocks.size());
@@ -182,7 +182,8 @@ class Steps {
       keep_with(&Layout::bridge, bridge);
   }
 
-  // Encoders on the language module's ranks: another order, whole on every rank or along its pipeline.
+  // Encoders on the language module's ranks: another order; whole on every rank, or along its
+  // pipeline.
   void change_encoder_order() {
     for (int order = 0; order <= static_cast<int>(last_of(EncoderOrder{})); ++order)
       for (const bool pipelined : {false, true}) {
@@ -205,7 +206,7 @@ class Steps {
       if (m < language_ && ahead >= 0) step(m, [&](ModuleLayout& to) { to.ahead = ahead; });
   }
 
-  // More or fewer ranks for each group that is not the language module's, which has the others.
+  // More or fewer ranks for each group of modules except the language module's, which has the rest.
   void change_ranks() {
     const ModuleLayout rest = of_language(from_);
     for (std::size_t m = 0; m < model_.modules.size(); ++m) {
@@ -226,7 +227,7 @@ class Steps {
     Layout layout = from_;
     for (ModuleLayout& grid : layout.modules) {
       const bool resized = grid.first_rank == first, language = same_ranks(grid, rest);
-      // What lies between the two moves along.
+      // Modules between the two move along.
       if (grid.first_rank > first && grid.first_rank <= rest.first_rank)
         grid.first_rank += more;
       else if (grid.first_rank <= first && grid.first_rank > rest.first_rank)
@@ -239,7 +240,7 @@ class Steps {
     keep(std::move(layout), language_);
   }
 
-  // The rest follows a change of module `m`'s grid.
+  // Adds the layout after a change of module `m`'s grid, with all dependent fields adjusted.
   void keep(Layout layout, std::size_t m) {
     const ModuleLayout changed = layout.modules[m];
     for (std::size_t other = 0; other < layout.modules.size(); ++other) {
@@ -254,7 +255,7 @@ class Steps {
 
   std::size_t grid_owner_of(std::size_t m) const { return grid_owner(model_, ModuleId(m)).value; }
 
-  // As many samples in a microbatch as before; the nearest schedule for the shape.
+  // Keeps the samples per microbatch, and uses the nearest schedule that the shape can run.
   void follow_lanes(Layout& layout) const {
     const ModuleLayout& grid = of_language(layout);
     if (grid.dp() != of_language(from_).dp())
@@ -271,7 +272,7 @@ class Steps {
   }
   Pipeline shape(const Layout& layout) const {
     const ModuleLayout& grid = of_language(layout);
-    // A multiple of everything: what the shape alone allows.
+    // With this multiple of everything, only the shape decides whether a schedule is legal.
     return {grid.pp, grid.vpp, 2 * grid.pp, 0};
   }
 

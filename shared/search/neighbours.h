@@ -1,11 +1,14 @@
-// The layouts one step away from a layout: what a search climbs over.
-//   One coordinate of one module changes: tp, cp, pp, ep by a prime factor (dp follows; pp and vpp
-//   also against each other, tp and cp against pp), vpp, expert_tp, sp, tp_pieces, shard, shard_ranks,
-//   recompute, its range by an end, tokens, spread, `blocks` by one block; or of the layout:
-//   schedule, microbatches, encoder works, bridge, how many ranks an encoder has.
-//   What must follow does: samples per microbatch stay, so that microbatches follow dp; a schedule
-//   that the new shape cannot run becomes the nearest that it can; a homogeneous layout has one
-//   grid, a projector its source's; `blocks` of another number of stages become the plan's own.
+// The neighbors of a layout: all layouts one step away from it. A local search moves along them.
+//   One coordinate changes. Of one module: tp, cp, pp, ep by a prime factor (dp follows; pp is also
+//   traded against vpp, tp and cp), vpp, expert_tp, sp, tp_pieces, shard, shard_ranks, recompute,
+//   one end of the range of recomputed blocks, tokens, spread, `blocks` by one block. Of the
+//   layout: schedule, microbatches, encoder microbatches, bridge, the number of ranks of an
+//   encoder.
+//
+//   Dependent fields follow. Samples per microbatch stay the same, so that microbatches follow dp.
+//   A schedule that the new shape cannot run is replaced by the nearest one that it can. A
+//   homogeneous layout has one grid, and a projector has its source's. If the number of stages
+//   changes, `blocks` becomes the plan's own split.
 #pragma once
 
 #include <vector>
@@ -15,8 +18,8 @@
 
 namespace polyphony {
 
-// All legal, all different, none equal to `layout`, in a fixed order. Needs a layout that
-// check_layout() accepts, without actions of its own.
+// Returns the neighbors: all legal, all different, none equal to `layout`, in a fixed order.
+// `layout` must be legal (check_layout()) and have no actions of its own.
 std::vector<Layout> neighbours(const Scenario& scenario, const Layout& layout);
 
 }  // namespace polyphony

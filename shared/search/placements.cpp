@@ -12,7 +12,7 @@ std::vector<Placement> placements_of(const Model& model) {
   if (owners == 1) return {Placement::homogeneous};
   std::vector<Placement> placements{Placement::homogeneous, Placement::non_colocated,
                                     Placement::mixed};
-  // What a language module feeds cannot have its ranks.
+  // A module that the language module feeds cannot be on its ranks.
   if (model.modules.back().kind == ModuleKind::language)
     placements.insert(placements.begin() + 1, Placement::colocated);
   return placements;

@@ -46,7 +46,8 @@ class Drawn {
     return layout_.placement == Placement::non_colocated || layout_.placement == Placement::mixed;
   }
 
-  // Which modules share their ranks, and how many each group has: the language module's the rest.
+  // Draws which modules share ranks, and how many ranks each group has; the language module has the
+  // rest.
   void share_ranks() {
     for (std::size_t m = 0; m < model_.modules.size(); ++m) {
       if (model_.modules[m].kind == ModuleKind::projector) continue;
@@ -125,19 +126,20 @@ class Drawn {
     to.sp = to.tp > 1 && draws_.chance(50);
     draw_experts(module, to);
     draw_state(module, to);
-    if (to.cp > 1) to.tokens = static_cast<TokenAssignment>(draws_.below(3));  // none by chance
+    if (to.cp > 1) to.tokens = static_cast<TokenAssignment>(draws_.below(3));  // not random
     if (to.cp > 1) to.cp_attention = draws_.any<ContextAttention>();
     if (layout_.placement != Placement::homogeneous && ModuleId(m) != language_ &&
         draws_.chance(20))
       to.spread = Spread::images;
   }
 
-  // Encoders on the same ranks have one pp and vpp; on the language module's ranks pp divides its.
+  // Encoders on the same ranks have the same pp and vpp; on the language module's ranks, pp divides
+  // its pp.
   void draw_pipeline(std::size_t m, bool shares, ModuleLayout& to) {
     const Module& module = model_.modules[m];
     std::vector<int> depths =
         divisors(to.ranks / (to.tp * to.cp), std::min(shares ? 8 : 64, module.layers));
-    const ModuleLayout* partner = nullptr;  // an encoder on its ranks that is drawn already
+    const ModuleLayout* partner = nullptr;  // an encoder on the same ranks, already drawn
     for (std::size_t other = 0; other < m; ++other)
       if (layout_.placement != Placement::homogeneous &&
           model_.modules[other].kind != ModuleKind::projector &&
@@ -177,7 +179,7 @@ class Drawn {
     to.recompute_blocks = {first, first + 1 + draws_.below(module.layers - first)};
   }
 
-  // All modules have the language module's grid, each its own recomputation.
+  // All modules have the language module's grid, but each its own recomputation.
   void one_grid() {
     const ModuleLayout& of = grid(language_.value);
     for (std::size_t m = 0; m < model_.modules.size(); ++m) {
@@ -252,7 +254,7 @@ class Drawn {
     return false;
   }
 
-  // Nearly equal stages, a few blocks moved. Of a chain the last module's list counts.
+  // Nearly equal stages, with a few blocks moved. In a chain, the last module's list counts.
   void split(ModuleLayout& of, int blocks) {
     ModuleLayout& to = layout_.placement == Placement::homogeneous ? layout_.modules.back() : of;
     const int stages = of.pp * of.vpp;

@@ -1,7 +1,7 @@
-// A random legal layout of a scenario: for tests of what must hold for every layout, and for searches
-// to start from. Every placement that the model allows, and every coordinate of Layout and
-// ModuleLayout but actions of one's own, among the values that people use: shapes that divide the
-// ranks, powers of two and whole nodes mostly.
+// Random legal layouts of a scenario: for tests of properties that every layout must have, and as
+// starting points of searches. Every placement that the model allows is drawn, and every field of
+// Layout and ModuleLayout except own actions, from values that are used in practice: shapes that
+// divide the ranks, mostly powers of two and whole nodes.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 
 namespace polyphony {
 
-// A pure function of its arguments. Nothing when a thousand draws were all refused by check_layout().
+// Returns a layout that depends only on the arguments. Nothing if check_layout() refused a thousand
+// draws.
 std::optional<Layout> random_layout(const Scenario& scenario, std::uint64_t seed);
-// The same, of one placement.
+// Does the same for one placement.
 std::optional<Layout> random_layout(const Scenario& scenario, Placement placement,
                                     std::uint64_t seed);
 
-// The placements that some layout of the model can have.
+// Returns the placements that the model allows.
 std::vector<Placement> placements_of(const Model& model);
 
 }  // namespace polyphony

@@ -41,11 +41,11 @@ bool listed_before(const Listed& a, const Listed& b) {
 }
 
 Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfile& profile,
-               const Batch& batch, bool choose_ways)
+               const Batch& batch, bool choose_attention)
     : scenario_(scenario),
       space_(space),
       screen_(scenario, profile, batch),
-      choose_ways_(choose_ways) {
+      choose_attention_(choose_attention) {
   divisions_ = space.divisions(rejections_);
   for (std::size_t d = 0; d < divisions_.size(); ++d) {
     const Division& division = divisions_[d];
@@ -57,8 +57,9 @@ Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfi
                                    : std::vector<ModuleLayout>(1));
       if (o != space.language()) others *= static_cast<double>(grids.by_owner.back().size());
     }
-    if (choose_ways)
-      for (ModuleLayout& grid : grids.by_owner[space.language()]) choose_way(division, grid);
+    if (choose_attention)
+      for (ModuleLayout& grid : grids.by_owner[space.language()])
+        choose_context_attention(division, grid);
     grids_.push_back(std::move(grids));
     const std::vector<ModuleLayout>& of = grids_.back().by_owner[space.language()];
     if (others == 0) continue;
@@ -67,7 +68,7 @@ Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfi
       const auto same = [&](const ModuleLayout& grid) {
         return grid.tp == of[begin].tp && grid.cp == of[begin].cp && grid.pp == of[begin].pp;
       };
-      // Drives depend on pp, vpp and lanes alone.
+      // Drives depend only on pp, vpp and the number of lanes.
       std::map<int, double> drives;
       Rejections none;
       for (; end < of.size() && same(of[end]); ++end) {
@@ -82,28 +83,29 @@ Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfi
   }
 }
 
-// Of the language module, whatever the others' grids are: they stand on their ranks as they please.
+// Returns the lower bound for the language module alone; the other modules get plain grids on their
+// ranks.
 Lister::Least Lister::of_language(const Task& task, const Drive& drive) {
   if (Space::one_grid(task.division)) return {};
   std::vector<ModuleLayout> grids;
   for (std::size_t o = 0; o < task.grids.size(); ++o)
     grids.push_back(o == space_.language() ? task.grids[o] : plain(task.division.ranks[o]));
   const Layout layout = space_.assemble(task.division, grids, drive);
-  if (check_layout(scenario_, layout)) return {};  // perhaps others can
+  if (check_layout(scenario_, layout)) return {};  // may be legal with other grids
   const ModuleId language = space_.owners()[space_.language()];
   const PartBound part = screen_.part(layout, language);
   Least least{part.step, part.memory};
-  if (least.step > task.limit)  // perhaps with less recomputation it is not
-    least.step = std::min(least.step, screen_.part(at_ease(layout), language).step);
+  if (least.step > task.limit)  // may be faster with less recomputation
+    least.step = std::min(least.step, screen_.part(without_recompute(layout), language).step);
   return least;
 }
 
-// Of so many combinations that need this at least. Where nothing fits, what may need less than all
-// before stays open.
+// Decides whether `combinations` combinations with this lower bound are dropped. While no layout
+// fits, one that may need less memory than all before stays open.
 Lister::Fate Lister::judge(const Least& least, std::int64_t combinations, Task& task) const {
   const Bytes capacity = scenario_.cluster.device.memory;
   Shortlist& list = task.list;
-  // Where all are listed, with another split of its stages it may fit.
+  // If all grids are listed, the layout may fit with another split into stages.
   const bool splits = task.options.encoders == 0 && task.grids[space_.language()].pp > 1;
   if (capacity.value > 0 && least.memory > capacity && !splits &&
       (list.fits || (list.misfit && list.misfit->bound.footprint.memory <= least.memory))) {
@@ -126,7 +128,7 @@ void Lister::combine(Task& task, const Drive& drive, std::size_t owner, const Le
   for (const Encoder& encoder : front(task, owner, drive)) {
     Least with = least;
     if (shares) with.memory += encoder.part.always;
-    // Some of what recomputes now may not in the end (recompute_less()).
+    // Some blocks that recompute now may not in the end (recompute_less()).
     if (language.recompute == Recompute::none && encoder.grid.recompute == Recompute::none)
       with.step = shares ? with.step + encoder.part.least : std::max(with.step, encoder.part.step);
     if (judge(with, 1, task) != Fate::open) continue;
@@ -148,7 +150,7 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
     task.grids.push_back(choices[o].front());
     if (o != space_.language()) others *= static_cast<std::int64_t>(choices[o].size());
   }
-  // Drives depend on pp, vpp and lanes alone.
+  // Drives depend only on pp, vpp and the number of lanes.
   struct Drives {
     std::vector<Drive> list;
     Rejections rejections;
@@ -160,10 +162,11 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
     task.grids[space_.language()] = grid;
     Drives& of = drives[grid.vpp];
     if (of.grids++ == 0) of.list = space_.drives(division, grid, of.rejections);
-    // Of one schedule larger microbatches hold no less: from the smallest that does not fit on, the
-    // others of its schedule are not looked at.
+    // Within one schedule, larger microbatches need no less memory: after the first that does not
+    // fit, the others of its schedule are skipped.
     std::optional<ScheduleKind> full;
-    // Work is the same for all schedules that place stages alike: what is too slow is so once.
+    // All schedules that place stages in the same way have the same work: one that is too slow
+    // rules out all.
     using Place = decltype(Schedule::place);
     std::vector<std::pair<int, Place>> slow;
     for (const Drive& drive : of.list) {

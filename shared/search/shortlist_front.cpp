@@ -1,4 +1,4 @@
-// Which grids of an encoder are worth combining: shared/search/shortlist.h.
+// Selects the grids of an encoder that are worth combining: shared/search/shortlist.h.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace polyphony {
 namespace {
 
-// The same ranks in the same numbers of tensor-parallel ranks, contexts, stages and lanes.
+// Returns whether two grids have the same ranks, with equal tp, cp, pp and dp.
 ModuleLayout plain(const ModuleLayout& grid) {
   ModuleLayout other;
   other.tp = grid.tp;
@@ -39,11 +39,12 @@ const std::vector<Lister::Encoder>& Lister::front(const Task& task, std::size_t 
     return known->second;
   }
   const std::vector<RankRange>& ranks = task.division.ranks;
-  // What else the language module does says nothing of an encoder.
+  // The other fields of the language module do not affect an encoder.
   std::vector<ModuleLayout> tried = task.grids;
   ModuleLayout& language = tried[space_.language()];
   language = plain(language);
-  // Encoders on the same ranks have one pp and vpp: those before it have chosen, those after it follow.
+  // Encoders on the same ranks have the same pp and vpp: chosen by the first of them, used by the
+  // others.
   int shared_pp = 0, shared_vpp = 0;
   bool shares = ranks[owner] == ranks[space_.language()];
   std::vector<std::size_t> following;
@@ -76,7 +77,7 @@ const std::vector<Lister::Encoder>& Lister::front(const Task& task, std::size_t 
     if (capacity.value > 0 && part.memory > capacity) continue;
     found.push_back({grid, part});
   }
-  // What others on the ranks add to is what is always there.
+  // On shared ranks, other modules add to the memory that is always resident.
   const auto memory = [&](const Encoder& of) { return shares ? of.part.always : of.part.memory; };
   std::sort(found.begin(), found.end(), [&](const Encoder& a, const Encoder& b) {
     if (a.part.step != b.part.step) return a.part.step < b.part.step;

@@ -1,4 +1,5 @@
-// What one layout comes to in a shortlist: does it fit, how do its ranks attend, what must it recompute.
+// Evaluates one layout for a shortlist: whether it fits in memory, which context-parallel attention
+// it uses, and what it must recompute.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +11,7 @@
 namespace polyphony {
 namespace {
 
-// Puts it into its place by listed_before(); kept no longer than `most`.
+// Inserts a layout in the order of listed_before(); keeps at most `most`.
 void keep_best(std::vector<Listed>& best, Listed next, std::size_t most, Seconds& rest) {
   if (best.size() >= most && !listed_before(next, best.back())) {
     rest = std::min(rest, next.bound.step);
@@ -24,12 +25,13 @@ void keep_best(std::vector<Listed>& best, Listed next, std::size_t most, Seconds
 
 }  // namespace
 
-// Of one work of the whole share of a lane: how often it runs is the same for all.
-void Lister::choose_way(const Division& division, ModuleLayout& grid) {
+// Chooses the kind of attention by the time of one microbatch with a lane's whole share of the
+// batch. How often it runs is the same for all kinds.
+void Lister::choose_context_attention(const Division& division, ModuleLayout& grid) {
   if (grid.cp == 1) return;
-  const WayKey key{grid.tp,        grid.cp,        grid.ep,     grid.expert_tp, grid.sp,
-                   grid.tp_pieces, grid.recompute, grid.tokens, grid.first_rank};
-  if (const auto known = ways_.find(key); known != ways_.end()) {
+  const AttentionKey key{grid.tp,        grid.cp,        grid.ep,     grid.expert_tp, grid.sp,
+                         grid.tp_pieces, grid.recompute, grid.tokens, grid.first_rank};
+  if (const auto known = attentions_.find(key); known != attentions_.end()) {
     grid.cp_attention = known->second;
     return;
   }
@@ -51,21 +53,22 @@ void Lister::choose_way(const Division& division, ModuleLayout& grid) {
         least = step;
         grid.cp_attention = way;
       }
-      break;  // the same for all ways
+      break;  // one drive is enough: the others rank the kinds in the same order
     }
-  if (least) ways_.emplace(key, grid.cp_attention);
+  if (least) attentions_.emplace(key, grid.cp_attention);
 }
 
-// As it is, or with keys that go round, which are held a rank's at a time.
+// Returns whether the layout fits in memory, as it is or with ring attention, which holds the keys
+// of one rank at a time (and is then set in `layout`).
 bool Lister::fits(Task& task, Layout& layout) {
   const Bytes capacity = scenario_.cluster.device.memory;
   if (capacity.value == 0) return true;
-  // Most do not fit, and this is the cheap half.
+  // Most layouts do not fit, and the footprint is cheaper than the full bound.
   const Footprint footprint = screen_.footprint(layout);
   if (footprint.memory <= capacity) return true;
   const std::size_t owner = space_.owners()[space_.language()].value;
   const ModuleLayout& grid = layout.modules[owner];
-  if (choose_ways_ && grid.cp > 1 && grid.recompute != Recompute::full &&
+  if (choose_attention_ && grid.cp > 1 && grid.recompute != Recompute::full &&
       grid.cp_attention != ContextAttention::ring) {
     Layout round = layout;
     round.modules[owner].cp_attention = ContextAttention::ring;
@@ -81,7 +84,7 @@ bool Lister::fits(Task& task, Layout& layout) {
   if (!list.misfit || listed_before(misfit, *list.misfit)) list.misfit = misfit;
   if (footprint.least > capacity || is_split(scenario_.model, layout)) return false;
   misfit.bound = screen_.bound(layout);
-  Seconds others{};  // what does not fit is no one's gap
+  Seconds others{};  // ignored: layouts that do not fit do not count towards Shortlist::rest
   if (misfit.bound.step <= task.limit)
     keep_best(list.tight, std::move(misfit), task.options.tight, others);
   return false;
@@ -105,13 +108,13 @@ void Lister::look(Task& task, Layout layout) {
 }
 
 bool Lister::allowed(Layout layout) const {
-  if (choose_ways_)  // the way that stands for all
+  if (choose_attention_)  // the kind that represents all in the space
     layout.modules[space_.owners()[space_.language()].value].cp_attention =
         ContextAttention::all_gather;
   return space_.allows(layout);
 }
 
-Layout Lister::at_ease(const Layout& layout) const {
+Layout Lister::without_recompute(const Layout& layout) const {
   Layout eased = layout;
   for (ModuleLayout& grid : eased.modules) {
     const Recompute kind = std::exchange(grid.recompute, Recompute::none);
@@ -120,12 +123,12 @@ Layout Lister::at_ease(const Layout& layout) const {
   return eased;
 }
 
-// What the layout that recomputes nothing could not do with all the memory there is, none between it
-// and this one does.
+// Adds a variant that recomputes less. If even the layout that recomputes nothing is too slow when
+// memory is ignored, no layout between it and this one is fast enough.
 void Lister::recompute_less(Task& task, const Layout& layout) {
   Shortlist& list = task.list;
   const Bytes capacity = scenario_.cluster.device.memory;
-  const Layout none = at_ease(layout);
+  const Layout none = without_recompute(layout);
   if (capacity.value == 0 || none == layout) return;
   if (screen_.footprint(none).memory <= capacity) return;
   const bool full = list.best.size() >= task.options.keep;
@@ -133,7 +136,7 @@ void Lister::recompute_less(Task& task, const Layout& layout) {
   if (screen_.bound(none).step > limit) return;
   const std::optional<Layout> less = least_recompute(scenario_, layout, none, capacity, screen_);
   if (!less) return;
-  Seconds not_of_the_lists{};  // what is left out of these is no one's gap
+  Seconds not_of_the_lists{};  // ignored: such variants do not count towards Shortlist::rest
   Listed next{*less, screen_.bound(*less)};
   if (next.bound.step <= task.limit)
     keep_best(list.best, std::move(next), task.options.keep, not_of_the_lists);

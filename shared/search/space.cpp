@@ -65,7 +65,8 @@ std::vector<Division> Space::divisions(Rejections& rejections) const {
         break;
       case Placement::colocated:
         if (language_ + 1 < owners_.size())
-          rejections.add(placement, "what the language module feeds needs ranks of its own");
+          rejections.add(placement,
+                         "a module that the language module feeds needs ranks of its own");
         else
           found.push_back({placement, {ranks}});
         break;
@@ -80,14 +81,14 @@ std::vector<Division> Space::divisions(Rejections& rejections) const {
   return found;
 }
 
-// Mixed: the encoders share one set of ranks, or stand before the language module on its own, when
-// what it feeds has ranks of its own.
+// Placement mixed: all encoders share one set of ranks, which lies before the language module's.
+// Modules that the language module feeds have ranks of their own.
 void Space::divide(Placement placement, std::size_t owner, int first, int left,
                    std::vector<RankRange>& ranks, std::vector<Division>& found,
                    Rejections& rejections) const {
   const bool mixed = placement == Placement::mixed;
   if (owner == owners_.size()) {
-    // What is left is the language module's; those after it lie at the end.
+    // The language module gets the remaining ranks; modules after it lie at the end.
     std::vector<RankRange> placed = ranks;
     placed[language_].count = left;
     int next = placed[language_].first + left;
@@ -106,15 +107,15 @@ void Space::divide(Placement placement, std::size_t owner, int first, int left,
   const Cluster& cluster = scenario_.cluster;
   const int least = cluster.nodes > 1 ? cluster.ranks_per_node : 1;
   const std::vector<int>& given = search_.modules[owners_[owner].value].ranks;
-  if (mixed && owner > 0 && owner < language_) {  // with the first encoder
+  if (mixed && owner > 0 && owner < language_) {  // on the ranks of the first encoder
     ranks[owner] = ranks[0];
     return divide(placement, owner + 1, first, left, ranks, found, rejections);
   }
   for (const int own : choice(given, powers_of_two(least, left / 2))) {
     if (own >= left) {
-      rejections.add(placement, scenario_.model.modules[owners_[owner].value].name + "'s " +
-                                    std::to_string(own) + " ranks leave none of " +
-                                    std::to_string(left) + " for the language module");
+      rejections.add(placement, scenario_.model.modules[owners_[owner].value].name + " on " +
+                                    std::to_string(own) + " of " + std::to_string(left) +
+                                    " ranks leaves none for the language module");
       continue;
     }
     ranks[owner] = {first, own};
@@ -127,7 +128,8 @@ void Space::divide(Placement placement, std::size_t owner, int first, int left,
 std::vector<ModuleLayout> Space::grids(const Division& division, std::size_t owner,
                                        Rejections& rejections) const {
   const ModuleId id = owners_[owner];
-  // An encoder before a pipeline on the same ranks runs whole on each of them, if its list says no more.
+  // An encoder on the same ranks as a pipeline runs whole on each of them, unless its list has
+  // other values.
   const bool pipelined = !shares_language_ranks(division, owner);
   const std::vector<Module>& modules = scenario_.model.modules;
   int blocks = modules[id.value].layers;
@@ -139,7 +141,7 @@ std::vector<ModuleLayout> Space::grids(const Division& division, std::size_t own
       .on(division.ranks[owner]);
 }
 
-// Encoder work items; 0: what the layout takes for them.
+// Returns the choices for encoder_microbatches; 0: the layout's default.
 std::vector<int> Space::encoder_parts(bool pipelined, bool flushes, int microbatches) const {
   if (!pipelined) return {0};
   std::vector<int> works{0};
@@ -158,8 +160,9 @@ std::vector<Drive> Space::drives(const Division& division, const ModuleLayout& l
   for (const int microbatch : choice(search_.microbatch, powers_of_two(1, share))) {
     if (microbatch > share)
       rejections.add(division.placement, "a microbatch of " + std::to_string(microbatch) +
-                                             " samples is more than a lane's share of " +
-                                             std::to_string(share));
+                                             " samples is larger than the " +
+                                             std::to_string(share) +
+                                             " samples of a data-parallel replica");
     else
       counts.push_back(share / microbatch);
   }
@@ -236,7 +239,7 @@ bool Space::allows(const Layout& layout) const {
   for (std::size_t o = 0; o < owners_.size(); ++o) {
     const ModuleSearch& lists = search_.modules[owners_[o].value];
     const ModuleLayout& grid = layout.modules[owners_[o].value];
-    // Part of its blocks: some are computed again, some are not.
+    // Recomputation of a part of the blocks: some are recomputed, some are not.
     if (!in(lists.recompute, grid.recompute) ||
         (!grid.recompute_blocks.empty() && !in(lists.recompute, Recompute::none)))
       return false;
@@ -295,7 +298,7 @@ std::vector<Layout> candidates(const Scenario& scenario, std::vector<Rejection>*
       choices[o] = Space::one_grid(division) && o != space.language()
                        ? std::vector<ModuleLayout>(1)
                        : space.grids(division, o, rejections);
-    // An odometer over the owners' grids.
+    // Counts through all combinations of the owners' grids.
     std::vector<std::size_t> at(owners, 0);
     bool more =
         std::all_of(choices.begin(), choices.end(), [](const auto& of) { return !of.empty(); });

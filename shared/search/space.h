@@ -1,33 +1,38 @@
-// What a search may choose: every legal combination of Scenario::search, absent lists filled with
-// what model and cluster allow. In parts, because the whole is often larger than can be visited:
-//   division   a placement, and which ranks each module with a grid of its own has
-//   grid       of one module on its ranks: all of ModuleLayout
-//   drive      what the language module's pipeline does: schedule, microbatches, encoder work items,
-//              bridge
-// Absent lists:
-//   placement   all; mixed where there are several encoders
-//   ranks       non-colocated: powers of two, whole nodes where there are several, the language
-//               module has the rest; encoders lie before it, what it feeds after it
-//   tp          powers of two that divide a domain (beyond is left to layouts written by hand)
+// The search space: every legal combination of the lists in Scenario::search. Absent lists are
+// filled with the values that model and cluster allow. The space is divided into parts, because it
+// is often too large to be visited as a whole:
+//   division   a placement, and the ranks of each module with a grid of its own
+//   grid       one module on its ranks: all fields of ModuleLayout
+//   drive      what the language module's pipeline runs: schedule, microbatches, encoder work
+//              items, encoder order, bridge
+//
+// Values of absent lists:
+//   placement   all; mixed only if more than two modules have grids of their own
+//   ranks       non-colocated: powers of two, or whole nodes if there are several; the language
+//               module has the rest. Encoders lie before it, modules that it feeds after it.
+//   tp          powers of two that divide a domain (larger ones only in layouts written by hand)
 //   cp          powers of two up to 64
-//   pp          divisors of the remaining ranks, up to 64, that are powers of two or leave a dp that
-//               is one; an encoder on the language module's ranks has 1
-//   vpp         of the language module: 2 for V-shaped schedules, 2, 3, 4, … 16 for interleaved;
-//               of others 1
-//   ep          powers of two and the number of experts; expert_tp tp, or 1 under sequence
+//   pp          divisors of the remaining ranks, up to 64, that are powers of two or leave a dp
+//               that is one; 1 for an encoder on the language module's ranks
+//   vpp         of the language module: 2 for V-shaped schedules; 2, 3, 4, … 16 for interleaved; of
+//               other modules: 1
+//   ep          powers of two and the number of experts; expert_tp is tp, or 1 under sequence
 //               parallelism
 //   sp shard recompute schedule    all
-//   tp_pieces   1: nobody's prices know how much less efficient smaller products are
-//   cp_attention    of the language module: all; a large space has all-gather (sim/sweep/sweep.h)
+//   tp_pieces   1. Not searched: profiles do not model how much less efficient smaller GEMMs are.
+//   cp_attention    of the language module: all; a large space has all-gather only
+//                   (sim/sweep/sweep.h)
 //   microbatch  powers of two, up to a lane's share of the batch
 //   encoder_microbatches    colocated before a pipeline: powers of two up to 64
-//   encoder_order    in-action
-//   shard_ranks tokens spread bridge    what is best as a rule (the whole group, zigzag, samples,
-//               sharded); a sweep varies them, the encoder order, how far encoders run ahead, splits
-//               into stages and ranges of recomputed blocks round the best (sim/sweep/contest.h)
-// Equal layouts come once: what has no meaning on a grid (sp with tp 1, a schedule with pp 1) has
-// one value there. All ranks of the cluster are used. The order of lists changes the order of
-// layouts, and nothing else.
+//   encoder_order    in-turn
+//   shard_ranks tokens spread bridge    the value that is usually best (the whole group, zigzag,
+//               samples, sharded). A sweep varies these around the best layouts, as well as the
+//               encoder order, how far encoders run ahead, splits into stages and ranges of
+//               recomputed blocks (sim/sweep/contest.h).
+//
+// Each layout appears once: a field without effect on a grid (sp with tp 1, a schedule with pp 1)
+// has one value there. All ranks of the cluster are used. The order of the lists changes the order
+// of layouts, and nothing else.
 #pragma once
 
 #include <map>
@@ -39,7 +44,7 @@
 
 namespace polyphony {
 
-// Combinations refused for one reason; numbers inside the reason may differ, `example` is the
+// Combinations refused for one reason. Numbers inside the reason may differ; `example` is the
 // first.
 struct Rejection {
   Placement placement = Placement::homogeneous;
@@ -48,7 +53,7 @@ struct Rejection {
   bool operator==(const Rejection&) const = default;
 };
 
-// By reason, in order of first appearance.
+// Rejections by reason, in order of first appearance.
 class Rejections {
  public:
   void add(Placement placement, const std::string& reason, std::int64_t count = 1);
@@ -83,23 +88,26 @@ class Space {
   explicit Space(const Scenario& scenario);
 
   const std::vector<ModuleId>& owners() const { return owners_; }  // modules with a grid
-  std::size_t language() const { return language_; }               // its place among them
-  // A module's grid stands for all where the division is homogeneous: the language module's.
+  std::size_t language() const { return language_; }               // its index among owners()
+  // Returns whether the division is homogeneous, so that the language module's grid is that of all.
   static bool one_grid(const Division& division) {
     return division.placement == Placement::homogeneous;
   }
 
+  // Returns the divisions of the cluster's ranks.
   std::vector<Division> divisions(Rejections& rejections) const;
-  // Legal by themselves; together, check_layout() is the judge.
+  // Returns the grids of one module that are legal by themselves; whether they are legal together
+  // is decided by check_layout().
   std::vector<ModuleLayout> grids(const Division& division, std::size_t owner,
                                   Rejections& rejections) const;
-  // By schedule, the smallest microbatch first.
+  // Returns the drives, ordered by schedule, then the smallest microbatch first.
   std::vector<Drive> drives(const Division& division, const ModuleLayout& language,
                             Rejections& rejections) const;
-  // `grids` by owner; homogeneous: the language module's alone is read.
+  // Returns the layout of a combination. `grids` are by owner; if homogeneous, only the language
+  // module's is read.
   Layout assemble(const Division& division, const std::vector<ModuleLayout>& grids,
                   const Drive& drive) const;
-  // Whether no list of the search forbids it: for those who change a layout.
+  // Returns whether the lists of the search allow the layout. For callers that change a layout.
   bool allows(const Layout& layout) const;
 
  private:
@@ -115,12 +123,13 @@ class Space {
   std::size_t language_ = 0;
 };
 
-// The same layout with what has no meaning on its grids at rest: sp with tp 1, a group of all shard
-// ranks by number, a range of all blocks, a pipeline's schedule with one stage. Layouts that do the
-// same are then equal, but for `blocks` that say what the plan would.
+// Returns the same layout with fields that have no effect on its grids set to their defaults: sp
+// with tp 1, a shard group of all ranks given as a number, a range of all blocks, the schedule of a
+// pipeline with one stage. Layouts that do the same are then equal, except for `blocks` that state
+// the plan's own split.
 Layout at_rest(const Scenario& scenario, Layout layout);
 
-// Every legal layout of the space, one after another: for spaces that are small.
+// Returns every legal layout of the space. For small spaces only.
 std::vector<Layout> candidates(const Scenario& scenario,
                                std::vector<Rejection>* rejected = nullptr);
 

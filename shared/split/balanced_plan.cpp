@@ -41,7 +41,7 @@ Plan balanced_plan(const Scenario& scenario, const Layout& layout, const Hardwar
 
 namespace {
 
-// As equal as those splits allow that fit in `room`; as if all did where none does.
+// Returns the most equal split that fits in `room`; if none does, memory is ignored.
 Plan split_for(const Scenario& scenario, const Layout& layout, Splitting by, const Layout& quickest,
                bool one_branch, Bytes room, Screen& screen) {
   by.lacks = [&, one_branch](ModuleId first, const std::vector<int>& blocks, int stage) {

@@ -1,8 +1,12 @@
-// The plan of a layout on its hardware: stages that `blocks` do not split take as equal a time as
-// the profile's times of layers and messages allow; `balance` says of what. Where that does not fit
-// in the devices' memory, as shared/screen/stage_memory.h counts it, as equal as those allow that do:
-// of each branch, the others being split by time alone. A search lists layouts split by time alone
-// (shared/search/); of those that do not fit so the most promising are tried with fitting_split().
+// Plans a layout on its hardware. Stages that `blocks` do not split are split so that they take as
+// equal a time as the profile's times of layers and messages allow; Layout::balance states which
+// times count.
+//   If that split does not fit in the devices' memory, as shared/screen/stage_memory.h counts it,
+//   it is replaced by the most equal one that fits. This is decided for each branch alone, with the
+//   other branches split by time.
+//
+//   A search lists layouts that are split by time alone (shared/search/). Of those that do not fit,
+//   the most promising are tried again with fitting_split().
 #pragma once
 
 #include <optional>
@@ -15,20 +19,23 @@
 
 namespace polyphony {
 
-// For the scenario's typical batch. Errors: InputError when its data set has not been read.
+// Returns the plan for the scenario's typical batch. Throws InputError if its data set was not
+// read.
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile);
-// `typical`: module_sizes() of that batch (shared/cost/layer_costs.h), for who plans many layouts.
+// Does the same for callers that plan many layouts. `typical` is module_sizes() of the typical
+// batch (shared/cost/layer_costs.h).
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                    const std::vector<WorkSize>& typical);
 
-// The layout with `blocks` that fit in `room`, as equal as such can be; nothing where none are found, or
-// the layout leaves nothing to split. `screen`: of the same scenario and profile.
+// Returns the layout with the most equal `blocks` that fit in `room` bytes per rank. Nothing if
+// none are found, or if the layout leaves nothing to split. `screen` must be of the same scenario
+// and profile.
 std::optional<Layout> fitting_split(const Scenario& scenario, const Layout& layout,
                                     const HardwareProfile& profile,
                                     const std::vector<WorkSize>& typical, Bytes room,
                                     Screen& screen);
 
-// By which balanced_plan() splits, but for memory.
+// Returns the costs by which balanced_plan() splits, without the check of memory.
 Splitting splitting(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                     const std::vector<WorkSize>& typical);
 

@@ -23,7 +23,7 @@ std::vector<Recipe> ways_of(const ModuleLayout& grid) {
   return ways;
 }
 
-// Of one work on one stage.
+// Costs of one work item on one stage.
 struct Measured {
   double forward = 0, input = 0, weight = 0, message = 0, kept = 0, held = 0, moved = 0, copy = 0;
 };
@@ -35,7 +35,7 @@ constexpr WorkCurve StageCurves::* kCurves[] = {
     &StageCurves::forward, &StageCurves::input, &StageCurves::weight, &StageCurves::message,
     &StageCurves::kept,    &StageCurves::held,  &StageCurves::moved,  &StageCurves::copy};
 
-// A Program's ops, by stage and work.
+// Sums over the ops of a Program, by stage and work item.
 class StepCensus {
  public:
   StepCensus(const Plan& plan, const Program& program, const Cluster& cluster,
@@ -58,7 +58,7 @@ class StepCensus {
     for (std::size_t r = 0; r < program.rank_ops.size(); ++r) add_rank(r);
   }
 
-  // Of each rank, without tapes and boundaries.
+  // Returns the memory of each rank without saved activations and rows at boundaries.
   std::vector<RankMemory> memory() const {
     Program rest = program_;
     for (Buffer& buffer : rest.buffers)
@@ -131,7 +131,7 @@ class StepCensus {
     return sum;
   }
 
-  // What an op frees that others have allocated.
+  // Returns the bytes that an op frees and that other ops have allocated.
   double waiting(const Op& op) const {
     std::map<BufferId, double> freed;
     for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u)
@@ -175,11 +175,13 @@ StageCurves curves_of(const Program& program, const Branch& branch, std::size_t 
   return curves;
 }
 
-// By how much curves are off, and rows that arrive before their action begins: what the search believes of a
-// step is within this of its estimate (tests/shared/step/searched_step_test.cpp).
+// Covers the error of the fitted curves and rows that arrive before their action begins. The step
+// time that the search assumes is within this of the estimate
+// (tests/shared/step/searched_step_test.cpp).
 constexpr double kCurveError = 0.02;
 
-// Bytes for tapes and boundaries, by index along the branch's pipeline; empty: nobody says.
+// Returns the bytes available for saved activations and rows at boundaries, by index along the
+// branch's pipeline; empty if the device's memory is not known.
 std::vector<double> room_of(const Program& program, const Branch& branch,
                             const std::vector<RankMemory>& memory, Bytes device) {
   if (device.value == 0) return {};
@@ -195,7 +197,8 @@ std::vector<double> room_of(const Program& program, const Branch& branch,
   return room;
 }
 
-// Forwards by their recipes, backwards whole or in two parts, one right after the other.
+// Returns the actions with the given recipes; backwards are whole, or in two parts that follow each
+// other directly.
 template <class RecipeOf>
 Actions run_so(const Actions& actions, RecipeOf recipe_of, bool apart) {
   Actions result;
@@ -216,7 +219,8 @@ Actions run_so(const Actions& actions, RecipeOf recipe_of, bool apart) {
 }
 
 using Census = std::vector<std::vector<Measured>>;
-// The search knows one time of a backward, whole or in parts: where these are further off, it stays whole.
+// The search has a single total time for a backward, whole or in parts. Where the two differ by
+// more than kCurveError, the backward stays whole.
 void take_parts(const Census& apart, Census& whole) {
   for (std::size_t b = 0; b < whole.size(); ++b) {
     double parts = 0, wholes = 0;

@@ -1,18 +1,27 @@
-// What works cost the stages of a layout under planner dip (ModuleLayout::stage_costs), as its priced Program
-// says: of the typical batch, a curve through the works of each stage (shared/plan/work_curve.h).
-//   seconds   ops of an action together, as they take alone; the slowest rank of a cell. Of a backward: what a
-//             weight part takes by itself, and what the whole takes longer than that
-//   message   of the rows that go on; its gradient takes as long
-//   kept      what a backward frees of what its forward made or read. A stage without one keeps what
-//             it has made
-//   room      what the device has beside the most that is there of all but tapes and boundaries, less 2 %
-//   ways      none, selective, full, up to the module's `recompute`, offload where it offloads activations; as
-//             the layout says, where that is of some blocks alone
-//   weight    what a backward's second part takes, input the rest of the whole backward; nothing where both parts
-//             take over 2 % longer, as where a framework hides inner exchanges beside the weights' products
-//   moved     of way offload: of what a backward frees, its tape, which is `kept` of the others
-//   copy      of that, either way, while all ranks of the node copy
-// A folded Program stands for the whole where there is one.
+// Fits ModuleLayout::stage_costs: the cost of a microbatch on each stage of a layout, by which
+// planner dip orders actions. The layout is lowered and priced for the typical batch, and a curve
+// is fitted through the microbatches of each stage (shared/plan/work_curve.h).
+//   forward, input, weight (seconds)
+//             The ops of an action, added up without contention, on the slowest rank of a cell. Of
+//             a backward, `weight` is the time of its second part (weight gradients), and `input`
+//             is the rest of the whole backward. `weight` is zero if both parts together take over
+//             2 % longer than the whole, as they do where a framework overlaps inner communication
+//             with the GEMMs of weight gradients.
+//   message (seconds)
+//             The rows sent to the next stage. Their gradients take as long.
+//   kept (bytes)
+//             What a backward frees of what its forward made or read. For a stage without a
+//             backward, what it has made.
+//   moved (bytes), copy (seconds)
+//             For offloading: the saved activations, which the other options count as `kept`, and
+//             the time of one copy while all ranks of the node copy.
+//   room (bytes)
+//             The device memory, less the peak of everything except saved activations and rows at
+//             boundaries, less 2 %.
+//   ways      One entry per activation policy: none, selective, full, up to the module's
+//             `recompute`; offload if the module offloads activations. One entry, the layout's own,
+//             if that applies to some blocks only.
+// The folded Program is used instead of the whole one where the layout folds.
 #pragma once
 
 #include "shared/hardware/hardware.h"
@@ -20,7 +29,7 @@
 
 namespace polyphony {
 
-// Into the grids of the plan's branches, where they have none.
+// Writes stage costs into the grids of the plan's branches that have none.
 void fit_stage_costs(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                      Plan& plan);
 

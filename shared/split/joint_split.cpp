@@ -14,16 +14,16 @@
 namespace polyphony {
 namespace {
 
-// How the module's pipeline of 1, 2, … stages is split.
+// For one module: the splits of its pipeline into 1, 2, … stages.
 struct Pipelines {
   ModuleId module;
   std::vector<std::vector<int>> blocks;
   std::vector<double> chosen_by,
-      costs;  // the dearest stage: by the balance in question, by all costs
+      costs;  // of the most expensive stage: by the requested balance, by all costs
 };
 
-double dearest_of(const Chain& chain, const std::vector<int>& blocks,
-                  const std::vector<int>& ranks) {
+double bottleneck_cost(const Chain& chain, const std::vector<int>& blocks,
+                       const std::vector<int>& ranks) {
   const std::vector<double> costs = rank_costs(chain, ranks, blocks);
   return *std::max_element(costs.begin(), costs.end());
 }
@@ -44,17 +44,18 @@ Pipelines pipelines_of(const Scenario& scenario, const Layout& layout, const Spl
     const Chain chain = chain_of(scenario.model, chosen, by, {id}, grid, ranks);
     if (stages > static_cast<int>(chain.costs.size())) break;
     made.blocks.push_back(partition_chain(chain, stages));
-    made.chosen_by.push_back(dearest_of(chain, made.blocks.back(), ranks));
-    made.costs.push_back(dearest_of(chain_of(scenario.model, aware, by, {id}, grid, ranks),
-                                    made.blocks.back(), ranks));
+    made.chosen_by.push_back(bottleneck_cost(chain, made.blocks.back(), ranks));
+    made.costs.push_back(bottleneck_cost(chain_of(scenario.model, aware, by, {id}, grid, ranks),
+                                         made.blocks.back(), ranks));
   }
   return made;
 }
 
-// Stages of each, at least `fewest`, `stages` in all: the dearest is the cheapest, of such deals the one that
-// gives the first modules the fewest. Empty: so many they do not take.
-std::vector<int> deal(const std::vector<Pipelines>& modules, const std::vector<int>& fewest,
-                      int stages) {
+// Returns the number of stages of each module, at least `fewest` and `stages` in total, so that the
+// most expensive stage costs the least. Among equally good distributions, the one that gives the
+// first modules the fewest. Empty if the modules cannot take so many.
+std::vector<int> distribute(const std::vector<Pipelines>& modules, const std::vector<int>& fewest,
+                            int stages) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   const auto places = static_cast<std::size_t>(stages) + 1;
   // By module and stages left for it and those after it.
@@ -70,17 +71,17 @@ std::vector<int> deal(const std::vector<Pipelines>& modules, const std::vector<i
         least[m][left] = cost;
         taken[m][left] = static_cast<int>(own);
       }
-  std::vector<int> dealt;
-  if (least.front().back() == kNone) return dealt;
+  std::vector<int> counts;
+  if (least.front().back() == kNone) return counts;
   auto left = static_cast<std::size_t>(stages);
   for (std::size_t m = 0; m < modules.size(); ++m) {
-    dealt.push_back(taken[m][left]);
-    left -= static_cast<std::size_t>(dealt.back());
+    counts.push_back(taken[m][left]);
+    left -= static_cast<std::size_t>(counts.back());
   }
-  return dealt;
+  return counts;
 }
 
-// One stage of `ranks` ranks for every module.
+// Returns a layout with one stage of `ranks` ranks for every module.
 std::variant<Layout, Infeasible> one_stage_each(const Scenario& scenario, int ranks) {
   const Model& model = scenario.model;
   const std::size_t language = language_module(model).value;
@@ -101,9 +102,10 @@ std::variant<Layout, Infeasible> one_stage_each(const Scenario& scenario, int ra
     grid.blocks.clear();
     grid.first_rank = 0;
     if (ranks % (grid.tp * grid.cp) != 0)
-      return Infeasible{"stages of " + std::to_string(ranks) + " ranks do not divide by the " +
-                        std::to_string(grid.tp * grid.cp) + " of " + model.modules[m].name +
-                        " that compute together; use another number of stages"};
+      return Infeasible{model.modules[m].name +
+                        ": the ranks of a stage must be a multiple of tp·cp = " +
+                        std::to_string(grid.tp * grid.cp) + " (got " + std::to_string(ranks) +
+                        "); use another number of stages"};
     grid.ranks = ranks;
   }
   layout.microbatches =
@@ -111,9 +113,10 @@ std::variant<Layout, Infeasible> one_stage_each(const Scenario& scenario, int ra
   return layout;
 }
 
-// The layout of a deal, each module split by time; every stage has the ranks of `one_each`.
-JointSplit dealt(const Scenario& scenario, const Layout& one_each,
-                 const std::vector<Pipelines>& modules, const std::vector<int>& stages) {
+// Returns the layout of a distribution of stages, each module split by time; every stage has the
+// ranks of `one_each`.
+JointSplit make_split(const Scenario& scenario, const Layout& one_each,
+                      const std::vector<Pipelines>& modules, const std::vector<int>& stages) {
   const Model& model = scenario.model;
   JointSplit joint{one_each, std::vector<Seconds>(model.modules.size())};
   int next = 0;
@@ -136,7 +139,7 @@ JointSplit dealt(const Scenario& scenario, const Layout& one_each,
   return joint;
 }
 
-// Which of the modules has the worst rank, and whether that lacks memory.
+// The module of the rank that needs the most memory, and whether that rank exceeds its memory.
 struct Worst {
   std::size_t module = 0;
   bool lacks = false;
@@ -155,7 +158,8 @@ Worst worst_of(const std::vector<Pipelines>& modules, const Layout& layout, Byte
   return worst;
 }
 
-// The same deal, split so that it fits, and what its stages then cost; nothing where no split does.
+// Returns the same distribution, split so that it fits in memory, with the costs of its stages;
+// nothing if no split fits.
 std::optional<JointSplit> refitted(const Scenario& scenario, const HardwareProfile& profile,
                                    const Splitting& by, const std::vector<WorkSize>& typical,
                                    const std::vector<Pipelines>& modules, JointSplit joint,
@@ -170,7 +174,7 @@ std::optional<JointSplit> refitted(const Scenario& scenario, const HardwareProfi
     std::vector<int> ranks(static_cast<std::size_t>(grid.pp));
     std::iota(ranks.begin(), ranks.end(), 0);
     const Chain chain = chain_of(scenario.model, layout, by, {of.module}, grid, ranks);
-    joint.dearest[of.module.value] = Seconds(dearest_of(chain, grid.blocks, ranks));
+    joint.dearest[of.module.value] = Seconds(bottleneck_cost(chain, grid.blocks, ranks));
   }
   return joint;
 }
@@ -185,8 +189,8 @@ std::variant<JointSplit, Infeasible> joint_split(const Scenario& scenario,
   const Model& model = scenario.model;
   const int ranks = scenario.cluster.ranks();
   if (stages < 1 || ranks % stages != 0)
-    return Infeasible{std::to_string(ranks) + " ranks do not divide into " +
-                      std::to_string(stages) + " stages; use a divisor"};
+    return Infeasible{"the number of stages must divide the " + std::to_string(ranks) +
+                      " ranks (got " + std::to_string(stages) + ")"};
   auto made = one_stage_each(scenario, ranks / stages);
   if (const auto* no = std::get_if<Infeasible>(&made)) return *no;
   Layout one_each = std::get<Layout>(std::move(made));
@@ -202,18 +206,19 @@ std::variant<JointSplit, Infeasible> joint_split(const Scenario& scenario,
     blocks += modules.back().blocks.size();
   }
   std::vector<int> fewest(modules.size(), 1);
-  std::vector<int> stages_of = deal(modules, fewest, stages);
+  std::vector<int> stages_of = distribute(modules, fewest, stages);
   if (stages_of.empty())
-    return Infeasible{std::to_string(stages) + " stages for " + std::to_string(modules.size()) +
-                      " modules of " + std::to_string(blocks) +
-                      " blocks or more in all: each needs one, and a block for each"};
-  const JointSplit quickest = dealt(scenario, one_each, modules, stages_of);
+    return Infeasible{"cannot distribute " + std::to_string(stages) + " stages over " +
+                      std::to_string(modules.size()) + " modules with at least " +
+                      std::to_string(blocks) +
+                      " blocks in total: each module needs a stage, and each stage a block"};
+  const JointSplit quickest = make_split(scenario, one_each, modules, stages_of);
   const Bytes room = scenario.cluster.device.memory;
   if (room.value == 0 || balance == Balance::unaware) return quickest;
   Screen screen(scenario, profile, batch);
   std::optional<JointSplit> best;
-  for (; !stages_of.empty(); stages_of = deal(modules, fewest, stages)) {
-    JointSplit joint = dealt(scenario, one_each, modules, stages_of);
+  for (; !stages_of.empty(); stages_of = distribute(modules, fewest, stages)) {
+    JointSplit joint = make_split(scenario, one_each, modules, stages_of);
     if (best && joint.most() >= best->most()) break;
     if (check_layout(scenario, joint.layout)) break;
     const Worst worst = worst_of(modules, joint.layout, room, screen);

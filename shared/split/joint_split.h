@@ -1,11 +1,16 @@
-// Pipeline stages dealt to modules that each have a pipeline on ranks of their own, encoders as
-// branches before the language module: of all ways to deal so many stages, and to split each module
-// over its own, the one whose dearest stage of all is the cheapest of those that fit in the devices'
-// memory. Exact for given tensor- and context-parallel ranks, but for messages, which are those of ranks
-// that begin a node; what the branches' fills and drains add to a step is not looked at.
-//   Memory, as shared/screen/stage_memory.h counts it: a deal that does not fit, split by time, is split
-//   as shared/split/balanced_plan.h does; after it only deals are looked at that give the module of
-//   the worst rank more stages. Where none fits it is as if all did. Balance::unaware does not look.
+// Distributes a number of pipeline stages over modules that each have a pipeline on ranks of their
+// own, with encoders as branches before the language module. Of all distributions, and all splits
+// of each module over its stages, it finds the one whose most expensive stage costs the least,
+// among those that fit in the devices' memory.
+//
+//   The result is exact for given tensor- and context-parallel degrees, except for messages, which
+//   are priced as between ranks that begin a node. The fill and drain times of the branches'
+//   pipelines are not modeled.
+//
+//   Memory, as shared/screen/stage_memory.h counts it: a distribution that does not fit when split
+//   by time is split as shared/split/balanced_plan.h does. After that, only distributions are tried
+//   that give more stages to the module of the worst rank. If none fits, memory is ignored.
+//   Balance::unaware ignores memory.
 // Source: own.
 #pragma once
 
@@ -18,16 +23,17 @@
 namespace polyphony {
 
 struct JointSplit {
-  Layout layout;  // non-colocated, split; nobody has checked it
+  Layout layout;  // non-colocated, split; not checked by check_layout()
   std::vector<Seconds>
-      dearest;  // by ModuleId: of its stages, of a mean microbatch; projectors: none
-  Seconds most() const;
+      dearest;  // by ModuleId: cost of its most expensive stage per mean microbatch; projectors: 0
+  Seconds most() const;  // of the most expensive stage of all modules
 };
 
-// All stages have as many ranks. Of the scenario's layout, where it has one: each module's degrees
-// and what it recomputes and shards, how many samples a microbatch has; else one rank computes one
-// sample. `balance`: by which costs it is chosen; `dearest` is what it then costs. Infeasible: too
-// many stages, or too few, or ranks that they do not divide.
+// Distributes `stages` stages of equal numbers of ranks. If the scenario has a layout, the degrees,
+// recomputation and sharding of each module and the samples per microbatch are taken from it;
+// otherwise one rank computes one sample. `balance` states by which costs the distribution is
+// chosen; `dearest` always holds all costs. Returns Infeasible if there are too many or too few
+// stages, or if they do not divide the ranks.
 std::variant<JointSplit, Infeasible> joint_split(const Scenario& scenario,
                                                  const HardwareProfile& profile, int stages,
                                                  Balance balance);

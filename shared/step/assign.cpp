@@ -15,16 +15,17 @@
 namespace polyphony {
 namespace {
 
-// Start of part `index` when `count` things are cut into `parts` contiguous runs whose sizes differ
-// by at most one.
+// Returns the start of part `index` when `count` things are cut into `parts` contiguous runs whose
+// sizes differ by at most one.
 std::size_t cut(std::size_t count, std::size_t parts, std::size_t index) {
   return count * index / parts;
 }
 
-// Deals `items` to the parts, the largest first to the part with the least; each part in order.
-std::vector<std::vector<WorkItem>> deal_items(const Batch& batch,
-                                              const std::vector<WorkItem>& items,
-                                              std::size_t parts) {
+// Assigns `items` to the parts, the largest first, each to the part with the least; parts stay in
+// order.
+std::vector<std::vector<WorkItem>> assign_items(const Batch& batch,
+                                                const std::vector<WorkItem>& items,
+                                                std::size_t parts) {
   const auto tokens = [&](const WorkItem& item) {
     return batch.samples[item.sample].items[item.item].tokens;
   };
@@ -33,22 +34,22 @@ std::vector<std::vector<WorkItem>> deal_items(const Batch& batch,
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return tokens(items[a]) > tokens(items[b]);
   });
-  using Load = std::pair<std::int64_t, std::size_t>;  // of a part; of equals the first is dealt to
+  using Load = std::pair<std::int64_t, std::size_t>;  // of a part; ties go to the first
   std::vector<Load> loads(parts);
   for (std::size_t p = 0; p < parts; ++p) loads[p] = {0, p};
   std::priority_queue<Load, std::vector<Load>, std::greater<>> least({}, std::move(loads));
-  std::vector<std::vector<std::size_t>> dealt(parts);
+  std::vector<std::vector<std::size_t>> parts_of_items(parts);
   for (const std::size_t i : order) {
     Load to = least.top();
     least.pop();
-    dealt[to.second].push_back(i);
+    parts_of_items[to.second].push_back(i);
     to.first += tokens(items[i]);
     least.push(to);
   }
   std::vector<std::vector<WorkItem>> result(parts);
   for (std::size_t p = 0; p < parts; ++p) {
-    std::sort(dealt[p].begin(), dealt[p].end());
-    for (const std::size_t i : dealt[p]) result[p].push_back(items[i]);
+    std::sort(parts_of_items[p].begin(), parts_of_items[p].end());
+    for (const std::size_t i : parts_of_items[p]) result[p].push_back(items[i]);
   }
   return result;
 }
@@ -60,8 +61,9 @@ struct Part {
 
 class Assignment {
  public:
-  Assignment(const Model& model, const Plan& plan, const Batch& batch, const SampleDeal* deal)
-      : model_(model), plan_(plan), batch_(batch), deal_(deal) {}
+  Assignment(const Model& model, const Plan& plan, const Batch& batch,
+             const SampleAssignment* given)
+      : model_(model), plan_(plan), batch_(batch), given_(given) {}
 
   WorkTable run() {
     for (std::size_t b = 0; b < plan_.branches.size(); ++b) add_branch(b);
@@ -79,10 +81,10 @@ class Assignment {
     const bool everything = b == plan_.language;
     table_.first_work.push_back(static_cast<std::uint32_t>(table_.works.size()));
     const int parts =
-        deal_ ? 1 : std::max(1, branch.microbatches / plan_.branches[plan_.language].microbatches);
+        given_ ? 1 : std::max(1, branch.microbatches / plan_.branches[plan_.language].microbatches);
     for (int index = 0; index < branch.microbatches; ++index) {
       std::vector<Members> lanes =
-          deal_ ? (*deal_)(b, index) : in_order(branch, index / parts, everything);
+          given_ ? (*given_)(b, index) : in_order(branch, index / parts, everything);
       part_ = {static_cast<std::size_t>(index % parts), static_cast<std::size_t>(parts)};
       const Work work{.branch = static_cast<std::uint32_t>(b),
                       .index = static_cast<std::uint32_t>(index)};
@@ -96,8 +98,8 @@ class Assignment {
     }
   }
 
-  // Equal runs of the batch, ± one: over microbatches, then over lanes, whom samples without items say
-  // nothing.
+  // Equal runs of the batch, ± one sample: over microbatches, then over lanes. Samples without
+  // items for the branch are skipped.
   std::vector<Members> in_order(const Branch& branch, int index, bool everything) const {
     const auto microbatches = static_cast<std::size_t>(plan_.branches[plan_.language].microbatches);
     const auto at = static_cast<std::size_t>(index);
@@ -111,12 +113,12 @@ class Assignment {
       if (everything || has_any(batch_.samples[s]))
         members.push_back(static_cast<std::uint32_t>(s));
     const auto lanes = static_cast<std::size_t>(branch.lanes());
-    std::vector<Members> dealt;
+    std::vector<Members> by_lane;
     for (std::size_t lane = 0; lane < lanes; ++lane)
-      dealt.emplace_back(
+      by_lane.emplace_back(
           members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane)),
           members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane + 1)));
-    return dealt;
+    return by_lane;
   }
   static Members joined(const std::vector<Members>& lanes) {
     Members all;
@@ -132,7 +134,7 @@ class Assignment {
   bool takes_item(const Item& item) const {
     return taken_[static_cast<std::size_t>(item.modality)];
   }
-  // Those of the part in hand.
+  // Returns those of the current part.
   std::vector<WorkItem> items_of(const ModuleLayout& grid, const Members& samples) const {
     std::vector<WorkItem> items;
     for (const std::uint32_t s : samples)
@@ -142,7 +144,7 @@ class Assignment {
     const std::size_t parts = std::min(
         part_.of, sub_microbatches(static_cast<int>(items.size()), grid.sub_microbatch).size());
     if (part_.index >= parts) return {};
-    return deal_items(batch_, items, parts)[part_.index];
+    return assign_items(batch_, items, parts)[part_.index];
   }
   static Members samples_of(const std::vector<WorkItem>& items) {
     Members samples;
@@ -157,9 +159,9 @@ class Assignment {
       const auto contexts = static_cast<std::size_t>(grid.cp);
       std::vector<std::vector<WorkItem>> items{items_of(grid, lanes[lane])};
       const Members samples = part_.of == 1 ? lanes[lane] : samples_of(items.front());
-      if (contexts > 1) items = deal_items(batch_, items.front(), contexts);
+      if (contexts > 1) items = assign_items(batch_, items.front(), contexts);
       std::vector<std::vector<Interval>> rows(contexts);
-      if (with_tokens) rows = deal_rows(grid, samples);
+      if (with_tokens) rows = assign_rows(grid, samples);
       work.lane = static_cast<std::uint32_t>(lane);
       work.samples = append(table_.work_samples, samples);
       for (std::size_t c = 0; c < contexts; ++c) {
@@ -173,26 +175,26 @@ class Assignment {
 
   void spread_items(Work work, const ModuleLayout& grid, const Members& members) {
     const auto parts = static_cast<std::size_t>(grid.dp() * grid.cp);
-    const auto dealt = deal_items(batch_, items_of(grid, members), parts);
+    const auto parts_of_items = assign_items(batch_, items_of(grid, members), parts);
     for (std::size_t part = 0; part < parts; ++part) {
-      const Members samples = samples_of(dealt[part]);
+      const Members samples = samples_of(parts_of_items[part]);
       work.lane = static_cast<std::uint32_t>(part / static_cast<std::size_t>(grid.cp));
       work.context = static_cast<std::uint32_t>(part % static_cast<std::size_t>(grid.cp));
       work.samples = append(table_.work_samples, samples);
-      work.items = append(table_.work_items, dealt[part]);
+      work.items = append(table_.work_items, parts_of_items[part]);
       work.rows = append(table_.work_rows, std::vector<Interval>{});
       table_.works.push_back(work);
     }
   }
 
-  std::vector<std::vector<Interval>> deal_rows(const ModuleLayout& grid, const Members& samples) {
+  std::vector<std::vector<Interval>> assign_rows(const ModuleLayout& grid, const Members& samples) {
     const Module& language = model_.modules[language_module(model_).value];
     const auto policy = grid.cp == 1 ? TokenAssignment::contiguous : grid.tokens;
     if (policy == TokenAssignment::balanced && !costs_) costs_ = token_costs(language);
     TokenMask mask;
     for (const std::uint32_t s : samples) add_sample(mask, model_, batch_.samples[s]);
-    return deal_tokens(policy, mask, language.sliding_window, grid.cp,
-                       costs_.value_or(TokenCosts{}));
+    return divide_tokens(policy, mask, language.sliding_window, grid.cp,
+                         costs_.value_or(TokenCosts{}));
   }
 
   template <class T>
@@ -205,17 +207,18 @@ class Assignment {
   const Model& model_;
   const Plan& plan_;
   const Batch& batch_;
-  const SampleDeal* deal_;  // null: in the order of the batch
+  const SampleAssignment* given_;  // null: in the order of the batch
   WorkTable table_;
   std::optional<TokenCosts> costs_;
-  Part part_;                                                                 // of the work in hand
+  Part part_;                                                                 // of the current item
   std::array<bool, static_cast<std::size_t>(Modality::latent) + 1> taken_{};  // by the branch
 };
 
 }  // namespace
 
 TokenCosts token_costs(const Module& module) {
-  if (module.abstract.is) return {.pair = 0, .token = 1};  // nobody says how its time divides
+  if (module.abstract.is)
+    return {.pair = 0, .token = 1};        // its layer times do not separate the two
   constexpr std::int64_t kMany = 1 << 16;  // tokens: no share of an expert is rounded away
   const WorkSize tokens{.tokens = kMany, .sequences = 1, .samples = 1, .gathered = kMany};
   WorkSize pairs = tokens, window_pairs = tokens;
@@ -244,8 +247,8 @@ WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch) 
   return Assignment(model, plan, batch, nullptr).run();
 }
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch,
-                      const SampleDeal& deal) {
-  return Assignment(model, plan, batch, &deal).run();
+                      const SampleAssignment& given) {
+  return Assignment(model, plan, batch, &given).run();
 }
 
 }  // namespace polyphony

@@ -1,11 +1,16 @@
-// Which samples, items and tokens each work item holds, and how large it is for each module.
-//   Samples of the batch are cut into microbatches × lanes runs of equal counts (± one), in order.
-//   Encoders: the items (images, clips, latents) of the language microbatches that the work item
-//   feeds, over the encoder's lanes by sample, or one by one (Spread::images: the largest first, to
-//   the lane and context with the least). Context parallelism: encoders deal whole items likewise;
-//   the language module deals tokens (shared/step/tokens.h).
-//   Sub-microbatches: several works of a microbatch take its items, or a lane's, likewise, ⌈items /
-//   ModuleLayout::sub_microbatch⌉ of them, at most all; the others have nothing to do.
+// Assigns the samples, items and tokens of a batch to work items (microbatches of a branch on one
+// lane and context-parallel rank), and computes how large each is for each module.
+//   Language module: the samples of the batch are cut, in order, into microbatches × lanes runs of
+//   equal counts (± 1). Its tokens are divided over context-parallel ranks by shared/step/tokens.h.
+//
+//   Encoders: a work item holds the items (images, clips, latents) of the language microbatches
+//   that it feeds. They are divided over the encoder's lanes by sample, or item by item
+//   (Spread::images: the largest first, each to the lane and context-parallel rank with the least
+//   work so far). Context-parallel ranks of an encoder get whole items in the same way.
+//
+//   Sub-microbatches: if an encoder has several work items per microbatch, the microbatch's items
+//   are divided over ⌈items / ModuleLayout::sub_microbatch⌉ of them, at most all; the others are
+//   empty.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +23,19 @@
 
 namespace polyphony {
 
-// What balanced deals of tokens weigh: of the forwards of a language module's blocks.
+// Returns the FLOPs that a balanced assignment of tokens balances: those of the forward pass
+// through a language module's blocks.
 TokenCosts token_costs(const Module& module);
 
+// Returns the work table of a batch.
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch);
 
-// As somebody else deals samples: positions in the batch, ascending, by lane of a work of a branch.
-// Those without items of a branch other than the language module's are passed over.
+// Does the same with an assignment of samples that the caller (a planner) provides: for a branch
+// and the index of one of its microbatches, the samples on each lane, as ascending positions in the
+// batch. Samples without items for a branch other than the language module's are skipped.
 using Members = std::vector<std::uint32_t>;
-using SampleDeal = std::function<std::vector<Members>(std::size_t branch, int index)>;
+using SampleAssignment = std::function<std::vector<Members>(std::size_t branch, int index)>;
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch,
-                      const SampleDeal& deal);
+                      const SampleAssignment& assignment);
 
 }  // namespace polyphony

@@ -28,7 +28,7 @@ class Grouping {
           return std::any_of(group.lanes.begin(), group.lanes.end(),
                              [](const auto& lanes) { return lanes.empty(); });
         });
-    if (!lacks && !meet_by_turns()) return groups;
+    if (!lacks && !meet_by_actions()) return groups;
     for (std::size_t lane = 1; lane < root_.size(); ++lane) join(0, lane);
     return grouped();
   }
@@ -42,7 +42,7 @@ class Grouping {
     const std::size_t a = root(one), b = root(other);
     root_[std::max(a, b)] = std::min(a, b);
   }
-  // Of a rank's lanes the first, where it has one.
+  // Calls use(lane) for each lane that the rank belongs to, one per branch at most.
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   template <class Use>
   void each_lane(Rank rank, Use use) const {
@@ -55,14 +55,14 @@ class Grouping {
     }
   }
 
-  bool meet_by_turns() const {
+  bool meet_by_actions() const {
     return std::any_of(plan_.branches.begin(), plan_.branches.end(), [](const Branch& branch) {
       return branch.folded() || (branch.grid.shard >= Shard::gradients && branch.grid.dp() > 1);
     });
   }
 
   void join_ranks() {
-    if (meet_by_turns()) return;  // all are one anyway, and places of a folded plan have no lanes
+    if (meet_by_actions()) return;  // one group anyway; a folded plan has no lanes at some places
     for (const std::vector<Rank>& set : rank_sets(plan_)) {
       std::size_t first = kNone;
       for (const Rank rank : set)
@@ -73,7 +73,7 @@ class Grouping {
     }
   }
 
-  // With the lane of the language module that has a sample's rows.
+  // Joins each lane with the lane of the language module that has the rows of its samples.
   void join_samples() {
     std::map<std::uint32_t, std::size_t> lane_of;
     const WorkTable& table = step_.works;
@@ -104,7 +104,7 @@ class Grouping {
     };
     for (std::size_t rank = 0; rank < step_.order_of.size(); ++rank) {
       std::uint32_t group = 0;
-      if (meet_by_turns())
+      if (meet_by_actions())
         group_at(0);
       else
         each_lane(Rank(rank), [&](std::size_t lane) { group = group_at(lane); });

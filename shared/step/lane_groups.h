@@ -1,9 +1,11 @@
-// Which data-parallel lanes wait for each other while a step's actions run, before gradients are summed at its
-// end. Lanes that do not may run their actions in orders of their own, as their samples ask.
-//   Lanes of any branches are together where they share ranks or cells (rank_sets()), where one works on
-//   items of a sample that the other has rows of, and all of them where divided gradients or parameters are
-//   exchanged action by action (Shard::gradients, Shard::full) or the plan is folded.
-// Decided so: a group that lacks lanes of some branch is not looked at by itself; then all are one.
+// Groups of data-parallel lanes that wait for each other while the actions of a step run, before
+// gradients are reduced at the end of the step. Lanes in different groups may run their actions in
+// different orders, each suited to its own samples.
+//
+//   Lanes of any branches belong to one group if they share ranks or cells (rank_sets()), or if one
+//   works on items of a sample whose rows the other holds. All lanes form one group if sharded
+//   gradients or parameters are exchanged after every action (Shard::gradients, Shard::full), or if
+//   the plan is folded. They also do if any group would lack lanes of some branch.
 #pragma once
 
 #include <vector>
@@ -13,21 +15,21 @@
 namespace polyphony {
 
 struct LaneGroup {
-  std::vector<std::vector<std::uint32_t>> lanes;  // by branch, ascending: Work::lane
-  std::vector<std::uint32_t> orders;  // of its ranks, ascending: positions in StepPlan::orders
+  std::vector<std::vector<std::uint32_t>> lanes;  // by branch: Work::lane, ascending
+  std::vector<std::uint32_t> orders;  // positions in StepPlan::orders of its ranks, ascending
   bool has(std::size_t branch, std::uint32_t lane) const;
 };
 struct LaneGroups {
-  std::vector<LaneGroup> groups;       // by their first ranks
-  std::vector<std::uint32_t> of_rank;  // position in groups
+  std::vector<LaneGroup> groups;       // ordered by their first ranks
+  std::vector<std::uint32_t> of_rank;  // by rank: position in groups
 };
-// Of a whole step.
+// Returns the groups of a step. `step` must be whole, not one rank's part.
 LaneGroups lane_groups(const Plan& plan, const StepPlan& step);
 
-// The orders of a group's ranks.
+// Returns the orders of a group's ranks.
 std::vector<Actions> orders_of(const StepPlan& step, const LaneGroup& group);
 
-// `orders[g]`: what the ranks of group g run in place of orders_of(step, group).
+// Replaces the orders in `step`: `orders[g]` takes the place of orders_of(step, group g).
 void put_orders(const LaneGroups& groups, std::vector<std::vector<Actions>> orders, StepPlan& step);
 
 }  // namespace polyphony

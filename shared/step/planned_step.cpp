@@ -23,7 +23,7 @@ std::vector<SampleWork> sample_works(const Model& model, const Plan& plan, const
   return works;
 }
 
-// By replica, in positions of the batch.
+// Returns the slots of each replica, as positions in the batch.
 std::vector<std::vector<Slot>> plan_replicas(const std::vector<SampleWork>& works, int replicas,
                                              int microbatches) {
   std::vector<std::vector<Slot>> planned;
@@ -38,7 +38,7 @@ std::vector<std::vector<Slot>> plan_replicas(const std::vector<SampleWork>& work
   return planned;
 }
 
-// What an encoder's work is of: a slot's own samples (all that it does not defer), or deferred ones.
+// The samples of an encoder's work item: those that a slot keeps, or those that it defers.
 struct SlotPart {
   std::size_t slot = 0;
   bool deferred = false;
@@ -49,21 +49,21 @@ void append(const entrain::Positions& list, Members& members) {
   for (const int s : list) members.push_back(static_cast<std::uint32_t>(s));
 }
 
-// The largest encoder work first, to the lane with the least.
-std::vector<Members> deal_to_lanes(const std::vector<SampleWork>& works, Members members,
-                                   std::size_t lanes) {
+// Assigns samples to lanes: the largest encoder work first, to the lane with the least.
+std::vector<Members> assign_to_lanes(const std::vector<SampleWork>& works, Members members,
+                                     std::size_t lanes) {
   std::stable_sort(members.begin(), members.end(), [&](std::uint32_t a, std::uint32_t b) {
     return works[a].encoder > works[b].encoder;
   });
-  std::vector<Members> dealt(lanes);
+  std::vector<Members> assigned(lanes);
   std::vector<double> loads(lanes, 0);
   for (const std::uint32_t s : members) {
     const auto to = std::min_element(loads.begin(), loads.end());
     *to += works[s].encoder;
-    dealt[static_cast<std::size_t>(to - loads.begin())].push_back(s);
+    assigned[static_cast<std::size_t>(to - loads.begin())].push_back(s);
   }
-  for (Members& lane : dealt) std::sort(lane.begin(), lane.end());
-  return dealt;
+  for (Members& lane : assigned) std::sort(lane.begin(), lane.end());
+  return assigned;
 }
 
 }  // namespace
@@ -84,9 +84,9 @@ WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch
   const std::vector<SampleWork> works = sample_works(model, plan, batch);
   const auto replicas = plan_replicas(works, language.grid.dp(), language.microbatches);
   return assign_work(model, plan, batch, [&](std::size_t branch, int index) {
-    std::vector<Members> dealt;
+    std::vector<Members> assigned;
     for (const std::vector<Slot>& slots : replicas) {
-      Members& members = dealt.emplace_back();
+      Members& members = assigned.emplace_back();
       if (branch == plan.language) {
         const auto slot = static_cast<std::size_t>(index);
         append(slots[slot].kept, members);
@@ -98,10 +98,10 @@ WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch
       }
     }
     const auto lanes = static_cast<std::size_t>(plan.branches[branch].grid.dp());
-    if (lanes == dealt.size()) return dealt;
+    if (lanes == assigned.size()) return assigned;
     Members all;
-    for (const Members& members : dealt) all.insert(all.end(), members.begin(), members.end());
-    return deal_to_lanes(works, std::move(all), lanes);
+    for (const Members& members : assigned) all.insert(all.end(), members.begin(), members.end());
+    return assign_to_lanes(works, std::move(all), lanes);
   });
 }
 
@@ -135,7 +135,8 @@ PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& ba
 
 namespace {
 
-// A slot's own work; with a forward what it defers, with a backward what the slot before it did.
+// Adds the action of a slot's own work item; with a forward also that of the samples it defers,
+// with a backward also that of the samples the slot before it deferred.
 void add_with_deferred(Action action, int microbatches, Actions& actions) {
   const bool second = action.work % 2 == 1, paired = second || action.work + 1 < microbatches;
   const int first = action.work / 2 * 3;

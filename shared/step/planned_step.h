@@ -1,12 +1,16 @@
-// The works of a step under planner entrain (Layout::planner), and what works that are parts of a
-// microbatch add to orders.
-//   entrain  shared/planner/entrain.h over item costs (ModuleLayout::item_cost). Encoders of several
-//            modalities weigh as one. Its slots are the language module's microbatches; of two slots that
-//            are a pair, encoders have three works: what the first keeps, what it defers, the second's.
-//            A deferred work runs forward after the one it was part of, and back with the next slot, when
-//            its gradients have come: the split backward.
-//   Encoders with as many lanes as the language module keep a replica's samples on one lane; others
-//   deal what all replicas have in a slot to their lanes, largest work first to the least loaded.
+// The work items of a step under planner entrain (Layout::planner), and the actions that work items
+// add to an order when they are parts of a microbatch.
+//
+//   The planner (shared/planner/entrain.h) balances by item costs (ModuleLayout::item_cost).
+//   Encoders of several modalities count as one. Its slots are the language module's microbatches,
+//   in pairs. For each pair an encoder has three work items: the samples that the first slot keeps,
+//   those that it defers, and those of the second slot. The deferred work item runs its forward
+//   after the first one, and its backward with the next slot, once its gradients have arrived: the
+//   split backward.
+//
+//   An encoder with as many lanes as the language module keeps a replica's samples on one lane.
+//   Other encoders assign the samples that all replicas have in a slot to their lanes, the most
+//   expensive sample first to the least loaded lane.
 #pragma once
 
 #include "shared/planner/entrain.h"
@@ -14,22 +18,23 @@
 
 namespace polyphony {
 
-// A plan whose branches have item costs.
+// Returns the work table of a batch. The branches of the plan must have item costs.
 WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch);
 
-// Of actions whose encoders' works are microbatches, those of works, where encoders have more works than
-// the language module: what is deferred, or the sub-microbatches of planner dip.
+// Expands an order of actions on whole microbatches to one on work items, where encoders have more
+// work items than the language module: the deferred ones, or the sub-microbatches of planner dip.
 Actions with_parts(const Plan& plan, const Actions& slots);
 
-// What a planner makes of a batch, in units of item costs, by microbatch and lane of the language
-// module: of what an encoder microbatch and a language one hold.
+// The effect of the planner on a batch: the work per microbatch and lane of the language module,
+// for encoders and for the language module, in the unit of item costs.
 struct PlannedWorks {
-  std::vector<entrain::SampleWork> before, after;  // in the order of the batch; planned
+  std::vector<entrain::SampleWork> before, after;  // samples in the batch's order; as planned
   std::vector<entrain::SampleWork> of_samples;
   int samples = 0, deferred = 0;
 };
-// Of one sample for one branch.
+// Returns the work of one sample for one branch, in the unit of item costs.
 double sample_work(const Model& model, const Branch& branch, const Sample& sample);
+// Compares the planner's assignment with the default one.
 PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& batch);
 
 }  // namespace polyphony

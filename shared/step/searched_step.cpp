@@ -56,7 +56,7 @@ bool has_parts(const std::vector<Actions>& orders) {
   });
 }
 
-// The branch that one feeds.
+// Returns the branch that `branch` feeds, if any.
 std::optional<std::size_t> fed_by(const Model& model, const Plan& plan, std::size_t branch) {
   const auto branch_of = [&](ModuleId module) {
     std::size_t b = 0;
@@ -82,7 +82,7 @@ std::size_t count_ways(const Plan& plan) {
 
 namespace {
 
-// `curves(branch, stage, work)`: by what it is priced.
+// `curves(branch, stage, work)` returns the curves by which a work item is priced.
 template <class Curves>
 StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
                       const StepPlan& step, const LaneGroup& lanes, bool apart, Curves curves) {
@@ -165,17 +165,17 @@ StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
 
 namespace {
 
-// Orders as they take the least time within memory, and when they end then.
+// Orders with the fastest activation policies that fit in memory, and the time when they end.
 struct Candidate {
   std::vector<Actions> orders;
   Seconds makespan{};
 };
 
-// Of a group of lanes.
-class Desk {
+// Searches the orders of one group of lanes.
+class LaneSearch {
  public:
-  Desk(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
-       const LaneGroup& lanes)
+  LaneSearch(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
+             const LaneGroup& lanes)
       : plan_(plan), own_(orders_of(step, lanes)) {
     for (std::size_t way = 0; way < count_ways(plan); ++way)
       for (const bool apart : {false, true})
@@ -184,7 +184,7 @@ class Desk {
   }
 
   std::vector<Actions> orders() && { return best_ ? std::move(best_->orders) : std::move(own_); }
-  // Never, where not even what is known fits.
+  // Returns infinity if no known order fits in memory.
   Seconds makespan() const {
     return best_ ? best_->makespan : Seconds(std::numeric_limits<double>::infinity());
   }
@@ -203,7 +203,7 @@ class Desk {
     if (other && other->makespan < makespan()) best_ = std::move(other);
   }
 
-  // Half for a look at all, half for what promises the most.
+  // Spends half of the budget on all policies, and half on the most promising one.
   void search(const SearchBudget& budget) {
     std::size_t best_way = 0;
     SearchBudget each = budget;
@@ -248,27 +248,27 @@ class Desk {
 
   const Plan& plan_;
   std::vector<Actions> own_;
-  std::array<std::vector<StepCosts>, 2> ways_;  // backwards whole, in parts
+  std::array<std::vector<StepCosts>, 2> ways_;  // [0]: whole backwards, [1]: backwards in two parts
   std::optional<Candidate> best_;
 };
 
-// From the slowest on; what was found for others may do for one, too.
-void search_all(std::vector<Desk>& desks, const std::vector<std::vector<std::uint32_t>>& orders,
-                const SearchBudget& budget) {
-  std::vector<std::size_t> slowest_first(desks.size());
+// Searches from the slowest group on. The orders found for one group are tried for later ones, too.
+void search_all(std::vector<LaneSearch>& searches,
+                const std::vector<std::vector<std::uint32_t>>& orders, const SearchBudget& budget) {
+  std::vector<std::size_t> slowest_first(searches.size());
   std::iota(slowest_first.begin(), slowest_first.end(), std::size_t{0});
   std::stable_sort(slowest_first.begin(), slowest_first.end(), [&](std::size_t a, std::size_t b) {
-    return desks[a].makespan() > desks[b].makespan();
+    return searches[a].makespan() > searches[b].makespan();
   });
   Seconds slowest{};
-  for (std::size_t i = 0; i < desks.size(); ++i) {
-    Desk& desk = desks[slowest_first[i]];
-    for (std::size_t before = 0; before < i && desk.makespan() > slowest; ++before)
+  for (std::size_t i = 0; i < searches.size(); ++i) {
+    LaneSearch& search = searches[slowest_first[i]];
+    for (std::size_t before = 0; before < i && search.makespan() > slowest; ++before)
       if (const std::size_t other = slowest_first[before];
           orders[other] == orders[slowest_first[i]])
-        desk.take(Desk(desks[other]).orders());
-    if (desk.makespan() > slowest) desk.search(budget);
-    slowest = std::max(slowest, desk.makespan());
+        search.take(LaneSearch(searches[other]).orders());
+    if (search.makespan() > slowest) search.search(budget);
+    slowest = std::max(slowest, search.makespan());
   }
 }
 
@@ -278,18 +278,18 @@ void search_orders(const Model& model, const Plan& plan, const Batch& batch,
                    const SearchBudget& budget, StepPlan& step) {
   if (count_ways(plan) == 0) return;
   const LaneGroups groups = lane_groups(plan, step);
-  std::vector<Desk> desks;
+  std::vector<LaneSearch> searches;
   std::vector<std::vector<std::uint32_t>> orders;
   for (const LaneGroup& lanes : groups.groups) {
-    desks.emplace_back(model, plan, batch, step, lanes);
+    searches.emplace_back(model, plan, batch, step, lanes);
     orders.push_back(lanes.orders);
   }
   if (budget.placements == 0)
-    for (Desk& desk : desks) desk.fill();
+    for (LaneSearch& search : searches) search.fill();
   else
-    search_all(desks, orders, budget);
+    search_all(searches, orders, budget);
   std::vector<std::vector<Actions>> found;
-  for (Desk& desk : desks) found.push_back(std::move(desk).orders());
+  for (LaneSearch& search : searches) found.push_back(std::move(search).orders());
   put_orders(groups, std::move(found), step);
 }
 

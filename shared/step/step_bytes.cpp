@@ -1,4 +1,4 @@
-// Bytes of a StepPlan: what shared/step/step_part.h and step_record.h declare of them.
+// Converts StepPlans to bytes and back, as declared in shared/step/step_part.h and step_record.h.
 #include <string_view>
 #include <type_traits>
 
@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t kVersion = 2;
 
-// What a structure's fields are handed to, one after another: written, read, or digested. One list of
-// fields serves all three.
+// Archives: each visits the fields of a structure one after another, to write, read or digest them,
+// so that one list of fields serves all three.
 template <class Sink>
 class Out {
  public:
@@ -70,7 +70,7 @@ class In {
   std::size_t at_ = 0;
 };
 
-// By reference or, writing, by constant reference.
+// By reference; for writing, by constant reference.
 template <class Archive, class Value>
 void each_range(Archive& archive, Value& range) {
   archive.number(range.begin);
@@ -166,16 +166,16 @@ std::uint64_t digest(const StepPlan& step, const Batch& batch) {
 
 namespace {
 
-// What the byte after the version says of the others; each kind of bytes has its own.
+// The kind of the bytes, stored in the byte after the version.
 enum class Of : std::uint8_t { part, letter, record };
 template <class Archive>
 void each_kind(Archive& archive, Of kind) {
   Of read = kind;
   each_enum(archive, read);
-  if (read != kind) throw StepPlanError("bytes of another kind than was asked for");
+  if (read != kind) throw StepPlanError("the bytes are not of the expected kind");
 }
 
-// `visit` writes, or reads, all between the kind and the checksum.
+// `visit` writes or reads everything between the kind and the checksum.
 template <class Visit>
 std::string sealed(Of kind, Visit visit) {
   std::string bytes;
@@ -198,14 +198,14 @@ void unseal(std::string_view bytes, Of kind, Visit visit) {
   archive.number(version);
   if (version != kVersion)
     throw StepPlanError("a step plan of version " + std::to_string(version) +
-                        ", this program reads " + std::to_string(kVersion) +
-                        ": do all ranks run the same build?");
+                        ", but this program reads version " + std::to_string(kVersion) +
+                        "; run the same build on all ranks");
   for (std::size_t i = 0; i < kChecksum; ++i)
     sum |= std::uint64_t{static_cast<unsigned char>(bytes[body.size() + i])} << (8 * i);
   if (sum != checksum(body)) throw StepPlanError("a step plan is damaged: its checksum differs");
   each_kind(archive, kind);
   visit(archive);
-  if (!archive.ended()) throw StepPlanError("a step plan is longer than what it holds");
+  if (!archive.ended()) throw StepPlanError("a step plan has extra bytes at its end");
 }
 
 template <class Archive, class Letter>
@@ -213,7 +213,7 @@ void each_letter(Archive& archive, Letter& letter) {
   archive.number(letter.step);
   each_enum(archive, letter.kind);
   if (letter.kind > StepLetter::Kind::end)
-    throw StepPlanError("a step is neither planned nor late");
+    throw StepPlanError("a step record is neither planned nor late");
   if (letter.kind == StepLetter::Kind::planned) each_part(archive, letter.part);
 }
 

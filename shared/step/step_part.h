@@ -1,11 +1,14 @@
-// A rank's part of a StepPlan: its actions, the works that it runs and those whose rows it sends or
-// receives, and their samples. It is what a rank needs to lower a step (shared/lower/lower.h), and
-// what travels when one rank plans for all.
-//   Works that are met: those of branches that a stage of the rank has a link to, and of its own
-//   branch, that hold a sample of one of its works. Positions of samples are counted in the part.
-//   Bytes: a version, the digest of the whole StepPlan, the part as variable-length integers, a
-//   checksum of all before it. Numbers are written by seven bits, lowest first (LEB128; Protocol
-//   Buffers' "varint"), signed ones zigzag.
+// One rank's part of a StepPlan: its actions, the work items that it runs or exchanges rows with,
+// and their samples. A rank needs no more to lower a step (shared/lower/lower.h). The part is also
+// what is sent to a rank when one rank plans for all.
+//
+//   Work items included: those of the rank's own branches and of branches that a stage of the rank
+//   has a link to, if they hold a sample of one of the rank's work items. Positions of samples
+//   count within the part.
+//
+//   Byte format: a version, the digest of the whole StepPlan, the part as variable-length integers,
+//   a checksum of everything before it. Integers are written in groups of seven bits, lowest first
+//   (LEB128; the "varint" of Protocol Buffers), signed ones zigzag-encoded.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +23,13 @@ namespace polyphony {
 
 struct StepPart {
   StepPlan step;                         // StepPlan::only is valid
-  Batch batch;                           // of the works
-  std::vector<std::uint32_t> positions;  // of those samples in the whole batch
-  std::uint64_t whole = 0;               // digest() of the whole: equal on every rank of a step
+  Batch batch;                           // the samples of these work items
+  std::vector<std::uint32_t> positions;  // of these samples in the whole batch
+  std::uint64_t whole = 0;               // digest() of the whole; equal on all ranks of a step
   bool operator==(const StepPart&) const = default;
 };
 
-// Cuts the parts of one StepPlan; makes its tables once. Arguments must outlive it.
+// Cuts a StepPlan into parts; its tables are made once. Arguments must outlive it.
 class StepParts {
  public:
   StepParts(const Model& model, const Plan& plan, const StepPlan& step, const Batch& batch);
@@ -40,17 +43,18 @@ class StepParts {
   const Batch& batch_;
   std::vector<ChunkLink> links_;
   std::vector<std::uint32_t> first_;    // by sample: positions in holders_
-  std::vector<std::uint32_t> holders_;  // works that hold it
+  std::vector<std::uint32_t> holders_;  // work items that hold it
   std::uint64_t digest_ = 0;
 };
 
-// Of everything in it and in the batch.
+// Returns a hash of the whole StepPlan and batch.
 std::uint64_t digest(const StepPlan& step, const Batch& batch);
 
-// Another version, cut short, damaged.
+// Thrown if the bytes are of another version, truncated, or damaged.
 struct StepPlanError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+// Convert a part to bytes and back. read_step_part() throws StepPlanError.
 std::string to_bytes(const StepPart& part);
 StepPart read_step_part(const std::string& bytes);
 

@@ -13,7 +13,7 @@
 namespace polyphony {
 namespace {
 
-// A rank's index along the pipeline of a branch that it carries.
+// The index of a rank along the pipeline of a branch that it holds.
 struct Carried {
   std::size_t branch = 0;
   int index = 0;
@@ -50,7 +50,7 @@ class Orders {
                             return one.branch == plan_.language;
                           });
     if (mine.size() > 1 && language) return with_language(mine);
-    Actions actions;  // several encoders on the same ranks take actions
+    Actions actions;  // several encoders on the same ranks take turns
     for (const Action& action : branch_order(mine.front())) {
       std::vector<Carried> all = mine;
       if (!is_forward(action)) std::reverse(all.begin(), all.end());
@@ -66,7 +66,7 @@ class Orders {
   Pipeline pipeline(const Branch& branch, int microbatches, int after) const {
     return {branch.grid.pp, branch.grid.vpp, microbatches, after};
   }
-  // Stages of the branches that the language module feeds on other ranks.
+  // Returns the number of stages of branches that the language module feeds on other ranks.
   int after_language() const {
     int after = 0;
     for (std::size_t b = plan_.language + 1; b < plan_.branches.size(); ++b)
@@ -74,8 +74,8 @@ class Orders {
         after = std::max(after, plan_.branches[b].grid.pp);
     return after;
   }
-  // How many times a step the language module's pipeline runs empty: once per work item of an
-  // encoder that runs in turn with it.
+  // Returns how many times per step the language module's pipeline drains: once per microbatch of
+  // an encoder with encoder_order in-turn.
   int flushes() const {
     if (encoders_ != EncoderOrder::in_turn) return 1;
     for (std::size_t b = 0; b < plan_.language; ++b)
@@ -83,7 +83,8 @@ class Orders {
         return plan_.branches[b].microbatches;
     return 1;
   }
-  // Of an encoder: works that have actions of their own; parts of one microbatch go together.
+  // Returns the number of an encoder's microbatches that have actions of their own; the parts of
+  // one microbatch share an action.
   int works(const Branch& branch) const {
     return std::min(branch.microbatches, language_.microbatches);
   }
@@ -93,12 +94,13 @@ class Orders {
     return row_.order(pipeline(language_, microbatches, after_language()), index);
   }
 
-  // An encoder under actions of the layout's own: forwards in the order in which the language module's
-  // first stage takes them, as far ahead as the branch's stages that follow need; a backward once
-  // all that it fed has returned.
+  // Returns the actions of an encoder if the layout has its own actions. Forwards follow the order
+  // in which the language module's first stage takes them, as far ahead as the later stages of the
+  // branch need. A backward runs once the gradients of everything that its forward fed have
+  // returned.
   Actions feeding(const Branch& branch, int index) const {
     const int fed = language_.microbatches / works(branch), ahead = branch.grid.pp - index;
-    std::vector<int> forwards;  // works, in their order
+    std::vector<int> forwards;  // microbatches, in their order
     std::vector<bool> asked(static_cast<std::size_t>(works(branch)), false);
     std::vector<int> left(static_cast<std::size_t>(works(branch)), fed);
     std::vector<std::pair<std::size_t, int>>
@@ -128,7 +130,8 @@ class Orders {
     return actions;
   }
 
-  // What a language module with actions of its own feeds takes the actions of its last stage.
+  // Returns the actions of a branch fed by a language module with own actions: those of its last
+  // stage.
   Actions fed(int index) const {
     Actions actions;
     for (const Action& action : actions_[static_cast<std::size_t>(language_.rank_of_stage.back())])
@@ -139,7 +142,7 @@ class Orders {
     return actions;
   }
 
-  // Of a branch that has its ranks to itself.
+  // Returns the actions of a branch alone on its ranks.
   Actions branch_order(const Carried& mine) const {
     const Branch& branch = plan_.branches[mine.branch];
     if (mine.branch < plan_.language) {
@@ -162,7 +165,8 @@ class Orders {
     return actions;
   }
 
-  // Of the first rank along the language module's pipeline, whatever else it carries.
+  // Returns the actions of the first rank along the language module's pipeline, without those of
+  // other branches on the rank.
   Actions first_of_language() const {
     if (encoders_ == EncoderOrder::interleaved)
       return interleaved(carried(plan_, language_.grid.first_rank));
@@ -171,7 +175,8 @@ class Orders {
     return actions;
   }
 
-  // Encoders, the language module and what it feeds on the same ranks.
+  // Returns the actions of encoders, the language module and the module that it feeds, on the same
+  // ranks.
   Actions with_language(const std::vector<Carried>& mine) const {
     if (encoders_ == EncoderOrder::interleaved) return interleaved(mine);
     const int groups = flushes(), fed = language_.microbatches / groups;
@@ -186,7 +191,7 @@ class Orders {
     return actions;
   }
 
-  // All forwards of an encoder's works of one of `groups`, or all backwards.
+  // Adds all forwards, or all backwards, of an encoder's microbatches in one of `groups`.
   void add_phase(const Carried& mine, bool forwards, int group, int groups,
                  Actions& actions) const {
     const Branch& branch = plan_.branches[mine.branch];
@@ -195,8 +200,9 @@ class Orders {
       if (is_forward(action) == forwards) actions.push_back(of(mine.branch, action, group * each));
   }
 
-  // One pipeline, whose first virtual stages are the encoders', the last what the language module
-  // feeds. A work of several microbatches runs forward with the first of them, backward with the last.
+  // Returns the actions of one pipeline, whose first virtual stages are the encoders and whose last
+  // ones are the module that the language module feeds. An encoder microbatch that feeds several
+  // microbatches runs forward with the first of them, and backward with the last.
   Actions interleaved(const std::vector<Carried>& mine) const {
     std::size_t encoders = 0;  // of `mine`
     while (mine[encoders].branch < plan_.language) ++encoders;

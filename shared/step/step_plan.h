@@ -1,12 +1,15 @@
-// StepPlan: what one step does, between Plan (which layers are where) and Program (every op).
-//   Who: which samples, items and rows each work item holds (WorkTable). Index numbers mean nothing
-//     across branches: a language work needs those encoder works that hold its items.
-//   When: the actions of every rank (shared/schedule/action.h). The ranks of a rank set have one order,
-//     that of all branches they carry.
-//   How: how many messages are received ahead of the action that reads them, counted in turns of their
-//     chunk.
-// A named schedule and the assignment of shared/step/assign.h make a StepPlan; so may a planner, or a
-// person's file (shared/plan/step_plan_text.h). lower() decides none of it.
+// StepPlan: the decisions of one training step. It comes between the Plan (which rank holds which
+// layers) and the Program (every op of every rank). It consists of:
+//   assignment  Which samples, items and rows each work item holds (WorkTable). Numbers of work
+//               items have no meaning across branches: a language work item needs those encoder
+//               work items that hold its items.
+//   order       The actions of every rank (shared/schedule/action.h). All ranks of a rank set (see
+//               rank_sets()) share one order, over all branches that they hold.
+//   prefetch    How many messages are received ahead of the action that reads them, counted in
+//               actions of their chunk.
+//
+// A StepPlan is made by a named schedule and the assignment of shared/step/assign.h, by a planner,
+// or read from a user's file (shared/plan/step_plan_text.h). lower() makes none of these decisions.
 #pragma once
 
 #include <string>
@@ -18,40 +21,43 @@
 
 namespace polyphony {
 
-inline constexpr int kReceiveSlots = 2;  // unless a plan says otherwise
+inline constexpr int kReceiveSlots = 2;  // default
 
 struct StepPlan {
   WorkTable works;
   BatchTotals totals;
-  std::vector<Actions> orders;          // different ones
+  std::vector<Actions> orders;          // the distinct orders
   std::vector<std::uint32_t> order_of;  // by rank: position in orders
   int receive_slots = kReceiveSlots;
-  Rank only{};  // valid: that rank's part (shared/step/step_part.h), with one order and no order_of
+  Rank only{};  // valid: one rank's part (shared/step/step_part.h): one order, no order_of
   const Actions& actions(Rank rank) const {
     return orders[only.valid() ? 0 : order_of[rank.value]];
   }
   bool operator==(const StepPlan&) const = default;
 };
 
-// The layout's own: its schedule's orders.
-//   Encoders with ranks of their own run as far ahead as the language module's first rank asks.
-//   Encoders on the language module's ranks: as Layout::encoder_order says. What the language module
-//   feeds runs Schedule::following.
+// Returns the StepPlan of a layout: its schedule's orders, or its planner's.
+//   Encoders on ranks of their own run forward as far ahead as the language module's first rank
+//   requires. Encoders on the language module's ranks follow Layout::encoder_order.
+//   Modules that the language module feeds run Schedule::following.
 StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
                         const Batch& batch);
 
-// Without works.
+// Returns the orders alone, without work items.
 StepPlan make_orders(const Layout& layout, const Plan& plan);
-// Of one rank of a plan whose stages are not looked at: grids and works are enough.
+// Returns the order of one rank. Of the plan, only grids and microbatches are read; stages may be
+// absent.
 Actions actions_of(const Layout& layout, const Plan& plan, int rank);
 
-// Connected components of ranks under the cells (tensor, context and expert groups together) of all
-// branches that they carry: ranks that compute together, so that they need one order. Ascending.
+// Returns the sets of ranks that compute together and therefore need the same order: the connected
+// components of ranks under the cells (tensor, context and expert groups together) of all branches
+// that they hold. Ascending.
 std::vector<std::vector<Rank>> rank_sets(const Plan& plan);
 
-// What is wrong with the actions, by name: a rank set with two orders; an action of a stage that its rank
-// does not hold, of a work that there is not; a forward or backward lost or doubled, a weight part
-// before its input part. Empty: nothing. Not actions that wait for each other: verify(), of the Program.
+// Returns the errors in the actions of a step, as text; empty if there are none. Errors are: a rank
+// set with two orders; an action on a stage that its rank does not hold, or on a microbatch that
+// does not exist; a forward or backward that is missing or repeated; a weight part before its input
+// part. Deadlocks (actions that wait for each other) are found by verify() on the Program instead.
 std::vector<std::string> check_actions(const Model& model, const Plan& plan, const StepPlan& step);
 
 }  // namespace polyphony

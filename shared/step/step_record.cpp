@@ -22,18 +22,18 @@ bool inside(Range range, const List& list) {
   return range.begin <= range.end && range.end <= list.size();
 }
 
-// Positions that exist, works that are the plan's.
+// Checks that positions exist and that the work items are those of the plan; empty: no error.
 std::string wrong_works(const Plan& plan, const WorkTable& table, const Batch& batch) {
   if (table.part || table.first_work.size() != plan.branches.size())
-    return "it has works of " + std::to_string(table.first_work.size()) + " branches, not " +
-           std::to_string(plan.branches.size());
+    return "it has work items of " + std::to_string(table.first_work.size()) +
+           " branches, but the layout has " + std::to_string(plan.branches.size());
   std::size_t begin = 0;
   for (std::size_t b = 0; b < plan.branches.size(); ++b) {
     const Branch& branch = plan.branches[b];
     const auto works = static_cast<std::size_t>(branch.work_items());
     if (table.first_work[b] != begin || table.works.size() - begin < works)
-      return "branch " + std::to_string(b) + " has not " + std::to_string(works) +
-             " works where they should be";
+      return "branch " + std::to_string(b) + " does not have its " + std::to_string(works) +
+             " work items";
     for (std::size_t w = 0; w < works; ++w) {
       const Work& work = table.works[begin + w];
       const auto contexts = static_cast<std::size_t>(branch.grid.cp),
@@ -41,23 +41,25 @@ std::string wrong_works(const Plan& plan, const WorkTable& table, const Batch& b
       if (work.branch != b || work.context != w % contexts || work.lane != w / contexts % lanes ||
           work.index != w / contexts / lanes || !inside(work.samples, table.work_samples) ||
           !inside(work.items, table.work_items) || !inside(work.rows, table.work_rows))
-        return "work " + std::to_string(begin + w) + " is not in its place";
+        return "work item " + std::to_string(begin + w) + " has a wrong branch, lane or position";
     }
     begin += works;
   }
-  if (begin != table.works.size()) return "it has works of no branch";
+  if (begin != table.works.size()) return "it has more work items than its branches";
   for (const std::uint32_t sample : table.work_samples)
-    if (sample >= batch.samples.size()) return "there is no sample " + std::to_string(sample);
+    if (sample >= batch.samples.size())
+      return "sample " + std::to_string(sample) + " does not exist";
   for (const WorkItem& item : table.work_items)
     if (item.sample >= batch.samples.size() || item.item >= batch.samples[item.sample].items.size())
-      return "there is no item " + std::to_string(item.item) + " of sample " +
-             std::to_string(item.sample);
-  std::int64_t tokens = 0;  // more rows than these no work has
+      return "item " + std::to_string(item.item) + " of sample " + std::to_string(item.sample) +
+             " does not exist";
+  std::int64_t tokens = 0;  // an upper limit of the rows of a work item
   for (const Sample& sample : batch.samples)
     for (const Item& item : sample.items) tokens += item.tokens;
   for (const Interval& rows : table.work_rows)
     if (rows.begin < 0 || rows.end < rows.begin || rows.end > tokens)
-      return "there are no rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end);
+      return "rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end) +
+             " do not exist";
   return "";
 }
 
@@ -66,16 +68,16 @@ std::string wrong_orders(const Plan& plan, const StepPlan& step) {
   for (const Branch& branch : plan.branches)
     ranks = std::max(ranks, static_cast<std::size_t>(branch.grid.first_rank + branch.grid.ranks));
   if (step.only.valid() || step.order_of.size() != ranks)
-    return "it has orders of " + std::to_string(step.order_of.size()) + " ranks, not " +
-           std::to_string(ranks);
+    return "it has orders of " + std::to_string(step.order_of.size()) +
+           " ranks, but the layout has " + std::to_string(ranks);
   for (const std::uint32_t order : step.order_of)
-    if (order >= step.orders.size()) return "there is no order " + std::to_string(order);
+    if (order >= step.orders.size()) return "order " + std::to_string(order) + " does not exist";
   for (const Actions& actions : step.orders)
     for (const Action& action : actions)
       if (action.kind > ActionKind::backward_weight || action.recipe > last_of(Recipe{}) ||
           action.work < 0)
-        return "there is no such action";
-  if (step.receive_slots < 1) return "a message has nowhere to be received";
+        return "it has an unknown kind of action";
+  if (step.receive_slots < 1) return "receive_slots must be at least 1";
   return "";
 }
 
@@ -102,7 +104,7 @@ std::string plans_entry(const StepRecord& record) {
 
 std::vector<StepRecord> parse_plans(std::string_view bytes, const std::string& file) {
   if (bytes.substr(0, kHead.size()) != kHead)
-    throw InputError(file, "", "is no file of plans of this version",
+    throw InputError(file, "", "is not a file of step plans of this version",
                      "`polyphony run --planning live --plans FILE` writes one");
   std::vector<StepRecord> records;
   for (std::size_t at = kHead.size(); at < bytes.size();) {
@@ -114,7 +116,7 @@ std::vector<StepRecord> parse_plans(std::string_view bytes, const std::string& f
       records.push_back(read_step_record(bytes.substr(at, length)));
     } catch (const StepPlanError& error) {
       throw InputError(file, "/" + std::to_string(records.size()), error.what(),
-                       "make the plans anew: --planning live --plans FILE");
+                       "write the plans again: --planning live --plans FILE");
     }
     at += length;
   }

@@ -11,10 +11,10 @@
 namespace polyphony {
 namespace {
 
-using Deal = std::vector<std::vector<Interval>>;
+using TokenRuns = std::vector<std::vector<Interval>>;
 
-constexpr std::int64_t kBlocksPerRank = 16;  // finer deals gain little and cut rows into pieces
-constexpr double kDearest = 2;               // a block's cost, in means, before it is cut
+constexpr std::int64_t kBlocksPerRank = 16;  // finer blocks gain little and fragment the rows
+constexpr double kMostCost = 2;  // a block that costs more, in multiples of the mean, is cut
 
 void append(std::vector<Interval>& list, Interval interval) {
   if (interval.size() == 0) return;
@@ -63,7 +63,7 @@ Load sum_of(const std::vector<TokenBlock>& blocks) {
   }
   return sum;
 }
-// The larger of two shares: of all attention, and of all cost.
+// Returns the larger of two shares: of all attention, and of all cost.
 double share(double attention, double cost, const Load& sum) {
   return std::max(sum.attention > 0 ? attention / sum.attention : 0,
                   sum.cost > 0 ? cost / sum.cost : 0);
@@ -75,7 +75,7 @@ std::vector<TokenBlock> costed_blocks(const TokenMask& mask, std::int64_t window
   std::vector<TokenBlock> even, blocks;
   for (const Interval tokens : equal_blocks(mask.tokens(), ranks)) even.push_back(cost.of(tokens));
   const Load sum = sum_of(even);
-  const double most = kDearest / static_cast<double>(kBlocksPerRank * ranks);
+  const double most = kMostCost / static_cast<double>(kBlocksPerRank * ranks);
   for (const TokenBlock& block : even) {
     const std::int64_t size = block.tokens.size();
     const double whole = share(block.attention, block.cost, sum);
@@ -90,15 +90,15 @@ std::vector<TokenBlock> costed_blocks(const TokenMask& mask, std::int64_t window
   return blocks;
 }
 
-// Blocks in the order of the axis.
-Deal by_rank(const std::vector<Interval>& blocks, const std::vector<std::size_t>& ranks,
-             std::size_t count) {
-  Deal dealt(count);
-  for (std::size_t b = 0; b < blocks.size(); ++b) append(dealt[ranks[b]], blocks[b]);
-  return dealt;
+// Returns blocks in the order of the axis.
+TokenRuns by_rank(const std::vector<Interval>& blocks, const std::vector<std::size_t>& ranks,
+                  std::size_t count) {
+  TokenRuns assigned(count);
+  for (std::size_t b = 0; b < blocks.size(); ++b) append(assigned[ranks[b]], blocks[b]);
+  return assigned;
 }
 
-Deal deal_randomly(std::int64_t tokens, int ranks) {
+TokenRuns assign_randomly(std::int64_t tokens, int ranks) {
   const std::vector<Interval> blocks = equal_blocks(tokens, ranks);
   std::vector<std::size_t> order(blocks.size()), rank(blocks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -112,11 +112,12 @@ Deal deal_randomly(std::int64_t tokens, int ranks) {
   return by_rank(blocks, rank, static_cast<std::size_t>(ranks));
 }
 
-Deal deal_evenly(const TokenMask& mask, std::int64_t window, int ranks, const TokenCosts& costs) {
+TokenRuns assign_evenly(const TokenMask& mask, std::int64_t window, int ranks,
+                        const TokenCosts& costs) {
   const std::vector<TokenBlock> blocks = costed_blocks(mask, window, ranks, costs);
   const double mean = static_cast<double>(mask.tokens()) / ranks;
   const std::vector<std::size_t> rank =
-      deal_blocks(blocks, ranks, static_cast<std::int64_t>(std::ceil(kMostTokens * mean)));
+      assign_blocks(blocks, ranks, static_cast<std::int64_t>(std::ceil(kMostTokens * mean)));
   std::vector<Interval> tokens;
   for (const TokenBlock& block : blocks) tokens.push_back(block.tokens);
   return by_rank(tokens, rank, static_cast<std::size_t>(ranks));
@@ -124,13 +125,13 @@ Deal deal_evenly(const TokenMask& mask, std::int64_t window, int ranks, const To
 
 }  // namespace
 
-std::vector<std::size_t> deal_blocks(const std::vector<TokenBlock>& blocks, int ranks,
-                                     std::int64_t most_tokens) {
+std::vector<std::size_t> assign_blocks(const std::vector<TokenBlock>& blocks, int ranks,
+                                       std::int64_t most_tokens) {
   const Load sum = sum_of(blocks);
   std::vector<double> size(blocks.size());
   for (std::size_t b = 0; b < blocks.size(); ++b)
     size[b] = share(blocks[b].attention, blocks[b].cost, sum);
-  std::vector<std::size_t> order(blocks.size()), dealt(blocks.size());
+  std::vector<std::size_t> order(blocks.size()), assigned(blocks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return size[a] > size[b]; });
@@ -154,32 +155,32 @@ std::vector<std::size_t> deal_blocks(const std::vector<TokenBlock>& blocks, int 
     loads[*least].attention += block.attention;
     loads[*least].cost += block.cost;
     loads[*least].room -= block.tokens.size();
-    dealt[b] = *least;
+    assigned[b] = *least;
   }
-  return dealt;
+  return assigned;
 }
 
-Deal deal_tokens(TokenAssignment policy, const TokenMask& mask, std::int64_t window, int ranks,
-                 const TokenCosts& costs) {
+TokenRuns divide_tokens(TokenAssignment policy, const TokenMask& mask, std::int64_t window,
+                        int ranks, const TokenCosts& costs) {
   const std::int64_t tokens = mask.tokens();
-  Deal dealt(static_cast<std::size_t>(ranks));
+  TokenRuns assigned(static_cast<std::size_t>(ranks));
   switch (policy) {
     case TokenAssignment::contiguous:
       for (int r = 0; r < ranks; ++r)
-        append(dealt[static_cast<std::size_t>(r)],
+        append(assigned[static_cast<std::size_t>(r)],
                {cut_begin(tokens, ranks, r), cut_begin(tokens, ranks, r + 1)});
-      return dealt;
+      return assigned;
     case TokenAssignment::zigzag:
       for (int part = 0; part < 2 * ranks; ++part)
-        append(dealt[static_cast<std::size_t>(std::min(part, 2 * ranks - 1 - part))],
+        append(assigned[static_cast<std::size_t>(std::min(part, 2 * ranks - 1 - part))],
                {cut_begin(tokens, 2 * ranks, part), cut_begin(tokens, 2 * ranks, part + 1)});
-      return dealt;
+      return assigned;
     case TokenAssignment::balanced:
-      return deal_evenly(mask, window, ranks, costs);
+      return assign_evenly(mask, window, ranks, costs);
     case TokenAssignment::random:
-      return deal_randomly(tokens, ranks);
+      return assign_randomly(tokens, ranks);
   }
-  return dealt;
+  return assigned;
 }
 
 }  // namespace polyphony

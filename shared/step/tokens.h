@@ -1,12 +1,15 @@
-// How the tokens of a work item are dealt to context-parallel ranks (TokenAssignment).
-//   balanced: blocks of equally many tokens, those of much attention cut finer, the largest first to
-//   the rank with the least so far: attention is even, and so is attention with linear work. Memory
-//   goes with tokens, of which no rank takes more than kMostTokens times the mean.
-//   random: blocks of equally many tokens, as many to each rank, by chance that depends on the number
-//   of tokens alone.
-// Source: Cornstarch (ICML 2026, §3.2.1) deals blocks of attention alone, whatever tokens that makes;
-// linear work and the bound of tokens are ours. Longest first is at most 4/3 of the best (Graham,
-// SIAM J. Appl. Math. 17, 1969), here (1 + 1/8) with room to spare: no block costs more than 1/8 of a share.
+// Divides the tokens of a language microbatch over context-parallel ranks (TokenAssignment).
+//   balanced  Blocks of equally many tokens, those with much attention cut finer. The most
+//             expensive block first goes to the rank with the least so far. This evens out
+//             attention, and also attention and linear work together. Memory grows with tokens, of
+//             which no rank gets more than kMostTokens times the mean.
+//   random    Blocks of equally many tokens, as many to each rank, in a random order that depends
+//             only on the number of tokens.
+//
+// Sources: Cornstarch (ICML 2026, §3.2.1) assigns blocks by attention alone, however many tokens a
+// rank gets; counting linear work and limiting tokens are ours. Longest first is at most 4/3 of the
+// optimum (Graham, SIAM J. Appl. Math. 17, 1969); here at most 1 + 1/8 if no rank is full, because
+// no block costs more than 1/8 of a rank's share.
 #pragma once
 
 #include <vector>
@@ -16,28 +19,29 @@
 
 namespace polyphony {
 
-inline constexpr double kMostTokens = 1.25;  // of a rank, in means
+inline constexpr double kMostTokens = 1.25;  // most tokens of a rank, in multiples of the mean
 
-// FLOPs of all blocks of a language module.
+// FLOPs of all blocks of a language module:
 struct TokenCosts {
-  double pair = 1;         // a query and a key that it sees, in blocks that see whole samples
-  double window_pair = 0;  // likewise in blocks with a window
-  double token = 0;        // all else: matrices, experts and routers among them
+  double pair = 1;         // per query and key that it attends to, in blocks with full samples
+  double window_pair = 0;  // the same in blocks with a sliding window
+  double token = 0;        // everything else, per token: matrices, experts and routers included
 };
 
 struct TokenBlock {
   Interval tokens;
-  double attention = 0, cost = 0;  // cost: attention and all else
+  double attention = 0, cost = 0;  // FLOPs; cost: attention and everything else
 };
-// The rank of each block: the largest first, to the rank with room that has the least then. Sizes and
-// loads are the larger of two shares, that of all attention and that of all cost. Of equals the first.
-std::vector<std::size_t> deal_blocks(const std::vector<TokenBlock>& blocks, int ranks,
-                                     std::int64_t most_tokens);
+// Returns the rank of each block. The largest block first goes to the rank that has the least at
+// that point, among those with room for its tokens. The size of a block or load is the larger of
+// two shares: of all attention, and of all cost. Ties go to the first rank.
+std::vector<std::size_t> assign_blocks(const std::vector<TokenBlock>& blocks, int ranks,
+                                       std::int64_t most_tokens);
 
-// Intervals of the packed axis that `mask` is of, ascending, by rank; together they are the axis.
-// window: tokens that one sees in blocks with a window.
-std::vector<std::vector<Interval>> deal_tokens(TokenAssignment policy, const TokenMask& mask,
-                                               std::int64_t window, int ranks,
-                                               const TokenCosts& costs);
+// Returns, by rank, ascending intervals of the packed token axis of `mask`; together they cover the
+// axis. `window`: number of tokens that one token attends to in blocks with a sliding window.
+std::vector<std::vector<Interval>> divide_tokens(TokenAssignment policy, const TokenMask& mask,
+                                                 std::int64_t window, int ranks,
+                                                 const TokenCosts& costs);
 
 }  // namespace polyphony

@@ -1,5 +1,5 @@
-// Figures as people read them in answers, messages and tables. Never parsed back: for that,
-// shared/text/quantity_text.h.
+// Numbers as text for display, in answers, messages and tables. Texts that are parsed back come
+// from shared/text/quantity_text.h.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ std::string percent_text(double share, int digits = 1);  // "12.3 %"
 std::string signed_percent_text(double share);           // "+12.3 %"
 std::string number_text(double value, int digits);
 std::string count_text(std::int64_t value);  // "12,345"
-// "1 layout", "27 layouts": the plural where `value` is not one.
+// Returns "1 layout", "27 layouts": `one` if `value` is 1, else `several`.
 std::string counted(std::int64_t value, const std::string& one, const std::string& several);
 
 }  // namespace polyphony

@@ -87,7 +87,7 @@ std::string wanted(const Form& form) {
     case Form::Kind::choice:
       return "one of " + joined(form.choices);
     case Form::Kind::list:
-      return "a list; each of it " + wanted(form.of.front());
+      return "a list of values, each " + wanted(form.of.front());
     case Form::Kind::object:
       return "an object { … }";
     case Form::Kind::any_of: {

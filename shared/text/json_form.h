@@ -1,7 +1,7 @@
-// What a JSON value may be, as a value: the reader (shared/text/strict_json.h) refuses the rest, the
-// JSON Schema (shared/form/schema_json.h) is printed from it. Integers are inclusive ranges;
-// quantities are texts with a unit (shared/text/quantity_text.h), in a range where one is named; an
-// object names its keys.
+// Describes which JSON values are allowed, as data: the reader (shared/text/strict_json.h) rejects
+// all others, and the JSON Schema (shared/form/schema_json.h) is printed from the same description.
+// Ranges of integers are inclusive; quantities are texts with a unit (shared/text/quantity_text.h),
+// optionally in a range; an object lists its keys.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace polyphony {
 
 struct ObjectForm;
 
-// What a value may be.
+// The values that are allowed at one place.
 struct Form {
   enum class Kind : std::uint8_t {
     integer,
@@ -33,12 +33,12 @@ struct Form {
   std::int64_t least = 0, most = 0;    // integer, inclusive; list: number of elements
   double low = 0, high = 0;            // number, inclusive
   UnitKind unit = UnitKind::time;      // quantity
-  std::string from{}, to{};            // quantity, inclusive; empty: 0, without end
+  std::string from{}, to{};            // quantity, inclusive; empty: from 0, without upper limit
   std::vector<std::string> choices{};  // choice
-  std::vector<Form> of{};  // list: its element; any_of: alternatives of different JSON types, or
-                           // whole-text before choice
+  std::vector<Form> of{};  // list: the form of its elements; any_of: alternatives, of which the
+                           // first whose JSON type fits the value is checked
   const ObjectForm* object = nullptr;  // object
-  std::string example{};               // shown where the value is refused
+  std::string example{};               // shown in error messages
 };
 
 Form integer_form(std::int64_t least, std::int64_t most = std::numeric_limits<std::int32_t>::max());
@@ -59,25 +59,25 @@ struct Field {
 };
 
 struct ObjectForm {
-  std::string name;  // of the definition in the schema
+  std::string name;  // name of the definition in the schema
   std::string about;
   std::vector<Field> fields;
   std::vector<Form>
-      others;  // one: other keys are allowed and have this form; none: they are refused
+      others;  // one form: other keys are allowed and have this form; empty: they are rejected
 };
 
-// "a whole number from 1 to 64": what the form accepts, in words.
+// Returns what the form accepts, in words: "a whole number from 1 to 64".
 std::string wanted(const Form& form);
 
-// "a, b, c".
+// Returns "a, b, c".
 std::string joined(const std::vector<std::string>& words);
-// The candidate nearest to `word` (edit distance at most a third of its length), or empty.
+// Returns the candidate nearest to `word` (edit distance at most a third of its length), or empty.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
-// "did you mean "x"?" or "one of a, b, c".
+// Returns a hint: "did you mean "x"?", or "one of: a, b, c".
 std::string suggest(const std::string& word, const std::vector<std::string>& candidates);
 
-// The names of enumerators up to `last`, and the one with a given name; name() and last_of() stand
-// beside the enum.
+// Return the names of all enumerators up to `last`, and the enumerator of a given name. name() and
+// last_of() are declared next to each enum.
 template <class Enum>
 std::vector<std::string> enum_names(Enum last = last_of(Enum{})) {
   std::vector<std::string> names;

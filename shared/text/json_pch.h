@@ -1,5 +1,5 @@
-// The precompiled header of sim/, traces/ and their tests (scripts/cmake/targets.cmake): standard headers that
-// most files include, and nlohmann::json, whose members are instantiated once
+// The precompiled header of sim/, traces/ and their tests (scripts/cmake/targets.cmake). It holds
+// standard headers that most files include, and nlohmann::json, whose members are instantiated once
 // (shared/text/json_instances_json.cpp) instead of in every file. Files still include what they use.
 #pragma once
 
@@ -21,9 +21,8 @@
 #include <vector>
 
 namespace polyphony {
-// What json::parse() reads a std::string with.
-using JsonInput =
-    nlohmann::detail::iterator_input_adapter<std::string::const_iterator>;
+// The input adapter with which json::parse() reads a std::string.
+using JsonInput = nlohmann::detail::iterator_input_adapter<std::string::const_iterator>;
 }  // namespace polyphony
 
 extern template class nlohmann::basic_json<>;

@@ -1,4 +1,4 @@
-// A number that a person wrote.
+// Parses a number written by a user.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace polyphony {
 
-// The text whole, as a finite number; nothing: it is none.
+// Returns the finite number that the whole text spells; nothing if it does not.
 std::optional<double> number_of(const std::string& text);
 
 }  // namespace polyphony

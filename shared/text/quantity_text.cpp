@@ -13,11 +13,11 @@ namespace {
 
 struct Unit {
   const char* name;
-  double scale;  // base units in one: s, B, B/s, FLOP/s, USD/GPUh
+  double scale;  // value of one unit in base units: s, B, B/s, FLOP/s, USD/GPUh
 };
 
 constexpr double kKi = 1024, kMi = kKi * kKi, kGi = kKi * kMi, kTi = kKi * kGi;
-// Smallest first; the first spelling of a scale is the one printed.
+// Smallest first; of several spellings of a scale, the first one is printed.
 constexpr std::array kTimes = {Unit{"ns", 1e-9}, Unit{"us", 1e-6}, Unit{"ms", 1e-3},
                                Unit{"s", 1},     Unit{"min", 60},  Unit{"h", 3600}};
 constexpr std::array kBytes = {
@@ -65,7 +65,7 @@ Units units(UnitKind kind) {
   return {nullptr, nullptr, "?", "?"};
 }
 
-// One spelling each: "GBps" stands for "GB/s" too.
+// Lists one spelling of each unit: "GBps", but not "GB/s".
 std::string list_of(const Units& all) {
   std::string text;
   for (const Unit* unit = all.begin; unit != all.end; ++unit) {
@@ -76,7 +76,7 @@ std::string list_of(const Units& all) {
   return text;
 }
 
-// A user's text in a message: short, and printable.
+// Returns a user's text for a message: shortened and printable.
 std::string quoted(const std::string& text) {
   std::string shown = "\"";
   for (std::size_t i = 0; i < text.size() && i < 40; ++i)
@@ -115,8 +115,8 @@ std::string digits(double value, int precision) {
   return buffer.data();
 }
 
-// The shortest text that parses to exactly `value`, over all units; the base unit always does. Ties
-// go to the unit listed first.
+// Returns the shortest text that parses to exactly `value`, over all units; one in the base unit
+// always exists. Ties go to the unit listed first.
 std::string shortest(UnitKind kind, double value) {
   const Units all = units(kind);
   std::string best;
@@ -131,7 +131,8 @@ std::string shortest(UnitKind kind, double value) {
   return best;
 }
 
-// Three significant digits, in the largest of `names` that leaves at least 1.
+// Returns three significant digits, in the largest of the units `names` in which the value is at
+// least 1.
 std::string three_digits(UnitKind kind, double value, const std::vector<std::string>& names) {
   const Units all = units(kind);
   std::string text;
@@ -153,7 +154,7 @@ std::string three_digits(UnitKind kind, double value, const std::vector<std::str
 Seconds parse_seconds(const std::string& text) { return Seconds(parse(UnitKind::time, text)); }
 
 Bytes parse_bytes(const std::string& text) {
-  // A whole number of bytes is read as such: above 2^53 a double would round it.
+  // A whole number of bytes is read as an integer: above 2^53 a double would round it.
   std::int64_t whole = 0;
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, whole);
@@ -187,7 +188,7 @@ std::string to_text(FlopsPerSecond value) { return shortest(UnitKind::compute_ra
 std::string to_text(Watts value) { return shortest(UnitKind::power, value.value); }
 std::string price_text(double value) { return shortest(UnitKind::price, value); }
 std::string to_text(Bytes value) {
-  // Above 2^53 a double may not hold it: print the integer itself.
+  // Above 2^53 a double may not be exact: print the integer itself.
   constexpr std::int64_t kExact = std::int64_t{1} << 53;
   if (value.value < kExact) return shortest(UnitKind::bytes, static_cast<double>(value.value));
   return std::to_string(value.value) + "B";

@@ -1,4 +1,4 @@
-// Quantities as people write them, a number and a unit: "400Gbps", "80GiB", "989TFLOPS".
+// Quantities as text, a number and a unit: "400Gbps", "80GiB", "989TFLOPS".
 //   time           ns us ms s min h                                       -> Seconds
 //   bytes          B kB MB GB TB PB (1000), KiB MiB GiB TiB (1024)        -> Bytes, rounded
 //   rate           kbps Mbps Gbps Tbps (bits), Bps kBps MBps GBps TBps    -> BytesPerSecond
@@ -6,9 +6,10 @@
 //   compute rate   FLOPS MFLOPS GFLOPS TFLOPS PFLOPS, or GFLOP/s          -> FlopsPerSecond
 //   price          USD/GPUh                                               -> double
 //   power          W kW MW                                                -> Watts
-// One space may stand before the unit. A bare number, an unknown unit, a negative or infinite value
-// throws InputError without file and pointer: the caller adds them.
-// to_text() gives the shortest text that parses back to the same value.
+// One space is allowed before the unit. The parse functions throw InputError if the text has no
+// unit or an unknown one, or if the value is negative or infinite; file and pointer are left empty
+// for the caller to fill in. to_text() returns the shortest text that parses back to the same
+// value.
 #pragma once
 
 #include <string>
@@ -24,10 +25,10 @@ Seconds parse_seconds(const std::string& text);
 Bytes parse_bytes(const std::string& text);
 BytesPerSecond parse_rate(const std::string& text);
 FlopsPerSecond parse_compute_rate(const std::string& text);
-double parse_price(const std::string& text);  // dollars per rank and hour
+double parse_price(const std::string& text);  // dollars per GPU and hour
 Watts parse_power(const std::string& text);
 
-// In base units: s, B, B/s, FLOP/s, USD/GPUh, W.
+// Returns the value in base units: s, B, B/s, FLOP/s, USD/GPUh, W.
 double parse_quantity(UnitKind kind, const std::string& text);
 
 std::string to_text(Seconds value);
@@ -37,11 +38,11 @@ std::string to_text(FlopsPerSecond value);
 std::string to_text(Watts value);
 std::string price_text(double dollars_per_rank_hour);
 
-// For people: three significant digits ("21.8s", "76.1GiB").
+// Return a rounded text for display, with three significant digits ("21.8s", "76.1GiB").
 std::string short_text(Seconds value);
 std::string short_text(Bytes value);
 
-// All unit names of a kind, for messages and the JSON Schema.
+// Returns all unit names of a kind, for messages and the JSON Schema.
 std::vector<std::string> unit_names(UnitKind kind);
 const char* name(UnitKind kind);
 

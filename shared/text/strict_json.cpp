@@ -71,7 +71,7 @@ bool in_range(const nlohmann::json& value, const Form& form) {
   return number >= form.least && number <= form.most;
 }
 
-// Refuses duplicate keys and bottomless documents while they are parsed.
+// Rejects duplicate keys and too deeply nested documents while they are parsed.
 class ParseGuard {
  public:
   explicit ParseGuard(std::string file) : file_(std::move(file)) {}
@@ -85,10 +85,10 @@ class ParseGuard {
       keys_.back().clear();
     } else if (event == Event::key) {
       const auto key = parsed.get<std::string>();
-      // A key's depth is one more than its object's.
+      // A key's depth is one more than that of its object.
       if (!keys_[static_cast<std::size_t>(depth) - 1].insert(key).second)
-        throw InputError(file_, "", "key \"" + key + "\" stands twice in one object",
-                         "remove one of the two");
+        throw InputError(file_, "", "duplicate key \"" + key + "\" in one object",
+                         "remove one of them");
     }
     return true;
   }
@@ -112,7 +112,7 @@ JsonValue JsonValue::parse(const std::string& text, const std::string& file) {
     std::replace_if(
         what.begin(), what.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
     throw InputError(file, "", "not JSON: " + what,
-                     "a comma, quote or bracket is missing or one too many there");
+                     "look there for a missing or extra comma, quote or bracket");
   }
 }
 
@@ -153,9 +153,8 @@ void JsonValue::check(const Form& form) const {
       break;
     case Form::Kind::list:
       if (std::cmp_less(node.size(), form.least) || std::cmp_greater(node.size(), form.most))
-        refuse("a list of " + std::to_string(node.size()),
-               "it holds " + std::to_string(form.least) + " to " + std::to_string(form.most) +
-                   " values");
+        refuse("list has " + std::to_string(node.size()) + " values",
+               "it must have " + std::to_string(form.least) + " to " + std::to_string(form.most));
       for (std::size_t i = 0; i < node.size(); ++i) at(i).check(form.of.front());
       break;
     case Form::Kind::object:

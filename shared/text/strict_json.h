@@ -1,12 +1,13 @@
-// Reading JSON strictly: a Form says what a value may be, check() refuses the rest with file and
-// JSON pointer, and the JSON Schema (shared/form/schema_json.h) is printed from the same Forms,
-// so that reader and schema cannot disagree.
-//   Refused: unknown keys ("did you mean"), duplicate keys, missing required keys, wrong types,
-//   numbers out of range, numbers without units where a quantity is meant, more than 64 levels,
-//   null. `//` and `/* */` comments are accepted.
+// Strict reading of JSON. A Form describes the values that are allowed; check() rejects all others
+// with an InputError that names the file and the JSON pointer. The JSON Schema
+// (shared/form/schema_json.h) is printed from the same Forms, so reader and schema always agree.
+//   Rejected: unknown keys ("did you mean"), duplicate keys, missing required keys, wrong types,
+//   numbers out of range, numbers without a unit where a quantity is required, more than 64 levels
+//   of nesting, null. `//` and `/* */` comments are accepted.
+//
 // Use: JsonValue root = JsonValue::parse(text, file); root.check(object_form(kForm)); then read()
-// what is there. A file format of its own defines its ObjectForm beside its reader. The JSON
-// library is seen by *_json.cpp files only.
+// the keys that are present. Each file format defines its ObjectForm next to its reader. Only
+// *_json.cpp files include the JSON library.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +20,16 @@
 
 namespace polyphony {
 
-// A value of a parsed document and its place in it. Cheap to copy; keeps the document alive.
+// A value of a parsed document and its JSON pointer. Cheap to copy; keeps the document alive.
 class JsonValue {
  public:
   static JsonValue parse(const std::string& text, const std::string& file);
-  // RFC 7396: keys of `patch` replace those of `base`, objects key by key; null removes.
+  // Merges by RFC 7396: keys of `patch` replace those of `base`, object by object; null removes a
+  // key.
   static JsonValue merge(const JsonValue& base, const JsonValue& patch);
 
   void check(const Form& form) const;
-  // For what a Form cannot say.
+  // Throw InputError at this value (or at one of its keys), for rules that a Form cannot express.
   [[noreturn]] void refuse(const std::string& what, const std::string& hint) const;
   [[noreturn]] void refuse_at(const std::string& key, const std::string& what,
                               const std::string& hint) const;
@@ -37,11 +39,11 @@ class JsonValue {
   bool is_object() const;
   bool is_list() const;
   bool is_text() const;
-  bool is_number() const;  // whole or not
+  bool is_number() const;  // integers included
   bool is_boolean() const;
 
-  // Of a checked value: the wrong type is our mistake.
-  bool has(const std::string& key) const;  // and it is not null
+  // Accessors of a checked value: a wrong type is a bug in this program.
+  bool has(const std::string& key) const;  // true if the key is present and not null
   std::vector<std::string> keys() const;   // sorted
   JsonValue at(const std::string& key) const;
   std::size_t size() const;
@@ -50,10 +52,10 @@ class JsonValue {
   double number() const;
   bool boolean() const;
   std::string text() const;
-  bool points_to_something(const std::string& pointer) const;  // from the document's root
-  std::string dump() const;                                    // indented
+  bool points_to_something(const std::string& pointer) const;  // relative to the document's root
+  std::string dump() const;                                    // as indented JSON text
 
-  // Reads key of an object into `out` when it is there; otherwise leaves `out` and returns false.
+  // Reads a key of an object into `out` if it is present; otherwise returns false and keeps `out`.
   bool read(const std::string& key, int& out) const;
   bool read(const std::string& key, std::int64_t& out) const;
   bool read(const std::string& key, std::uint64_t& out) const;
@@ -64,14 +66,14 @@ class JsonValue {
   bool read(const std::string& key, Bytes& out) const;
   bool read(const std::string& key, BytesPerSecond& out) const;
   bool read(const std::string& key, FlopsPerSecond& out) const;
-  bool read(const std::string& key, std::vector<int>& out) const;  // a list, or one number
+  bool read(const std::string& key, std::vector<int>& out) const;  // a list, or a single number
 
  private:
   JsonValue(std::shared_ptr<const void> node, std::string file, std::string pointer)
       : node_(std::move(node)), file_(std::move(file)), pointer_(std::move(pointer)) {}
   friend struct JsonAccess;
 
-  std::shared_ptr<const void> node_;  // a nlohmann::json inside the document
+  std::shared_ptr<const void> node_;  // an nlohmann::json inside the document
   std::string file_;
   std::string pointer_;
 };

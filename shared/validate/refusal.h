@@ -1,4 +1,5 @@
-// How the parts of validate() refuse: always in the scenario's file, at a JSON pointer.
+// The parts of validate(), and how they report errors: as InputError with the scenario's file and a
+// JSON pointer.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace polyphony {
 
-// Refusals of one scenario, by JSON pointer.
+// Throws InputErrors about one scenario.
 class Refusal {
  public:
   explicit Refusal(const Scenario& scenario) : file_(scenario.file) {}
@@ -21,26 +22,27 @@ class Refusal {
   std::string file_;
 };
 
-// The model's part of validate(), in validate_model.cpp.
+// Checks the model. All functions below throw InputError through `refuse`; `where` is the JSON
+// pointer of the module. In validate_model.cpp.
 void validate_model(const Refusal& refuse, const Model& model);
 struct ModuleSize {
   const char* key;
   std::int64_t value, most;
 };
-// Every one from 1 to its most.
+// Checks that each value is from 1 to `most`.
 void check_sizes(const Refusal& refuse, const std::string& where,
                  const std::vector<ModuleSize>& sizes);
-// Of a transformer stack.
+// Checks the sizes of a transformer stack.
 void check_stack(const Refusal& refuse, const Module& module, const std::string& where);
-// Of every kind of module: only language modules may have experts; of language modules: attention that
-// is latent, or unlike from block to block (shared/validate/validate_blocks.cpp).
+// Checks experts (any kind of module: only language modules may have them), and the sequence mixers
+// and latent attention of a language module. In validate_blocks.cpp.
 void check_experts(const Refusal& refuse, const Module& module, const std::string& where);
 void check_mixers(const Refusal& refuse, const Module& module, const std::string& where);
-// In validate_encoders.cpp.
+// Check an encoder. In validate_encoders.cpp.
 void check_vision(const Refusal& refuse, const Module& module, const std::string& where);
 void check_audio(const Refusal& refuse, const Module& module, const std::string& where);
-// In validate_diffusion.cpp: a diffusion module beyond the sizes of its stack, and the layers that
-// edges name.
+// Check a diffusion module, except for the sizes of its stack, and the layers that edges name. In
+// validate_diffusion.cpp.
 void check_diffusion(const Refusal& refuse, const Model& model, ModuleId module);
 void check_edge_layers(const Refusal& refuse, const Model& model);
 

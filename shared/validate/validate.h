@@ -1,13 +1,13 @@
-// Can this scenario be planned at all? Everything that can be judged without a layout: sizes,
-// divisibility, the shape of the model, whether samples fit the sequence, and what this version
-// does not support, by name. Layouts: check_layout() in shared/plan/plan.h.
+// Checks everything in a scenario that does not depend on a layout: sizes, divisibility, the edges
+// of the model, whether samples fit into the sequence, and features that this version does not
+// support. Layouts are checked by check_layout() in shared/plan/plan.h.
 #pragma once
 
 #include "shared/scenario/scenario.h"
 
 namespace polyphony {
 
-// Throws InputError with scenario.file and the JSON pointer.
+// Throws InputError with scenario.file and the JSON pointer of the first wrong value.
 void validate(const Scenario& scenario);
 
 }  // namespace polyphony

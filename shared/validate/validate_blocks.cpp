@@ -1,4 +1,4 @@
-// What is said of a module's blocks: experts, and attention that is latent or unlike from block to block
+// Checks of a module's blocks: experts, latent attention, and sequence mixers
 // (shared/validate/validate.h).
 #include <algorithm>
 #include <cmath>
@@ -12,24 +12,26 @@ namespace {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-// The groups that a token chooses before its experts.
+// Checks the expert groups, among which a token chooses first.
 void check_groups(const Refusal& refuse, const Module& m, const std::string& where) {
   if (m.expert_groups == 0) {
     if (m.groups_per_token != 0)
-      refuse(where + "/groups_per_token", "there are no groups of experts",
-             "remove the key, or say how many \"expert_groups\" there are");
+      refuse(where + "/groups_per_token", "groups_per_token needs expert_groups",
+             "remove the key, or write \"expert_groups\", the number of groups");
     return;
   }
   if (m.expert_groups < 0 || m.experts % m.expert_groups != 0)
     refuse(where + "/expert_groups",
-           number(m.expert_groups) + " groups do not divide " + number(m.experts) + " experts",
-           "DeepSeek-V3 has 8 groups of 32");
+           "expert_groups must be a divisor of the " + number(m.experts) + " experts, got " +
+               number(m.expert_groups),
+           "such as 8, as in DeepSeek-V3 with 256 experts");
   if (m.groups_per_token < 1 || m.groups_per_token > m.expert_groups ||
       m.experts_per_token > m.experts / m.expert_groups * m.groups_per_token)
     refuse(where + "/groups_per_token",
-           "the experts of " + number(m.groups_per_token) + " of " + number(m.expert_groups) +
-               " groups do not make " + number(m.experts_per_token) + " choices",
-           "DeepSeek-V3 chooses 8 experts in 4 groups of 8");
+           "groups_per_token must be from 1 to the " + number(m.expert_groups) +
+               " groups, and these must have at least " + number(m.experts_per_token) +
+               " experts (experts_per_token), got " + number(m.groups_per_token),
+           "DeepSeek-V3 chooses 8 experts in 4 of 8 groups");
 }
 
 }  // namespace
@@ -38,8 +40,8 @@ void check_experts(const Refusal& refuse, const Module& m, const std::string& wh
   if (m.experts == 0) {
     const auto alone = [&](const char* key, bool there) {
       if (there)
-        refuse(where + "/" + key, "there are no experts",
-               "remove the key, or say how many \"experts\" a layer has");
+        refuse(where + "/" + key, std::string(key) + " needs experts",
+               "remove the key, or write \"experts\", the number of experts per layer");
     };
     alone("experts_per_token", m.experts_per_token != 0);
     alone("expert_ffn", m.expert_ffn != 0);
@@ -61,20 +63,25 @@ void check_experts(const Refusal& refuse, const Module& m, const std::string& wh
                {"experts_per_token", m.experts_per_token, m.experts},
                {"expert_ffn", m.expert_ffn, kMostWidth}});
   if (m.shared_ffn < 0 || m.shared_ffn > kMostWidth)
-    refuse(where + "/shared_ffn", number(m.shared_ffn) + " is out of range",
-           "write a whole number from 0 to " + number(kMostWidth));
+    refuse(where + "/shared_ffn",
+           "shared_ffn must be from 0 to " + number(kMostWidth) + ", got " + number(m.shared_ffn),
+           "0: no shared expert");
   if (!(m.balance_weight >= 0) || std::isinf(m.balance_weight))
-    refuse(where + "/balance_weight", "it must be 0 or more", "0.001 to 0.01 is usual");
+    refuse(where + "/balance_weight", "balance_weight must be at least 0",
+           "0.001 to 0.01 is usual");
   if (m.dense_blocks < 0 || m.dense_blocks >= m.layers)
     refuse(where + "/dense_blocks",
-           number(m.dense_blocks) + " of " + number(m.layers) + " blocks leave none with experts",
+           "dense_blocks must be less than the " + number(m.layers) + " layers, got " +
+               number(m.dense_blocks),
            "write fewer, or remove \"experts\"");
   if (!(m.routed_scale > 0) || std::isinf(m.routed_scale))
-    refuse(where + "/routed_scale", "it must be more than 0", "DeepSeek-V3 has 2.5");
+    refuse(where + "/routed_scale", "routed_scale must be above 0",
+           "such as 2.5, as in DeepSeek-V3");
   check_groups(refuse, m, where);
   if (m.ffn != 0 && m.dense_blocks == 0)
-    refuse(where + "/ffn", "every block holds experts, none a dense feed-forward layer",
-           "leave it out, or remove \"experts\"");
+    refuse(where + "/ffn",
+           "ffn must not be given: every block has experts, none a dense feed-forward layer",
+           "remove the key, or remove \"experts\"");
 }
 
 namespace {
@@ -91,35 +98,44 @@ void check_mixers(const Refusal& refuse, const Module& m, const std::string& whe
   };
   const bool latent = m.key_value_rank > 0, window = has_mixer(m, Mixer::window),
              linear = has_mixer(m, Mixer::linear);
-  needs("query_rank", !latent && m.query_rank != 0, "there is no latent attention");
-  needs("value_dim", !latent && m.value_dim != 0, "there is no latent attention");
+  needs("query_rank", !latent && m.query_rank != 0, "query_rank needs latent attention");
+  needs("value_dim", !latent && m.value_dim != 0, "value_dim needs latent attention");
   needs("attention_sinks", latent && m.attention_sinks, "latent attention has no sinks");
   needs("attention_gate", latent && m.attention_gate, "latent attention has no gate");
-  needs("qk_norm", latent && m.qk_norm, "latent attention norms its latents instead");
+  needs("qk_norm", latent && m.qk_norm,
+        "latent attention has no qk_norm: it normalizes its latents");
   if (latent && (m.rotary_dim < 2 || m.rotary_dim % 2 != 0))
-    refuse(where + "/rotary_dim", "latent attention rotates an even number of them",
-           "DeepSeek-V3 has 64");
+    refuse(
+        where + "/rotary_dim",
+        "rotary_dim must be even and at least 2 with latent attention, got " + number(m.rotary_dim),
+        "such as 64, as in DeepSeek-V3");
   if (latent && m.kv_heads != m.heads)
-    refuse(where + "/kv_heads", "latent attention makes keys and values for all heads",
-           "leave the key out");
+    refuse(where + "/kv_heads",
+           "kv_heads must be equal to heads with latent attention, got " + number(m.kv_heads) +
+               " for " + number(m.heads) + " heads",
+           "remove the key");
   if (!latent && (m.rotary_dim > m.head_dim || m.rotary_dim % 2 != 0))
     refuse(where + "/rotary_dim",
-           "heads of " + number(m.head_dim) + " cannot turn " + number(m.rotary_dim) + " numbers",
-           "write an even number of at most head_dim");
-  needs("sliding_window", !window && m.sliding_window != 0, "no block of \"mixers\" has a window");
+           "rotary_dim must be even and at most head_dim, " + number(m.head_dim) + ", got " +
+               number(m.rotary_dim),
+           "remove the key to rotate whole heads");
+  needs("sliding_window", !window && m.sliding_window != 0,
+        "sliding_window needs a \"window\" in \"mixers\"");
   needs("local_rope_theta", !window && m.local_rope_theta != 0,
-        "no block of \"mixers\" has a window");
+        "local_rope_theta needs a \"window\" in \"mixers\"");
   if (window) check_sizes(refuse, where, {{"sliding_window", m.sliding_window, kMostTokens}});
   if (window && m.local_rope_theta != 0 && !(m.local_rope_theta >= 1))
-    refuse(where + "/local_rope_theta", "it must be at least 1", "10000 is usual");
+    refuse(where + "/local_rope_theta", "local_rope_theta must be at least 1", "10000 is usual");
   const bool convolution = has_mixer(m, Mixer::convolution);
-  needs("short_conv", !convolution && m.short_conv != 0, "no block of \"mixers\" is a convolution");
+  needs("short_conv", !convolution && m.short_conv != 0,
+        "short_conv needs a \"convolution\" in \"mixers\"");
   if (convolution) check_sizes(refuse, where, {{"short_conv", m.short_conv, 64}});
-  needs("linear_key_heads", !linear && m.linear_key_heads != 0, "no block of \"mixers\" is linear");
+  needs("linear_key_heads", !linear && m.linear_key_heads != 0,
+        "linear_key_heads needs a \"linear\" in \"mixers\"");
   if (m.mask != Mask::causal && (linear || convolution))
     refuse(where + "/mask",
-           "a running state and a convolution see all rows before, whatever the mask",
-           "leave the key out, or remove \"linear\" and \"convolution\" from \"mixers\"");
+           "mask must be causal: linear attention and convolutions read all previous tokens",
+           "remove the key, or remove \"linear\" and \"convolution\" from \"mixers\"");
   if (!linear) return;
   check_sizes(refuse, where,
               {{"linear_key_heads", m.linear_key_heads, kMostWidth},
@@ -128,9 +144,9 @@ void check_mixers(const Refusal& refuse, const Module& m, const std::string& whe
                {"linear_conv", m.linear_conv, 64}});
   if (m.linear_value_heads % m.linear_key_heads != 0)
     refuse(where + "/linear_value_heads",
-           number(m.linear_value_heads) + " value heads are no multiple of " +
-               number(m.linear_key_heads) + " key heads",
-           "each key head serves an equal group of them");
+           "linear_value_heads must be a multiple of the " + number(m.linear_key_heads) +
+               " linear_key_heads, got " + number(m.linear_value_heads),
+           "each key head serves an equal group of value heads");
 }
 
 }  // namespace polyphony

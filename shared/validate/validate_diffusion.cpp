@@ -12,28 +12,32 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 void check_range(const Refusal& refuse, const std::string& where, std::int64_t value,
                  std::int64_t most) {
   if (value < 1 || value > most)
-    refuse(where, number(value) + " is out of range",
-           "write a whole number from 1 to " + number(most));
+    refuse(where,
+           where.substr(where.rfind('/') + 1) + " must be from 1 to " + number(most) + ", got " +
+               number(value),
+           "write a whole number");
 }
 
-// The edge that conditions it: the hidden states of a language module's last blocks.
+// Checks the edge that conditions the module: it comes from the hidden states of a language module.
 void check_conditioning(const Refusal& refuse, const Model& model, ModuleId id,
                         const std::string& where) {
   const auto reads = [&](const Edge& edge) { return edge.to == id; };
   if (std::count_if(model.edges.begin(), model.edges.end(), reads) != 1)
-    refuse(where + "/from", "one module must condition it", "name the language module");
+    refuse(where + "/from", "exactly one module must condition a diffusion module",
+           "name the language module");
   const Edge& edge = *std::find_if(model.edges.begin(), model.edges.end(), reads);
   const Module& source = model.modules[edge.from.value];
   if (source.kind != ModuleKind::language)
-    refuse(where + "/from",
-           "a diffusion module reads from a language module, not from " + source.name,
+    refuse(where + "/from", "from must be a language module, got " + source.name,
            "name the language module");
   if (edge.to_layer != 0)
-    refuse(where + "/from", "every block reads the conditioning", "remove \"to_layer\"");
+    refuse(where + "/from", "to_layer must not be given: every block reads the conditioning",
+           "remove \"to_layer\"");
   if (edge.from_layer < 1 || edge.from_layer > source.layers)
     refuse(where + "/from",
-           "layer " + number(edge.from_layer) + " of " + source.name + " is no block of it",
-           "1 to " + number(source.layers) + ", or leave \"from_layer\" out");
+           "from_layer must be a block of " + source.name + ", from 1 to " + number(source.layers) +
+               ", got " + number(edge.from_layer),
+           "remove the key for the last block");
 }
 
 }  // namespace
@@ -46,25 +50,27 @@ void check_diffusion(const Refusal& refuse, const Model& model, ModuleId id) {
   check_range(refuse, where + "/latent_tokens", m.latent_tokens, kMostTokens);
   check_range(refuse, where + "/modulation", m.modulation, kMostWidth);
   if (m.kv_heads != m.heads)
-    refuse(where, "a diffusion module has as many key/value heads as heads", "remove \"kv_heads\"");
+    refuse(where, "kv_heads must be equal to heads in a diffusion module", "remove \"kv_heads\"");
   if (m.hidden % 4 != 0)
     refuse(where + "/hidden",
-           number(m.hidden) + " does not divide into sines and cosines of two axes",
+           "hidden must be a multiple of 4 (sine and cosine of two axes), got " + number(m.hidden),
            "nearest: " + number(m.hidden / 4 * 4) + " or " + number((m.hidden / 4 + 1) * 4));
   if (m.gated)
-    refuse(where + "/gated", "a gated diffusion feed-forward is not supported yet",
+    refuse(where + "/gated",
+           "a gated feed-forward layer is not supported yet in a diffusion module",
            "use \"gated\": false");
   if (!m.attention_bias)
     refuse(where + "/attention_bias",
            "a diffusion module without attention biases is not supported yet", "remove the key");
   if (!(m.loss_weight > 0) || !std::isfinite(m.loss_weight))
-    refuse(where + "/loss_weight", "it must be above 0", "1 is usual");
+    refuse(where + "/loss_weight", "loss_weight must be above 0", "1 is usual");
   check_conditioning(refuse, model, id, where);
   for (const Edge& edge : model.edges)
     if (edge.from == id)
-      refuse("/model/" + model.modules[edge.to.value].name + "/from",
-             "a diffusion module ends in its loss: nothing can read from " + m.name,
-             "remove the key");
+      refuse(
+          "/model/" + model.modules[edge.to.value].name + "/from",
+          "from must not be " + m.name + ": a diffusion module ends in its loss and has no output",
+          "name another module");
 }
 
 void check_edge_layers(const Refusal& refuse, const Model& model) {
@@ -73,25 +79,30 @@ void check_edge_layers(const Refusal& refuse, const Model& model) {
     const Module& to = model.modules[edge.to.value];
     const std::string where = "/model/" + to.name + "/from";
     if (edge.from_layer >= 0) {
-      // The module's output has left the last layer; a language module's head makes no rows.
+      // The last layer's output is the module's output. The head of a language module has no output
+      // rows.
       const int last = static_cast<int>(layers(from).size()) - 1;
       const int most = from.kind == ModuleKind::language ? last - 1 : last;
       if (edge.from_layer > most)
-        refuse(where, from.name + " has no layer " + number(edge.from_layer) + " to read from",
-               "0 to " + number(most) + ", or leave \"from_layer\" out");
+        refuse(where,
+               "from_layer must be a layer of " + from.name + ", from 0 to " + number(most) +
+                   ", got " + number(edge.from_layer),
+               "remove the key for the last layer");
     }
     if (edge.to_layer == 0) continue;
     if (to.kind != ModuleKind::language)
-      refuse(where, "rows are added to inner layers of language modules only",
+      refuse(where, "to_layer must be 0: only language modules have edges into inner layers",
              "remove \"to_layer\"");
     if (edge.to_layer < 0 || edge.to_layer > to.layers)
-      refuse(where, to.name + " has no block " + number(edge.to_layer) + " to add rows before",
-             "1 to " + number(to.layers));
+      refuse(where,
+             "to_layer must be a block of " + to.name + ", from 1 to " + number(to.layers) +
+                 ", got " + number(edge.to_layer),
+             "the rows are added before this block");
     if (output_width(from) != to.hidden)
       refuse(where,
-             "rows of width " + number(output_width(from)) + " cannot be added to a width of " +
-                 number(to.hidden),
-             "put a projector between");
+             "the output of " + from.name + " must have the width " + number(to.hidden) + " of " +
+                 to.name + ", got " + number(output_width(from)),
+             "put a projector between the two");
   }
 }
 

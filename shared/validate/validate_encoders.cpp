@@ -1,4 +1,4 @@
-// The sizes of vision and audio modules (shared/validate/refusal.h).
+// Checks of vision and audio modules (shared/validate/refusal.h).
 #include "shared/form/scenario_form.h"
 #include "shared/validate/refusal.h"
 
@@ -9,21 +9,28 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 
 void check_encoder_heads(const Refusal& refuse, const Module& m, const std::string& where) {
   if (m.kv_heads != m.heads)
-    refuse(where, std::string(name(m.kind)) + " modules have as many key/value heads as heads",
+    refuse(where,
+           std::string("kv_heads must be equal to heads in a module of kind ") + name(m.kind),
            "remove \"kv_heads\"");
 }
 
 void check_windows(const Refusal& refuse, const Module& m, const std::string& where) {
-  if (m.window < 0) refuse(where + "/window", "negative", "0: blocks attend over whole images");
+  if (m.window < 0)
+    refuse(where + "/window", "window must be at least 0, got " + number(m.window),
+           "0: blocks attend over whole images");
   if (m.window == 0 && !m.full_attention_blocks.empty())
-    refuse(where + "/full_attention_blocks", "without a window all blocks attend over whole images",
-           "remove the key, or give a \"window\"");
+    refuse(where + "/full_attention_blocks",
+           "full_attention_blocks needs a window: without one, all blocks attend over whole images",
+           "remove the key, or write \"window\"");
   for (const int block : m.full_attention_blocks)
     if (block < 0 || block >= m.layers)
-      refuse(where + "/full_attention_blocks", "there is no block " + number(block),
-             "blocks are 0 to " + number(m.layers - 1));
+      refuse(where + "/full_attention_blocks",
+             "full_attention_blocks must be from 0 to " + number(m.layers - 1) + ", got " +
+                 number(block),
+             "blocks are counted from 0");
   if (m.window > 0 && m.class_token)
-    refuse(where + "/class_token", "a class token belongs to no window",
+    refuse(where + "/class_token",
+           "class_token and window exclude each other: a class token is in no window",
            "use \"class_token\": false or \"window\": 0");
 }
 
@@ -38,15 +45,17 @@ void check_vision(const Refusal& refuse, const Module& m, const std::string& whe
   check_encoder_heads(refuse, m, where);
   if (std::int64_t{m.image_size} / m.patch > 1024)
     refuse(where + "/image_size",
-           number(m.image_size / m.patch) + " patches on a side are out of range", "at most 1024");
+           "image_size / patch must be at most 1024, got " + number(m.image_size / m.patch),
+           "use smaller images, or larger patches");
   check_windows(refuse, m, where);
   if (m.rotary && m.head_dim % 4 != 0)
     refuse(where + "/head_dim",
-           "a head of width " + number(m.head_dim) + " has no rotary pairs for rows and columns",
+           "head_dim must be a multiple of 4 with rotary positions, got " + number(m.head_dim),
            "use a multiple of 4");
   if (m.image_size % m.patch != 0)
     refuse(where + "/image_size",
-           number(m.image_size) + " pixels are not a multiple of patches of " + number(m.patch),
+           "image_size must be a multiple of patch, " + number(m.patch) + ", got " +
+               number(m.image_size),
            "nearest: " +
                (m.image_size > m.patch ? number(m.image_size / m.patch * m.patch) + " or "
                                        : std::string()) +
@@ -60,7 +69,7 @@ void check_audio(const Refusal& refuse, const Module& m, const std::string& wher
               {{"mel_bins", m.mel_bins, 1 << 16}, {"audio_tokens", m.audio_tokens, kMostWidth}});
   if (m.hidden % 2 != 0)
     refuse(where + "/hidden",
-           "an odd width " + number(m.hidden) + " has no pairs of sine and cosine",
+           "hidden must be even (pairs of sine and cosine), got " + number(m.hidden),
            "use an even width");
 }
 

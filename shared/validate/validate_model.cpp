@@ -15,42 +15,44 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 void check_low_rank(const Refusal& refuse, const Module& m, const std::string& where) {
   const bool lora = m.trainable == Trainable::lora;
   if (lora && m.kind == ModuleKind::projector)
-    refuse(where + "/train", "a projector has no transformer blocks for lora to adapt",
+    refuse(where + "/train", "lora needs transformer blocks, which a projector does not have",
            "use \"full\" or \"frozen\"");
   if (lora && m.lora_rank < 1)
     refuse(where, "key \"lora_rank\" is missing", "write the rank of the update, such as 16");
   if (!lora && (m.lora_rank != 0 || m.lora_alpha != 0))
     refuse(where + (m.lora_rank != 0 ? "/lora_rank" : "/lora_alpha"),
-           std::string("does nothing where train is ") + name(m.trainable),
+           std::string(m.lora_rank != 0 ? "lora_rank" : "lora_alpha") +
+               " needs \"train\": \"lora\", got " + name(m.trainable),
            "use \"train\": \"lora\", or remove the key");
   if (lora && m.lora_rank > m.hidden)
-    refuse(where + "/lora_rank", number(m.lora_rank) + " is more than hidden " + number(m.hidden),
-           "an update of full rank is what \"train\": \"full\" gives");
+    refuse(where + "/lora_rank",
+           "lora_rank must be at most hidden, " + number(m.hidden) + ", got " + number(m.lora_rank),
+           "for updates of full rank use \"train\": \"full\"");
 }
 
 void check_language(const Refusal& refuse, const Module& m, const std::string& where) {
   check_stack(refuse, m, where);
   check_sizes(refuse, where, {{"vocab", m.vocab, 1 << 24}});
   if (m.heads % m.kv_heads != 0)
-    refuse(where + "/kv_heads",
-           number(m.kv_heads) + " key/value heads do not divide " + number(m.heads) + " heads",
-           "each serves an equal group of heads");
+    refuse(
+        where + "/kv_heads",
+        "kv_heads must be a divisor of heads, " + number(m.heads) + ", got " + number(m.kv_heads),
+        "each key/value head serves an equal group of heads");
   if (m.head_dim % 2 != 0)
-    refuse(where + "/head_dim",
-           "a head of odd width " + number(m.head_dim) + " has no rotary pairs",
+    refuse(where + "/head_dim", "head_dim must be even (rotary pairs), got " + number(m.head_dim),
            "use an even width");
   if (!(m.rope_theta >= 1))
-    refuse(where + "/rope_theta", "it must be at least 1", "10000 is usual");
+    refuse(where + "/rope_theta", "rope_theta must be at least 1", "10000 is usual");
   check_mixers(refuse, m, where);
-  const int turned = m.rotary_dim > 0 ? m.rotary_dim : m.head_dim;
+  const int rotated = m.rotary_dim > 0 ? m.rotary_dim : m.head_dim;
   const std::vector<int>& sections = m.rope_sections;
   if (sections.empty()) return;
   if (sections.size() != 3 || *std::min_element(sections.begin(), sections.end()) < 0 ||
-      std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) != turned / 2)
+      std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) != rotated / 2)
     refuse(where + "/rope_sections",
-           "frequencies for time, row and column must make up the " + number(turned / 2) +
-               " of a head",
-           "Qwen2-VL has [16, 24, 24] for heads of 128");
+           "rope_sections must be three numbers whose sum is the " + number(rotated / 2) +
+               " rotary frequencies of a head",
+           "such as [16, 24, 24] for heads of width 128, as in Qwen2-VL");
 }
 
 const Module* source_of(const Model& model, ModuleId to) {
@@ -66,48 +68,49 @@ void check_projector(const Refusal& refuse, const Model& model, std::size_t id,
   if (source == nullptr)
     refuse(where, "key \"from\" is missing", "name the module whose output it projects");
   if (source->kind != ModuleKind::vision && source->kind != ModuleKind::audio)
-    refuse(where + "/from",
-           "a projector reads from a vision or audio module, not from " + source->name,
+    refuse(where + "/from", "from must be a vision or audio module, got " + source->name,
            "chains of projectors are not supported");
   if (m.projector_hidden < 0 || m.projector_hidden > kMostWidth)
-    refuse(where + "/hidden", number(m.projector_hidden) + " is out of range",
-           "write a whole number from 0 to " + number(kMostWidth));
+    refuse(where + "/hidden",
+           "hidden must be from 0 to " + number(kMostWidth) + ", got " + number(m.projector_hidden),
+           "0: one matrix without a hidden layer");
   if (source->kind == ModuleKind::audio) {
     if (m.merge < 1 || source->audio_tokens % m.merge != 0)
-      refuse(
-          where + "/merge",
-          number(source->audio_tokens) + " tokens of a clip cannot be merged by " + number(m.merge),
-          "use a divisor");
+      refuse(where + "/merge",
+             "merge must be a divisor of the " + number(source->audio_tokens) +
+                 " tokens of a clip, got " + number(m.merge),
+             "use a divisor, or other audio_tokens of " + source->name);
     return;
   }
   if (source->abstract.is) {
     if (source->abstract.tokens % merged_rows(m) != 0)
       refuse(where + "/merge",
-             number(source->abstract.tokens) + " tokens of an image cannot be merged by " +
-                 number(merged_rows(m)),
+             "merge must divide the " + number(source->abstract.tokens) +
+                 " tokens of an image, got " + number(merged_rows(m)) + " tokens in one",
              "use a divisor, or another number of \"tokens\" of " + source->name);
     return;
   }
   const int side = source->image_size / source->patch;
   if (m.merge < 1 || side % m.merge != 0)
     refuse(where + "/merge",
-           number(side) + "×" + number(side) + " patches cannot be merged " + number(m.merge) +
-               "×" + number(m.merge),
-           "use \"1x1\", or an image size of a multiple of " +
+           "merge must divide the " + number(side) + "×" + number(side) +
+               " patches of an image, got " + number(m.merge) + "×" + number(m.merge),
+           "use \"1x1\", or an image_size that is a multiple of " +
                number(std::int64_t{m.merge} * source->patch) + " pixels");
 }
 
-// Any graph whose edges go from encoders through projectors into one language module, and from
-// there into a diffusion module. What a layout makes of it: shared/check/check_model.cpp.
+// Checks the graph of modules: edges go from encoders through projectors into one language module,
+// and from there into a diffusion module. Checks that depend on a layout:
+// shared/check/check_model.cpp.
 void check_graph(const Refusal& refuse, const Model& model) {
   const auto count = [&](ModuleKind kind) {
     return std::count_if(model.modules.begin(), model.modules.end(),
                          [&](const Module& m) { return m.kind == kind; });
   };
   if (count(ModuleKind::language) == 0)
-    refuse("/model", "there is no language module", "add \"language\": {…}");
+    refuse("/model", "the model must have a language module", "add \"language\": {…}");
   if (count(ModuleKind::language) > 1)
-    refuse("/model", "there are several language modules", "keep one");
+    refuse("/model", "the model must have one language module, got several", "keep one");
   for (const ModuleKind kind : {ModuleKind::vision, ModuleKind::audio, ModuleKind::diffusion})
     if (count(kind) > 1)
       refuse("/model", std::string("several ") + name(kind) + " modules are not supported yet",
@@ -121,21 +124,23 @@ void check_graph(const Refusal& refuse, const Model& model) {
       outputs += edge.from == ModuleId(m) ? 1 : 0;
       if (edge.to != ModuleId(m) || module.kind != ModuleKind::language) continue;
       const Module& source = model.modules[edge.from.value];
-      // Between times alone a projector's may be part of its neighbour's.
+      // Between abstract modules, the projector's time may be part of its neighbor's.
       if (source.kind != ModuleKind::projector && !(module.abstract.is && source.abstract.is))
-        refuse(where + "/from", "a language module reads from a projector, not from " + source.name,
-               "put a projector between");
+        refuse(where + "/from", "from must be a projector, got " + source.name,
+               "put a projector between the two");
     }
     const bool encoder = module.kind == ModuleKind::vision || module.kind == ModuleKind::audio;
     if (module.kind == ModuleKind::projector && inputs > 1)
-      refuse(where + "/from", "a projector has one input", "name one module");
+      refuse(where + "/from", "from must be one module for a projector, got " + number(inputs),
+             "name one module");
     if (encoder && inputs > 0)
       refuse(where + "/from",
-             std::string("the module reads ") +
+             std::string("from must not be given: the module reads ") +
                  (module.kind == ModuleKind::vision ? "images" : "audio") + " only",
              "remove the key");
     if ((encoder || module.kind == ModuleKind::projector) && outputs == 0)
-      refuse(where, "nothing reads its output", "name it in another module's \"from\"");
+      refuse(where, "no module reads the output of " + module.name,
+             "name it in the key \"from\" of another module");
   }
 }
 
@@ -145,8 +150,10 @@ void check_sizes(const Refusal& refuse, const std::string& where,
                  const std::vector<ModuleSize>& sizes) {
   for (const ModuleSize& size : sizes)
     if (size.value < 1 || size.value > size.most)
-      refuse(where + "/" + size.key, number(size.value) + " is out of range",
-             "write a whole number from 1 to " + number(size.most));
+      refuse(where + "/" + size.key,
+             std::string(size.key) + " must be from 1 to " + number(size.most) + ", got " +
+                 number(size.value),
+             "write a whole number");
 }
 
 void check_stack(const Refusal& refuse, const Module& m, const std::string& where) {
@@ -160,8 +167,8 @@ void check_stack(const Refusal& refuse, const Module& m, const std::string& wher
     check_sizes(refuse, where, {{"ffn", m.ffn, 64 * kMostWidth}});
   if (std::int64_t{m.heads} * m.head_dim > kMostWidth)
     refuse(where + "/head_dim",
-           number(m.heads) + " heads of " + number(m.head_dim) + " are wider than " +
-               number(kMostWidth),
+           "heads · head_dim must be at most " + number(kMostWidth) + ", got " + number(m.heads) +
+               " heads of " + number(m.head_dim),
            "heads · head_dim is usually the hidden size");
 }
 
@@ -175,8 +182,9 @@ void validate_model(const Refusal& refuse, const Model& model) {
     }
     if (module.abstract.is) {
       if (module.trainable == Trainable::lora)
-        refuse(where + "/train", "lora needs the module's dimensions",
-               "use \"full\", with the update's own backward_weight and parameters");
+        refuse(where + "/train",
+               "lora needs the module's dimensions, which an abstract module does not have",
+               "use \"full\", with the backward_weight and parameters of the low-rank update");
       continue;
     }
     check_low_rank(refuse, module, where);
@@ -192,7 +200,7 @@ void validate_model(const Refusal& refuse, const Model& model) {
       check_projector(refuse, model, m, "/model/" + model.modules[m].name);
   if (std::none_of(model.modules.begin(), model.modules.end(),
                    [](const Module& m) { return m.trainable != Trainable::frozen; }))
-    refuse("/model", "every module is frozen: nothing would be trained",
+    refuse("/model", "at least one module must be trained, got only frozen ones",
            "set \"train\": \"full\" in one of them");
 }
 

@@ -1,10 +1,16 @@
-// Is this Program well formed, and can it run to its end? Linear in ops. Every fault has a name, so
-// that tests and people can tell them apart.
-//   Order is judged in three linear orders of the compiled graph (shared/verify/verify_checks.h):
-//   what they call unordered is unordered; a rare unordered pair that all three happen to separate
-//   passes. A boundary buffer is filled once a step, by one compute op or by messages that tile its
-//   rows. A Program of forwards only (evaluation) has no trainable parameter groups. Parameters,
-//   gradients and optimizer state that no op allocates are held throughout.
+// Checks that a Program is well formed and can run to its end. Takes time linear in the number of
+// ops. Every fault has a name (FaultKind).
+//
+// Rules that are checked, in addition to the blocking rules of shared/program/program.h:
+//   - A boundary buffer is filled once per step, by one compute op or by messages that tile its
+//     rows.
+//   - A Program of forward passes only (evaluation) has no trainable parameter groups.
+//   - Parameters, gradients and optimizer state that no op allocates are resident for the whole
+//     step.
+//
+// Whether one op precedes another is decided by three linear orders of the compiled graph
+// (shared/verify/verify_checks.h). A pair that they report as unordered is unordered. The converse
+// can fail: in rare cases an unordered pair has the same order in all three, and a fault is missed.
 #pragma once
 
 #include <string>
@@ -15,7 +21,7 @@
 
 namespace polyphony {
 
-// Empty: the Program is sound. At most `limit` faults are listed.
+// Returns the faults of the Program, at most `limit`; empty if the Program is correct.
 std::vector<Fault> verify(const Program& program, std::size_t limit = 20);
 
 }  // namespace polyphony

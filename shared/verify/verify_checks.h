@@ -1,6 +1,7 @@
-// The checks that verify() runs, in this order; for verify*.cpp only. Each walks the Program once
-// (sorting inside one rank or buffer). Later checks need the earlier ones: none is safe before
-// check_indices() finds nothing, and order is known only without a cycle.
+// The checks that verify() runs, in the order in which it runs them. For verify*.cpp only.
+// Each check iterates over the Program once, and sorts at most inside one rank or buffer.
+// All checks after check_indices() require that it found no fault. An Order requires a graph
+// without cycles.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace polyphony {
 
-// Where faults are gathered, up to a limit.
+// Collects faults, up to a limit.
 class Faults {
  public:
   explicit Faults(std::size_t limit) : limit_(limit) {}
@@ -29,9 +30,10 @@ class Faults {
   std::vector<Fault> list_;
 };
 
-// Where a node stands in three orders that all agree with the graph: its position, its longest path
-// from a source, and (counted from the end) its longest path to a sink. What truly precedes is
-// smaller in all three; two nodes that nothing orders seldom are.
+// The place of a node in three orders that are consistent with the graph: its topological position,
+// the length of its longest path from a source, and the negated length of its longest path to a
+// sink. A predecessor is smaller in all three. Two unordered nodes rarely have the same order in
+// all three.
 struct Moment {
   std::uint32_t position = 0, depth = 0, rise = 0;
   bool before(const Moment& other) const {
@@ -39,7 +41,7 @@ struct Moment {
   }
 };
 
-// Which op ends before which starts.
+// Decides whether one op ends before another starts.
 class Order {
  public:
   explicit Order(const Compiled& compiled);
@@ -56,11 +58,12 @@ class Order {
   std::vector<Level> levels_;  // by node
 };
 
-// Some ops, of which each must have ended before another op starts.
+// A set of ops, for the question whether all of them have ended before another op starts.
 class Past {
  public:
   void add(const Order& order, OpId op);
   bool empty() const { return !last_.valid(); }
+  // Returns true if all added ops end before `op` starts.
   bool before(const Order& order, OpId op) const;
 
  private:
@@ -73,10 +76,11 @@ void check_indices(const Program& program, Faults& faults);
 void check_messages(const Program& program, Faults& faults);
 void check_collectives(const Program& program, Faults& faults);
 void check_buffers(const Program& program, const Order& order, Faults& faults);
-// `order` may be null when there is a cycle: then only counts are checked.
+// If the graph has a cycle, `order` is null and only counts are checked.
 void check_gradients(const Program& program, const Order* order, Faults& faults);
 void check_samples(const Program& program, Faults& faults);
 
+// Each returns a description for fault messages:
 // "rank 1 F language[0,3) work 2 (op 17)"
 std::string where(const Program& program, OpId op);
 // "rank 1 boundary buffer 9"

@@ -1,5 +1,5 @@
-// Collectives: all members of a group run the same list, in the same order; so do the collectives
-// inside its compute ops.
+// Checks collectives: all members of a group run the same collectives in the same order, as ops and
+// inside compute ops.
 #include <algorithm>
 
 #include "shared/chunk/expand.h"
@@ -9,14 +9,14 @@
 namespace polyphony {
 namespace {
 
-// The ops of one kind that each group runs: the list of the member seen first, and how far the
-// present rank has come in it.
+// The ops of one kind that each group runs: the list of the member visited first, and the position
+// of the member visited now.
 class GroupLists {
  public:
   explicit GroupLists(std::size_t groups) : lists_(groups) {}
 
-  // The op of the first member at the position that `rank` has reached in `group`; `op` itself when
-  // this is the first member, and an invalid id when the first member runs fewer.
+  // Returns the op of the first member at the position that `rank` has reached in `group`; `op`
+  // itself if `rank` is the first member; an invalid id if the first member runs fewer ops.
   OpId counterpart(GroupId group, Rank rank, OpId op) {
     List& list = lists_[group.value];
     if (!list.first.valid()) list.first = rank;
@@ -63,14 +63,15 @@ void check_collective(const Program& program, GroupLists& lists, Rank rank, OpId
   const auto& mine = std::get<Collective>(program.ops[op.value].what);
   const OpId other = lists.counterpart(mine.group, rank, op);
   if (mine.sequence + 1 != lists.reached(mine.group)) {
-    faults.add(FaultKind::unequal_collectives,
-               where(program, op) + ": has sequence " + std::to_string(mine.sequence) +
-                   ", its group's order gives " + std::to_string(lists.reached(mine.group) - 1));
+    faults.add(FaultKind::unequal_collectives, where(program, op) + ": its sequence must be " +
+                                                   std::to_string(lists.reached(mine.group) - 1) +
+                                                   " by the order of its group, got " +
+                                                   std::to_string(mine.sequence));
     return;
   }
-  if (!other.valid() || other == op) return;  // check_lengths() tells of the former
+  if (!other.valid() || other == op) return;  // check_lengths() reports fewer ops
   const auto& theirs = std::get<Collective>(program.ops[other.value].what);
-  // The ends of a tie hold other layers.
+  // The ranks of a tied matrix have different layers.
   const bool tied = mine.purpose == Purpose::tied_gradients;
   if (mine.kind != theirs.kind || mine.purpose != theirs.purpose || mine.bytes != theirs.bytes ||
       !(tied || same_params(program, mine.params, theirs.params))) {
@@ -80,14 +81,14 @@ void check_collective(const Program& program, GroupLists& lists, Rank rank, OpId
   }
 }
 
-// All that expand() is told of a compute op.
+// Returns true if all inputs of expand() that belong to the op are equal.
 bool expand_equally(const Compute& a, const Compute& b) {
   return a.module == b.module && a.layers == b.layers && a.phase == b.phase && a.work == b.work &&
          a.recipe == b.recipe;
 }
 
-// The two lists agree on everything that both ops' groups share: kinds and groups in order, and the
-// bytes where the ranks are members of the same group.
+// Returns true if the inner collectives of both ops agree: kinds and groups in the same order, and
+// equal bytes where both ranks are members of the same group.
 bool agree(const Program& program, const Op& a, const Op& b) {
   const auto& one = std::get<Compute>(a.what);
   const auto& other = std::get<Compute>(b.what);

@@ -1,6 +1,6 @@
-// Buffers: allocated, written, read and freed in this order, once each. A message is itself a read
-// of the one buffer and a write of the other, by the exchange ops that name it.
-//   Parameters, gradients and optimizer state that no op allocates are held throughout the step.
+// Checks buffers: each is allocated, written, read and freed in this order. A message is a read of
+// one buffer and a write of the other, by the exchange ops that name it. Parameters, gradients and
+// optimizer state that no op allocates are resident for the whole step.
 #include <algorithm>
 #include <tuple>
 
@@ -11,9 +11,9 @@ namespace {
 
 struct Event {
   BufferId buffer{};
-  std::uint32_t start = 0;  // node of the op's start: the order
+  std::uint32_t start = 0;  // node of the op's start; defines the order
   OpId op{};
-  std::uint32_t action = 0;  // inside the op
+  std::uint32_t action = 0;  // position inside the op
   Use use = Use::read;
   bool operator<(const Event& other) const {
     return std::tie(buffer, start, op, action) <
@@ -21,15 +21,16 @@ struct Event {
   }
 };
 
-// The life of one buffer, told use by use. One fault is enough.
-class Life {
+// Follows the state of one buffer from use to use. Reports the first fault only.
+class BufferLifetime {
  public:
-  Life(const Program& program, const Order& order, BufferId buffer, bool resident, Faults& faults)
+  BufferLifetime(const Program& program, const Order& order, BufferId buffer, bool resident,
+                 Faults& faults)
       : program_(program), order_(order), buffer_(buffer), resident_(resident), faults_(faults) {
     if (resident) state_ = State::live;
   }
 
-  void tell(const Event& event) {
+  void visit(const Event& event) {
     if (faulty_) return;
     switch (event.use) {
       case Use::allocate:
@@ -58,15 +59,15 @@ class Life {
  private:
   enum class State : std::uint8_t { none, live, freed };
 
-  void complain(FaultKind kind, OpId op, const char* text) {
+  void report(FaultKind kind, OpId op, const char* text) {
     faults_.add(kind, where(program_, buffer_) + ": " + text + " by " + where(program_, op));
     faulty_ = true;
   }
 
   void allocate(OpId op) {
-    if (state_ == State::live) complain(FaultKind::double_allocate, op, "allocated again");
+    if (state_ == State::live) report(FaultKind::double_allocate, op, "allocated again");
     if (state_ == State::freed && !uses_.before(order_, op)) {
-      complain(FaultKind::double_allocate, op, "allocated again while still in use");
+      report(FaultKind::double_allocate, op, "allocated again while still in use");
     }
     state_ = State::live;
     allocated_ = op;
@@ -76,37 +77,37 @@ class Life {
 
   bool is_usable(OpId op) {
     if (state_ == State::freed) {
-      complain(FaultKind::use_after_free, op, "used after it was freed");
+      report(FaultKind::use_after_free, op, "used after it was freed");
     } else if (state_ == State::none || (allocated_.valid() && !order_.before(allocated_, op))) {
-      complain(FaultKind::read_before_write, op, "used before it is allocated");
+      report(FaultKind::read_before_write, op, "used before it is allocated");
     }
     return !faulty_;
   }
 
-  // Rows may arrive by several messages: all of them before the first read.
+  // Rows may arrive by several messages; all must arrive before the first read.
   void write(OpId op) {
     if (!is_usable(op)) return;
     const BufferKind kind = program_.buffers[buffer_.value].kind;
     const bool rows = kind == BufferKind::boundary || kind == BufferKind::boundary_gradient;
-    if (rows && read_.valid()) complain(FaultKind::read_before_write, read_, "read too early");
+    if (rows && read_.valid()) report(FaultKind::read_before_write, read_, "read too early");
     writes_.add(order_, op);
   }
 
   void read(OpId op) {
     if (!is_usable(op) || resident_) return;
     if (writes_.empty() || !writes_.before(order_, op)) {
-      complain(FaultKind::read_before_write, op, "read before it is written");
+      report(FaultKind::read_before_write, op, "read before it is written");
     }
     read_ = op;
   }
 
   void free(OpId op) {
     if (state_ == State::freed) {
-      complain(FaultKind::double_free, op, "freed again");
+      report(FaultKind::double_free, op, "freed again");
     } else if (state_ == State::none) {
-      complain(FaultKind::read_before_write, op, "freed before it is allocated");
+      report(FaultKind::read_before_write, op, "freed before it is allocated");
     } else if (!uses_.before(order_, op)) {
-      complain(FaultKind::use_after_free, op, "freed while still in use");
+      report(FaultKind::use_after_free, op, "freed while still in use");
     }
     state_ = State::freed;
   }
@@ -122,11 +123,11 @@ class Life {
   Past writes_, uses_;
 };
 
-// In the op's own order, except that a message moves after the op has allocated and before it
-// frees.
+// Appends the buffer uses of an op, in their order. Messages come after the allocations and before
+// the other uses of the op.
 void gather(const Program& program, const Order& order, OpId id, std::vector<Event>& events) {
-  constexpr std::uint32_t kMessage =
-      1;  // action of a message; allocations come before, the op's own uses after
+  // Position of messages: after allocations, before the other uses.
+  constexpr std::uint32_t kMessage = 1;
   const Op& op = program.ops[id.value];
   for (std::uint32_t i = op.buffers.begin; i < op.buffers.end; ++i) {
     const BufferUse& use = program.buffer_uses[i];
@@ -175,9 +176,10 @@ void check_buffers(const Program& program, const Order& order, Faults& faults) {
     for (std::size_t begin = 0, end = 0; begin < events.size(); begin = end) {
       const BufferId buffer = events[begin].buffer;
       while (end < events.size() && events[end].buffer == buffer) ++end;
-      Life life(program, order, buffer, is_resident(program, events, begin, end), faults);
-      for (std::size_t i = begin; i < end; ++i) life.tell(events[i]);
-      life.finish();
+      BufferLifetime lifetime(program, order, buffer, is_resident(program, events, begin, end),
+                              faults);
+      for (std::size_t i = begin; i < end; ++i) lifetime.visit(events[i]);
+      lifetime.finish();
       if (faults.full()) return;
     }
   }

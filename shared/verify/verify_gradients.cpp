@@ -1,8 +1,11 @@
-// Every trainable parameter group gets each work's gradient once, is summed once over all that
-// share it (replicas, shards, tensor-parallel ranks where gradients are partial, ties), and is then
-// updated once. Divided gradients are reduce-scattered after every backward.
-//   A work contributes through its `backward` or `backward_weight` op over exactly the group's
-//   layers. Once one work of a lane runs forward through a group, all works of that lane must.
+// Checks gradients: every trainable parameter group gets the gradient of each microbatch once. The
+// gradient is then reduced once over all ranks that share it (replicas, shards, tensor-parallel
+// ranks with partial gradients, ranks with a tied matrix), and the group is updated once. Sharded
+// gradients are reduce-scattered after every backward pass.
+//
+// A microbatch contributes by its `backward` or `backward_weight` op over exactly the group's
+// layers. If one microbatch of a data-parallel replica runs forward through a group, all
+// microbatches of that replica must.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -17,7 +20,7 @@ using Key = std::tuple<Rank, ModuleId, LayerRange>;
 
 Key key_of(const ParamGroup& params) { return {params.rank, params.module, params.layers}; }
 
-// Finds parameter groups by what they hold.
+// Finds parameter groups by rank, module and layers.
 class ParamIndex {
  public:
   explicit ParamIndex(const Program& program) : program_(program) {
@@ -27,7 +30,7 @@ class ParamIndex {
     });
   }
 
-  // The chunk's group, and its experts' when it has some; none when it is unknown.
+  // Returns the group of a chunk, and that of its experts if it has any; empty if there is none.
   std::vector<ParamGroupId> find(Rank rank, const Compute& compute) const {
     std::vector<ParamGroupId> all;
     const Key wanted{rank, compute.module, compute.layers};
@@ -52,20 +55,21 @@ class ParamIndex {
   std::vector<ParamGroupId> sorted_;
 };
 
-// What happens to each parameter group.
-struct Fate {
-  std::uint32_t sums = 0, scatters = 0, partials = 0, ties = 0;  // collectives of its gradients
+// The ops that use the gradient of a parameter group.
+struct GradientOps {
+  // Number of collectives, by purpose.
+  std::uint32_t sums = 0, scatters = 0, partials = 0, ties = 0;
   std::uint32_t contributions = 0, updates = 0;
   Past backwards;
-  OpId reduction{}, update{};  // of several, the last
+  OpId reduction{}, update{};  // the last one of several
 };
 
-// A work passing through a parameter group.
-struct Passage {
+// One pass of a microbatch through a parameter group.
+struct Pass {
   ParamGroupId params{};
   WorkId work{};
   bool contributes = false;
-  auto operator<=>(const Passage&) const = default;
+  auto operator<=>(const Pass&) const = default;
 };
 
 class GradientCheck {
@@ -75,7 +79,7 @@ class GradientCheck {
         order_(order),
         faults_(faults),
         index_(program),
-        fates_(program.params.size()) {
+        gradient_ops_(program.params.size()) {
     for (std::size_t i = 0; i < program.works.size(); ++i) by_lane_.push_back(WorkId(i));
     std::sort(by_lane_.begin(), by_lane_.end(),
               [&](WorkId a, WorkId b) { return std::pair(lane(a), a) < std::pair(lane(b), b); });
@@ -83,16 +87,16 @@ class GradientCheck {
 
   void run() {
     for (std::size_t rank = 0; rank < program_.rank_ops.size(); ++rank) {
-      passages_.clear();
+      passes_.clear();
       scalars_ = OpId();
       const Range range = program_.rank_ops[rank];
       for (std::uint32_t op = range.begin; op < range.end; ++op) visit(Rank(rank), OpId(op));
-      check_passages();
+      check_passes();
       if (order_ != nullptr) check_scalars(Rank(rank));
       if (faults_.full()) return;
     }
-    for (std::size_t i = 0; i < fates_.size(); ++i) {
-      if (program_.params[i].trainable) check_fate(ParamGroupId(i));
+    for (std::size_t i = 0; i < gradient_ops_.size(); ++i) {
+      if (program_.params[i].trainable) check_gradient_ops(ParamGroupId(i));
     }
   }
 
@@ -115,43 +119,43 @@ class GradientCheck {
       visit_collective(id, *collective);
     } else if (const auto* update = std::get_if<Update>(&op.what)) {
       for (std::uint32_t i = update->params.begin; i < update->params.end; ++i) {
-        ++fates_[i].updates;
-        fates_[i].update = id;
+        ++gradient_ops_[i].updates;
+        gradient_ops_[i].update = id;
       }
     }
   }
 
   void visit_collective(OpId id, const Collective& collective) {
-    Fate& fate = fates_[collective.params.value];
+    GradientOps& ops = gradient_ops_[collective.params.value];
     const ParamGroup& params = program_.params[collective.params.value];
     GroupId wanted;
     switch (collective.purpose) {
       case Purpose::gradients:
         if (collective.kind == CollectiveKind::reduce_scatter) {
-          ++fate.scatters;
+          ++ops.scatters;
           wanted = params.shards;
         } else {
-          ++fate.sums;
+          ++ops.sums;
           wanted = params.replicas;
         }
         break;
       case Purpose::partial_gradients:
-        ++fate.partials;
+        ++ops.partials;
         wanted = params.partials;
         break;
       case Purpose::tied_gradients:
-        ++fate.ties;
+        ++ops.ties;
         wanted = params.tied;
         break;
       case Purpose::parameters:
       case Purpose::scalars:
         return;
     }
-    fate.reduction = id;
+    ops.reduction = id;
     if (collective.group != wanted) {
       faults_.add(FaultKind::missing_reduction,
                   where(program_, id) + ": " + name(collective.purpose) +
-                      " over another group than those that share them");
+                      " must be reduced over the group that shares them");
     }
   }
 
@@ -163,32 +167,33 @@ class GradientCheck {
     if (groups.empty()) {
       if (contributes && index_.holds_module(rank, compute.module)) {
         faults_.add(FaultKind::lost_gradient,
-                    where(program_, id) + ": its layers are those of no parameter group");
+                    where(program_, id) + ": no parameter group has its layers");
       }
       return;
     }
     for (const ParamGroupId params : groups) {
       if (!program_.params[params.value].trainable) continue;
-      passages_.push_back({params, compute.work, contributes});
+      passes_.push_back({params, compute.work, contributes});
       if (!contributes) continue;
-      ++fates_[params.value].contributions;
-      if (order_ != nullptr) fates_[params.value].backwards.add(*order_, id);
+      ++gradient_ops_[params.value].contributions;
+      if (order_ != nullptr) gradient_ops_[params.value].backwards.add(*order_, id);
     }
   }
 
-  // Goes through each group's works beside the works of the lanes that it serves.
-  void check_passages() {
-    std::sort(passages_.begin(), passages_.end());
-    for (std::size_t begin = 0, end = 0; begin < passages_.size(); begin = end) {
-      const ParamGroupId params = passages_[begin].params;
-      while (end < passages_.size() && passages_[end].params == params) ++end;
+  // Compares the microbatches of each parameter group with those of the replicas that use the
+  // group.
+  void check_passes() {
+    std::sort(passes_.begin(), passes_.end());
+    for (std::size_t begin = 0, end = 0; begin < passes_.size(); begin = end) {
+      const ParamGroupId params = passes_[begin].params;
+      while (end < passes_.size() && passes_[end].params == params) ++end;
       check_works(params, begin, end);
     }
   }
 
   void check_works(ParamGroupId params, std::size_t begin, std::size_t end) {
     std::vector<Lane> lanes;
-    for (std::size_t i = begin; i < end; ++i) lanes.push_back(lane(passages_[i].work));
+    for (std::size_t i = begin; i < end; ++i) lanes.push_back(lane(passes_[i].work));
     std::sort(lanes.begin(), lanes.end());
     lanes.erase(std::unique(lanes.begin(), lanes.end()), lanes.end());
     for (const auto& served : lanes) {
@@ -196,18 +201,18 @@ class GradientCheck {
           std::lower_bound(by_lane_.begin(), by_lane_.end(), served,
                            [&](WorkId id, const auto& wanted) { return lane(id) < wanted; });
       for (; work != by_lane_.end() && lane(*work) == served; ++work) {
-        const auto first = passages_.begin() + static_cast<std::ptrdiff_t>(begin);
-        const auto last = passages_.begin() + static_cast<std::ptrdiff_t>(end);
-        const auto found = std::equal_range(first, last, Passage{params, *work, true});
-        complain_about_count(params, *work, found.second - found.first);
+        const auto first = passes_.begin() + static_cast<std::ptrdiff_t>(begin);
+        const auto last = passes_.begin() + static_cast<std::ptrdiff_t>(end);
+        const auto found = std::equal_range(first, last, Pass{params, *work, true});
+        report_count(params, *work, found.second - found.first);
       }
     }
   }
 
-  void complain_about_count(ParamGroupId params, WorkId work, std::ptrdiff_t count) {
+  void report_count(ParamGroupId params, WorkId work, std::ptrdiff_t count) {
     if (count == 1) return;
     faults_.add(count == 0 ? FaultKind::lost_gradient : FaultKind::doubled_gradient,
-                where(program_, params) + ": work " + std::to_string(work.value) +
+                where(program_, params) + ": microbatch (work) " + std::to_string(work.value) +
                     (count == 0 ? " has no backward" : " has more than one backward"));
   }
 
@@ -219,8 +224,8 @@ class GradientCheck {
     return order_ == nullptr || !op.valid() || past.before(*order_, op);
   }
 
-  // The squared gradient norm is among the step scalars: summed after all reductions, used by the
-  // update.
+  // The step scalars contain the squared gradient norm: they are summed after all reductions and
+  // before the update.
   void check_scalars(Rank rank) {
     if (!scalars_.valid()) return;
     const Range range = program_.rank_ops[rank.value];
@@ -239,7 +244,7 @@ class GradientCheck {
     }
   }
 
-  // Layouts without a group for what they replicate are caught too.
+  // Also true for replicated parameters that lack a group.
   bool is_replicated(const ParamGroup& params) const {
     if (params.replicas.valid()) return true;
     if (params.shards.valid() || params.experts) return false;
@@ -251,7 +256,8 @@ class GradientCheck {
     const std::vector<ModuleLayout>& grids = program_.layout.modules;
     return params.module.value < grids.size() ? grids[params.module.value].shard : Shard::none;
   }
-  // Equal in all copies of a chunk's place in its tensor-parallel and expert groups.
+  // Returns true if the group has gradients that are partial sums. The result is the same for all
+  // copies of a chunk at the same position of its tensor-parallel and expert groups.
   bool has_partial_gradients(const ParamGroup& params) {
     if (!params.tensor.valid() || params.elements == 0) return false;
     const ShardIndex& at = params.shard;
@@ -265,33 +271,33 @@ class GradientCheck {
     return known->second;
   }
 
-  void check_fate(ParamGroupId id) {
+  void check_gradient_ops(ParamGroupId id) {
     const ParamGroup& params = program_.params[id.value];
-    const Fate& fate = fates_[id.value];
-    const auto complain = [&](FaultKind kind, const std::string& text) {
+    const GradientOps& ops = gradient_ops_[id.value];
+    const auto report = [&](FaultKind kind, const std::string& text) {
       faults_.add(kind, where(program_, id) + text);
     };
     const auto expect = [&](std::uint32_t count, std::uint32_t wanted, const char* over) {
       if (count < wanted)
-        complain(FaultKind::missing_reduction,
-                 std::string(": its gradient is never reduced over its ") + over);
+        report(FaultKind::missing_reduction,
+               std::string(": its gradient is never reduced over its ") + over);
       if (count > wanted)
-        complain(FaultKind::doubled_reduction,
-                 std::string(": reduced more than once over its ") + over);
+        report(FaultKind::doubled_reduction,
+               std::string(": reduced more than once over its ") + over);
     };
     const bool each_time = params.shards.valid() && shard_of(params) >= Shard::gradients;
-    const std::uint32_t times = each_time ? fate.contributions : 1;
-    expect(fate.sums, is_replicated(params) ? 1 : 0, "replicas");
-    expect(fate.scatters, params.shards.valid() ? times : 0, "shards");
-    expect(fate.partials, has_partial_gradients(params) ? times : 0, "tensor-parallel ranks");
-    expect(fate.ties, params.tied.valid() ? 1 : 0, "ties");
-    if (!before(fate.backwards, fate.reduction)) {
-      complain(FaultKind::early_reduction, ": reduced before its last backward");
+    const std::uint32_t times = each_time ? ops.contributions : 1;
+    expect(ops.sums, is_replicated(params) ? 1 : 0, "replicas");
+    expect(ops.scatters, params.shards.valid() ? times : 0, "shards");
+    expect(ops.partials, has_partial_gradients(params) ? times : 0, "tensor-parallel ranks");
+    expect(ops.ties, params.tied.valid() ? 1 : 0, "ties");
+    if (!before(ops.backwards, ops.reduction)) {
+      report(FaultKind::early_reduction, ": reduced before its last backward");
     }
-    if (fate.updates == 0) complain(FaultKind::missing_update, ": never updated");
-    if (fate.updates > 1) complain(FaultKind::doubled_update, ": updated more than once");
-    if (!before(fate.reduction, fate.update) || !before(fate.backwards, fate.update)) {
-      complain(FaultKind::missing_update, ": updated before its gradient is complete");
+    if (ops.updates == 0) report(FaultKind::missing_update, ": never updated");
+    if (ops.updates > 1) report(FaultKind::doubled_update, ": updated more than once");
+    if (!before(ops.reduction, ops.update) || !before(ops.backwards, ops.update)) {
+      report(FaultKind::missing_update, ": updated before its gradient is complete");
     }
   }
 
@@ -299,11 +305,11 @@ class GradientCheck {
   const Order* order_;
   Faults& faults_;
   ParamIndex index_;
-  std::vector<Fate> fates_;
+  std::vector<GradientOps> gradient_ops_;
   std::vector<WorkId> by_lane_;
   std::map<std::tuple<ModuleId, LayerRange, bool, int, int, int, int>, bool> partial_;
-  std::vector<Passage> passages_;  // of one rank
-  OpId scalars_{};                 // of one rank
+  std::vector<Pass> passes_;  // of one rank
+  OpId scalars_{};            // of one rank
 };
 
 }  // namespace

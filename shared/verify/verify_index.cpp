@@ -1,4 +1,5 @@
-// Every id and range lies inside its table, and every op touches only its own rank's things.
+// Checks ids and ranges: each lies inside its table, and every op uses streams, buffers, messages
+// and parameters of its own rank only.
 #include <algorithm>
 
 #include "shared/verify/verify_checks.h"
@@ -41,19 +42,19 @@ class IndexCheck {
 
   void check_sizes() {
     if (program_.rank_ops.size() != program_.ranks) {
-      bad(std::to_string(program_.rank_ops.size()) + " ranks have ops, the Program has " +
+      bad(std::to_string(program_.rank_ops.size()) + " ranks have ops, but the Program has " +
           std::to_string(program_.ranks));
     }
     std::uint32_t next = 0;
     for (std::size_t rank = 0; rank < program_.rank_ops.size(); ++rank) {
       const Range range = program_.rank_ops[rank];
       if (range.begin != next || range.end < next)
-        bad(numbered("the ops of rank", rank) + " do not follow");
+        bad(numbered("the ops of rank", rank) + " do not follow those of the previous rank");
       next = range.end;
     }
     if (next != program_.ops.size()) bad("not every op belongs to a rank");
     if (program_.sizes.size() != program_.works.size() * program_.model.modules.size()) {
-      bad("sizes is not works × modules");
+      bad("sizes must have works × modules entries");
     }
   }
 
@@ -67,7 +68,7 @@ class IndexCheck {
       std::sort(members.begin(), members.end());
       const bool twice = std::adjacent_find(members.begin(), members.end()) != members.end();
       if (members.empty() || twice || !inside(members.back())) {
-        bad(numbered("group", i) + ": empty, a member twice, or no such rank");
+        bad(numbered("group", i) + ": empty, duplicate member, or no such rank");
       }
       members_.push_back(std::move(members));
     }
@@ -100,7 +101,7 @@ class IndexCheck {
       bad(numbered("message", i) + ": no such buffer");
     } else if (program_.buffers[message.from.value].rank != message.source ||
                program_.buffers[message.to.value].rank != message.destination) {
-      bad(numbered("message", i) + ": its buffers lie on other ranks");
+      bad(numbered("message", i) + ": its buffers are on other ranks");
     }
   }
 
@@ -120,7 +121,7 @@ class IndexCheck {
     return std::binary_search(members.begin(), members.end(), rank);
   }
 
-  // Spelled out only for a fault.
+  // An op for fault messages; its text is made only if there is a fault.
   struct Here {
     OpId op;
     Rank rank;
@@ -189,7 +190,7 @@ class IndexCheck {
     }
   }
 
-  // What leaves a device is what comes to its host, and back.
+  // A copy must read and write its number of bytes.
   void check_what(Rank, const Here& here, const HostCopy& copy) {
     if (!inside(copy.module, program_.model.modules) || !inside(copy.work, program_.works)) {
       bad(here.text() + ": no such module or work");
@@ -201,7 +202,8 @@ class IndexCheck {
       const BufferUse& use = program_.buffer_uses[i];
       const Buffer& buffer = program_.buffers[use.buffer.value];
       const bool host = buffer.kind == BufferKind::host;
-      if (!host && buffer.kind != BufferKind::tape) bad(here.text() + ": copies what is no tape");
+      if (!host && buffer.kind != BufferKind::tape)
+        bad(here.text() + ": copies a buffer that has no saved activations");
       if (use.use == Use::read && host != copy.to_host) read += buffer.bytes;
       if (use.use == Use::write && host == copy.to_host) written += buffer.bytes;
     }

@@ -1,5 +1,5 @@
-// Messages: each sent once and received once, equal shapes at both ends, every boundary row written
-// once.
+// Checks messages: each is sent once and received once, both ends have equal shapes, and every row
+// of a boundary buffer is written once.
 #include <algorithm>
 #include <numeric>
 
@@ -24,13 +24,13 @@ void check_ends(const Program& program, Faults& faults) {
     }
   }
   for (std::size_t i = 0; i < program.messages.size(); ++i) {
-    const auto complain = [&](FaultKind kind, const char* text) {
+    const auto report = [&](FaultKind kind, const char* text) {
       faults.add(kind, describe_message(program, i) + text);
     };
-    if (sends[i] == 0) complain(FaultKind::missing_send, ": no op sends it");
-    if (sends[i] > 1) complain(FaultKind::duplicate_send, ": sent more than once");
-    if (receives[i] == 0) complain(FaultKind::missing_receive, ": no op receives it");
-    if (receives[i] > 1) complain(FaultKind::duplicate_receive, ": received more than once");
+    if (sends[i] == 0) report(FaultKind::missing_send, ": no op sends it");
+    if (sends[i] > 1) report(FaultKind::duplicate_send, ": sent more than once");
+    if (receives[i] == 0) report(FaultKind::missing_receive, ": no op receives it");
+    if (receives[i] > 1) report(FaultKind::duplicate_receive, ": received more than once");
   }
 }
 
@@ -39,7 +39,8 @@ bool fits(std::int64_t from_row, const Message& message, const Buffer& buffer) {
          from_row <= buffer.rows - message.rows;
 }
 
-// Rows are equally long, so that a message's bytes follow from its share of the buffer's rows.
+// All rows of a buffer have the same size, so the bytes of a message follow from its number of
+// rows.
 bool has_bytes_of(const Message& message, const Buffer& buffer) {
   if (buffer.rows == 0) return message.bytes.value == 0;
   return buffer.bytes.value % buffer.rows == 0 &&
@@ -56,14 +57,14 @@ void check_shapes(const Program& program, Faults& faults) {
     if (!fits(message.from_row, message, from)) wrong = ": rows outside the sender's buffer";
     if (!fits(message.to_row, message, to)) wrong = ": rows outside the receiver's buffer";
     if (wrong == nullptr && !(has_bytes_of(message, from) && has_bytes_of(message, to))) {
-      wrong = ": bytes are not those of its rows at both ends";
+      wrong = ": its bytes must be those of its rows at both ends";
     }
     if (wrong != nullptr)
       faults.add(FaultKind::shape_mismatch, describe_message(program, i) + wrong);
   }
 }
 
-// What each buffer is used for by compute ops.
+// The buffers that compute ops write and read.
 struct ComputeUses {
   std::vector<char> writes, reads;  // by buffer
 };
@@ -82,7 +83,7 @@ ComputeUses compute_uses(const Program& program) {
   return result;
 }
 
-// A boundary buffer is filled by one compute op, or by messages that tile its rows.
+// Checks that a boundary buffer is filled by one compute op, or by messages that tile its rows.
 void check_rows(const Program& program, Faults& faults) {
   std::vector<std::uint32_t> order(program.messages.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -103,7 +104,7 @@ void check_rows(const Program& program, Faults& faults) {
     std::int64_t& until = covered[message.to.value];
     if (message.to_row < until || uses.writes[message.to.value]) {
       faults.add(FaultKind::overlapping_rows,
-                 describe_message(program, i) + ": writes rows that are written elsewhere too");
+                 describe_message(program, i) + ": writes rows that another op also writes");
     }
     if (message.to_row > until) gap[message.to.value] = 1;
     until = std::max(until, message.to_row + message.rows);
@@ -115,7 +116,7 @@ void check_rows(const Program& program, Faults& faults) {
     if (uses.writes[i] || buffer.zeroed || !(uses.reads[i] || sent_from[i])) continue;
     if (gap[i] || covered[i] < buffer.rows) {
       faults.add(FaultKind::uncovered_rows,
-                 where(program, BufferId(i)) + ": read, but not all of its rows are ever written");
+                 where(program, BufferId(i)) + ": it is read, but not all of its rows are written");
     }
   }
 }

@@ -1,6 +1,7 @@
-// Every sample is used once by each branch that consumes it: the language module's branch takes all
-// samples, and with context parallelism its works divide their tokens; every other takes each of
-// its items once. A work counts as used by a module when a forward op runs it.
+// Checks samples: each branch processes every sample or item that it consumes once. The language
+// module's branch consumes all samples; with context parallelism, the tokens of a sample are
+// partitioned over the contexts. Other branches consume the items of their modality. A module has
+// processed a microbatch if a forward op runs it.
 #include <algorithm>
 #include <map>
 
@@ -14,7 +15,7 @@ bool is_language(const Program& program, std::size_t module) {
   return program.model.modules[module].kind == ModuleKind::language;
 }
 
-// What a module of a work's branch has to do with the work: nothing, or something.
+// Returns true if a microbatch has samples or items for the module.
 bool has_part(const Program& program, std::size_t module, const Work& work) {
   if (is_language(program, module)) return work.samples.size() > 0;
   return std::any_of(program.work_items.begin() + work.items.begin,
@@ -24,7 +25,8 @@ bool has_part(const Program& program, std::size_t module, const Work& work) {
                      });
 }
 
-// Samples of the language module's branch: in one lane each, their tokens in one context each.
+// Checks the language module's branch: each sample is in one replica, each of its tokens in one
+// context.
 void check_language(const Program& program, std::uint32_t branch, Faults& faults) {
   std::vector<std::uint32_t> uses(program.batch.samples.size(), 0);
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Interval>> rows;  // by index, lane
@@ -44,8 +46,8 @@ void check_language(const Program& program, std::uint32_t branch, Faults& faults
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const std::string text =
         "sample " + std::to_string(i) + " of the batch, branch " + std::to_string(branch);
-    if (uses[i] > 1) faults.add(FaultKind::doubled_sample, text + ": in more than one work");
-    if (uses[i] == 0) faults.add(FaultKind::unused_sample, text + ": in no work");
+    if (uses[i] > 1) faults.add(FaultKind::doubled_sample, text + ": in more than one microbatch");
+    if (uses[i] == 0) faults.add(FaultKind::unused_sample, text + ": in no microbatch");
   }
   for (auto& [work, held] : rows) {
     std::sort(held.begin(), held.end());
@@ -62,11 +64,11 @@ void check_language(const Program& program, std::uint32_t branch, Faults& faults
       faults.add(FaultKind::unused_sample,
                  "microbatch " + std::to_string(work.first) + ", lane " +
                      std::to_string(work.second) + ": " + std::to_string(reached) + " of " +
-                     std::to_string(totals[work]) + " tokens are in its works");
+                     std::to_string(totals[work]) + " tokens are assigned to contexts");
   }
 }
 
-// Items that some module of the branch takes: in one work each.
+// Checks that each item that a module of the branch processes is in one microbatch.
 void check_items(const Program& program, std::uint32_t branch, const std::vector<char>& member,
                  Faults& faults) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> uses;
@@ -83,14 +85,14 @@ void check_items(const Program& program, std::uint32_t branch, const std::vector
       const int count = uses[{s, k}];
       const std::string text = "sample " + std::to_string(s) + ", item " + std::to_string(k) +
                                " of the batch, branch " + std::to_string(branch);
-      if (count > 1) faults.add(FaultKind::doubled_sample, text + ": in more than one work");
-      if (wanted && count == 0) faults.add(FaultKind::unused_sample, text + ": in no work");
+      if (count > 1) faults.add(FaultKind::doubled_sample, text + ": in more than one microbatch");
+      if (wanted && count == 0) faults.add(FaultKind::unused_sample, text + ": in no microbatch");
     }
   }
 }
 
-// A module belongs to the branches whose works it ever runs; it must run all of their works that
-// hold something for it.
+// A module belongs to the branches of which it runs a microbatch. It must run all microbatches of
+// these branches that have samples or items for it.
 void check_runs(const Program& program, std::size_t branches, Faults& faults) {
   const std::size_t modules = program.model.modules.size();
   std::vector<char> ran(program.works.size() * modules, 0), member(branches * modules, 0);
@@ -105,7 +107,7 @@ void check_runs(const Program& program, std::size_t branches, Faults& faults) {
     for (std::size_t module = 0; module < modules; ++module) {
       if (ran[i * modules + module] || !member[work.branch * modules + module]) continue;
       if (!has_part(program, module, work)) continue;
-      faults.add(FaultKind::unused_sample, "work " + std::to_string(i) +
+      faults.add(FaultKind::unused_sample, "microbatch (work) " + std::to_string(i) +
                                                " never runs through module " +
                                                program.model.modules[module].name);
     }
@@ -129,7 +131,7 @@ void check_samples(const Program& program, Faults& faults) {
   for (const Work& work : program.works)
     branches = std::max<std::size_t>(branches, work.branch + 1u);
   if (branches == 0 && !program.batch.samples.empty()) {
-    faults.add(FaultKind::unused_sample, "the batch has samples, but there is no work");
+    faults.add(FaultKind::unused_sample, "the batch has samples, but there are no microbatches");
   }
   check_runs(program, branches, faults);
 }

@@ -1,4 +1,4 @@
-// Half-open intervals, and how a count is cut into nearly equal runs.
+// Half-open intervals, and the partition of a count into nearly equal consecutive parts.
 #pragma once
 
 #include <compare>
@@ -14,8 +14,8 @@ struct Interval {
   auto operator<=>(const Interval&) const = default;
 };
 
-// Start of part `index` when `count` things are cut into `parts` runs whose sizes differ by at most
-// one.
+// Returns where part `index` begins when `count` elements are split into `parts` consecutive parts
+// whose sizes differ by at most one. With index = parts it returns `count`.
 constexpr std::int64_t cut_begin(std::int64_t count, std::int64_t parts, std::int64_t index) {
   return count * index / parts;
 }

@@ -10,7 +10,7 @@ namespace polyphony {
 std::int64_t square_side(std::int64_t patches) {
   const auto side =
       static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(patches))));
-  POLYPHONY_CHECK(side * side == patches, patches << " patches are no square");
+  POLYPHONY_CHECK(side * side == patches, patches << " patches do not form a square");
   return side;
 }
 

@@ -20,7 +20,7 @@ void join(std::vector<Interval>& list, Interval next) {
 // Σ over x < end of max(x, 0).
 std::int64_t ramp(std::int64_t end) { return end > 0 ? end * (end - 1) / 2 : 0; }
 
-// Pairs with k − q ≤ most: query q sees min(max(q + most + 1 − first key, 0), keys) of them.
+// Counts pairs with k − q ≤ most. Query q attends to min(max(q + most + 1 − first key, 0), keys).
 std::int64_t pairs_up_to(const Rectangle& r, std::int64_t most) {
   const auto beyond = [&](std::int64_t key) {
     return ramp(r.queries.end + most + 1 - key) - ramp(r.queries.begin + most + 1 - key);
@@ -28,11 +28,12 @@ std::int64_t pairs_up_to(const Rectangle& r, std::int64_t most) {
   return beyond(r.keys.begin) - beyond(r.keys.end);
 }
 
-// The runs that stand before one, of the groups that it attends, joined where they touch. Runs that
-// attend the same groups are asked for in order, so that every run is looked at once for each list.
-class Before {
+// For each run, the earlier tokens of the groups that it attends to, merged where they touch. Runs
+// must be requested in order: those with the same attended groups share one list, which grows, so
+// each run is visited once per list.
+class EarlierTokens {
  public:
-  explicit Before(const TokenMask& mask)
+  explicit EarlierTokens(const TokenMask& mask)
       : mask_(mask), first_(static_cast<std::size_t>(mask.groups), mask.runs.size()) {
     for (std::size_t r = mask.runs.size(); r-- > 0;)
       first_[static_cast<std::size_t>(mask.runs[r].group)] = r;
@@ -55,15 +56,15 @@ class Before {
     std::vector<Interval> tokens;
   };
   const TokenMask& mask_;
-  std::vector<std::size_t> first_;  // run, by group
-  std::map<Interval, Seen> seen_;   // by the groups attended
+  std::vector<std::size_t> first_;  // first run of each group
+  std::map<Interval, Seen> seen_;   // keyed by the attended groups
 };
 
 }  // namespace
 
 void TokenMask::add(std::int64_t count, int group, bool causal, Interval attends) {
   if (count == 0) return;
-  POLYPHONY_CHECK(contains(attends, group), "group " << group << " does not attend itself");
+  POLYPHONY_CHECK(contains(attends, group), "group " << group << " does not attend to itself");
   groups = std::max(groups, static_cast<int>(attends.end));
   const MaskRun run{{tokens(), tokens() + count}, group, causal, attends};
   if (!runs.empty() && runs.back() == MaskRun{runs.back().tokens, group, causal, attends})
@@ -117,10 +118,10 @@ std::vector<Rectangle> rectangles(const TokenMask& mask, std::int64_t window) {
   std::vector<std::vector<std::size_t>> of_group(static_cast<std::size_t>(mask.groups));
   for (std::size_t r = 0; r < mask.runs.size(); ++r)
     of_group[static_cast<std::size_t>(mask.runs[r].group)].push_back(r);
-  Before before(mask);
+  EarlierTokens earlier_tokens(mask);
   for (std::size_t r = 0; r < mask.runs.size(); ++r) {
     const MaskRun& run = mask.runs[r];
-    const std::vector<Interval>& earlier = before.of(r);
+    const std::vector<Interval>& earlier = earlier_tokens.of(r);
     const bool touches = !earlier.empty() && earlier.back().end == run.tokens.begin;
     for (std::size_t i = 0; i + (touches ? 1 : 0) < earlier.size(); ++i)
       add(run, earlier[i], false);
@@ -162,7 +163,7 @@ std::vector<Rectangle> kernel_rectangles(const Rectangle& whole) {
       add({at, std::min(r.queries.end, at + step)}, r.keys);
     return parts;
   }
-  // Keys before the first query, keys of the queries themselves, and queries behind the last key.
+  // Keys before the first query; queries and keys of the same tokens; queries after the last key.
   const std::int64_t middle = std::min(r.queries.end, r.keys.end);
   add(r.queries, {r.keys.begin, r.queries.begin});
   add({r.queries.begin, middle}, {r.queries.begin, middle});

@@ -1,13 +1,21 @@
-// Which tokens of a packed axis see which others, and where on the plane of queries and keys that is.
-//   Tokens alike stand in runs. A token sees itself; what stands before it of the groups that it
-//   attends, its own among them; and, unless it is causal, what stands behind it of its own.
-//   window w > 0: of these only those nearer than w, |q − k| < w.
-// Lowered to rectangles, of which some diagonals may be left out: full ones and causal ones are what
-// any attention kernel takes, and two parts of a query's keys are joined by their log-sum-exps. Only
-// the edge of a window needs a bitmap. What nobody sees is in no rectangle.
-// Costs: interleaved runs of one group that sees itself both ways make a rectangle for each two.
-// Source: Cornstarch's bitfield (ICML 2026, §4.2: a group, a causal flag and attended groups a
-// token); groups by number in place of bits, and rectangles, are ours.
+// Attention masks of packed sequences: which tokens attend to which, and the rectangles of the
+// query-key plane that this covers.
+//   A mask is a list of runs of tokens with the same properties: a group, a causal flag and the
+//   groups that the run attends to. A token attends to
+//     itself,
+//     every earlier token whose group is among those that its run attends to (including its own),
+//     and, unless it is causal, every later token of its own group.
+//   With a window w > 0, only those of these keys with |q − k| < w remain.
+//
+// The mask is lowered to rectangles, each restricted to a band of diagonals. Full and causal
+// rectangles suit any attention kernel, and partial results for the same query are merged by their
+// log-sum-exps. Only the edges of a window need a bitmap. Pairs that are masked out are in no
+// rectangle.
+//
+// Cost: n interleaved runs of a group that attends to itself in both directions produce a rectangle
+// for every pair of runs.
+// Source: Cornstarch's bitfield attention mask (ICML 2026, §4.2: a group, a causal flag and
+// attended groups per token); group numbers in place of bits, and the rectangles, are our own.
 #pragma once
 
 #include <cstdint>
@@ -18,44 +26,48 @@
 namespace polyphony {
 
 struct MaskRun {
-  Interval tokens;  // of the packed axis
+  Interval tokens;  // positions on the packed axis
   int group = 0;
   bool causal = true;
-  Interval attends{0, 1};  // groups
+  Interval attends{0, 1};  // groups that the run attends to, its own among them
   bool operator==(const MaskRun&) const = default;
 };
 
 struct TokenMask {
   std::vector<MaskRun> runs;  // ascending, without gaps
-  int groups = 0;             // all are below
+  int groups = 0;             // number of groups: every group is below it
 
   std::int64_t tokens() const { return runs.empty() ? 0 : runs.back().tokens.end; }
-  // Behind the last; a run like the last one makes it longer.
+  // Appends a run. If it has the same properties as the last run, extends that one instead. Fails a
+  // CHECK if the group does not attend to itself.
   void add(std::int64_t tokens, int group, bool causal, Interval attends);
   bool operator==(const TokenMask&) const = default;
 };
 
-// Pairs of a query q and a key k with least ≤ k − q ≤ most.
+// The pairs of a query q and a key k in these intervals with least ≤ k − q ≤ most.
 struct Rectangle {
   Interval queries, keys;
   std::int64_t least = 0, most = 0;
   auto operator<=>(const Rectangle&) const = default;
 };
+// Returns the rectangle with all pairs of these queries and keys.
 Rectangle full_rectangle(Interval queries, Interval keys);
 
 enum class Filling : std::uint8_t { none, full, causal, bitmap };
-// causal: of the same tokens, each with those before it: the lower left half with the diagonal.
+// Returns which kind of attention kernel the rectangle needs. Causal means that queries and keys
+// are the same tokens and each attends to itself and to those before it.
 Filling filling(const Rectangle& rectangle);
+// Returns the number of query-key pairs in the rectangle.
 std::int64_t pairs(const Rectangle& rectangle);
-// The part of these queries and keys, without rows and columns that have no pair.
+// Returns the intersection with these queries and keys, without rows and columns that have no pair.
 Rectangle cut(const Rectangle& rectangle, Interval queries, Interval keys);
 
-// Run by run in order; they do not overlap.
+// Lowers a mask to disjoint rectangles, in the order of its runs.
 std::vector<Rectangle> rectangles(const TokenMask& mask, std::int64_t window = 0);
-// The same pairs in rectangles of one filling each: full or causal; a bitmap for the edges of
-// windows, of at most a window's queries.
+// Splits a rectangle into parts with the same pairs, each of them full or causal. The edges of
+// windows become bitmaps of at most one window of queries.
 std::vector<Rectangle> kernel_rectangles(const Rectangle& rectangle);
-// Of the queries of an interval; `all` as rectangles() makes them.
+// Returns the number of pairs whose query is in the interval; `all` comes from rectangles().
 std::int64_t pairs(const std::vector<Rectangle>& all, Interval queries);
 
 }  // namespace polyphony

@@ -9,7 +9,7 @@ using nlohmann::json;
 
 constexpr const char* kDefinitions = "#/$defs/";
 
-// Definitions that `schema` refers to, and those that they refer to.
+// Adds to `found` the definitions that `schema` refers to, directly or indirectly.
 void collect(const json& schema, const json& from, json& found) {
   if (schema.is_object() && schema.contains("$ref")) {
     const std::string name =

@@ -1,5 +1,5 @@
-// JSON Schemas (draft 2020-12) of what `--format json` prints, from the tables that write it
-// (sim/text/json_keys.h).
+// JSON Schemas (draft 2020-12) of the output of `--format json`. They are generated from the same
+// tables of keys as the output itself (sim/text/json_keys.h). `polyphony schema NAME` prints them.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ std::string stream_schema();      // of `polyphony simulate --batches`
 std::string segments_schema();    // of `polyphony plan --segments`
 std::string trace_schema();       // of `polyphony trace`
 
-// What the schemas are put together from.
+// Parts of the schemas.
 std::string schema_document(const std::string& title, const nlohmann::json& root,
                             const nlohmann::json& definitions);
-nlohmann::json layout_definitions();     // the scenario's "layout", and what that refers to
-nlohmann::json candidate_definitions();  // "candidate", and what that refers to
+nlohmann::json layout_definitions();     // "layout" of a scenario, and all that it refers to
+nlohmann::json candidate_definitions();  // "candidate", and all that it refers to
 const JsonKeys<WhatIf>& what_if_keys();
 nlohmann::json goal_schema();
-nlohmann::json run_calibration_schema();  // what `polyphony calibrate` says of runs
+nlohmann::json run_calibration_schema();  // the part of `polyphony calibrate` about runs
 
 }  // namespace polyphony::sim

@@ -1,6 +1,6 @@
-// The JSON of every answer: what `--format json` prints and what other programs are given. One
-// writer per answer, in <answer>_json.cpp. Times in seconds, sizes in bytes, shares as fractions;
-// null: not known.
+// JSON writers of all answers, for `--format json` and for other programs. One writer per answer,
+// in <answer>_json.cpp. Times are in seconds, sizes in bytes, shares are fractions; null means
+// unknown. The schemas are in sim/answer_json/answer_schema.h.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -28,24 +28,24 @@ nlohmann::json to_json(const SegmentsAnswer& answer);
 nlohmann::json to_json(const StepAnswer& answer);
 nlohmann::json to_json(const WhyAnswer& answer, const Model& model);
 nlohmann::json to_json(const Sweep& sweep, const Model& model);
-// A row of it.
+// One row of a sweep.
 nlohmann::json to_json(const Candidate& candidate, const Model& model);
-// That of the best variant, and its key "goal" where there is one.
+// The sweep of the best variant, with an additional key "goal" if the scenario has a goal.
 nlohmann::json to_json(const GoalSweep& answer);
 nlohmann::json to_json(const Varied& varied);
-// `steps`: of the run that the risk is for.
+// `steps`: number of steps of the run whose risk of running out of memory is given.
 nlohmann::json to_json(const BatchStream& stream, int steps);
-// `bar`: see traces::Comparison::within().
+// `bar`: tolerance, see traces::Comparison::within().
 nlohmann::json to_json(const std::vector<RunComparison>& runs, double bar);
 nlohmann::json to_json(const traces::Calibration& fitted);
 nlohmann::json to_json(const traces::RankSet& ranks);
-// Keys that stand beside those of the changed answer.
+// Additional keys, which are merged into the object of the modified answer.
 nlohmann::json to_json(const WhatIf& what_if);
 
-// Ranks that did not have their core to themselves.
+// Ranks that shared their CPU core with other processes.
 nlohmann::json shared_cores_json(const std::vector<traces::CoreShare>& shared);
 nlohmann::json shared_cores_schema();
-// Of one prediction: dollars and kWh, of a step and of a million tokens.
+// Dollars and kWh of one prediction, per step and per million tokens.
 nlohmann::json spent_json(const Figures& figures);
 
 }  // namespace polyphony::sim

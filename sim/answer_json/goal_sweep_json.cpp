@@ -12,16 +12,18 @@ using Maybe = std::optional<json>;
 const JsonKeys<Campaign>& campaign_keys() {
   using Of = Campaign;
   static const JsonKeys<Of> keys{
-      {"days", a("number"), "of all tokens, failures included",
+      {"days", a("number"), "duration of the run in days, including failures",
        [](const Of& of) { return of.days(); }},
-      {"dollars", a("number"), "of all allocated ranks; 0: no price is known",
+      {"dollars", a("number"),
+       "price of all allocated ranks for that time; 0: the price is unknown",
        [](const Of& of) { return of.dollars; }},
-      {"steps", a("number"), "of the run", [](const Of& of) { return of.steps; }},
-      {"share_at_work", a("number"), "of the time; the rest goes to checkpoints and failures",
+      {"steps", a("number"), "number of steps of the run", [](const Of& of) { return of.steps; }},
+      {"share_at_work", a("number"),
+       "fraction of the time spent on training; the rest goes to checkpoints and failures",
        [](const Of& of) { return of.checkpoints.efficiency; }},
-      {"checkpoint_seconds", a("number"), "to write one",
+      {"checkpoint_seconds", a("number"), "seconds to write a checkpoint",
        [](const Of& of) { return of.checkpoint.count(); }},
-      {"checkpoint_interval_seconds", a("number"), "of work between two",
+      {"checkpoint_interval_seconds", a("number"), "seconds of training between two checkpoints",
        [](const Of& of) { return of.checkpoints.interval.count(); }}};
   return keys;
 }
@@ -36,14 +38,15 @@ struct PointOf {
 const JsonKeys<PointOf>& point_keys() {
   using Of = PointOf;
   static const JsonKeys<Of> keys{
-      {"nodes", a("integer"), "taken", [](const Of& of) { return of.sweep().variant.nodes; }},
-      {"ranks", a("integer"), "of them",
+      {"nodes", a("integer"), "number of nodes used",
+       [](const Of& of) { return of.sweep().variant.nodes; }},
+      {"ranks", a("integer"), "number of ranks on these nodes",
        [](const Of& of) { return of.sweep().scenario.cluster.ranks(); }},
-      {"global_batch", a("integer"), "samples a step",
+      {"global_batch", a("integer"), "samples per step",
        [](const Of& of) { return of.sweep().variant.global_batch; }},
       {"values", map_of(a("number")),
-       "by objective: seconds of the scenario's batch, tokens a second and GPU, days, dollars, "
-       "bytes",
+       "by objective: seconds for the scenario's batch, tokens per second and GPU, days, dollars, "
+       "or bytes",
        [](const Of& of) {
          json values;
          const std::vector<Objective>& objectives = of.answer.goal.objectives;
@@ -52,7 +55,7 @@ const JsonKeys<PointOf>& point_keys() {
          return values;
        }},
       {"campaign", schema_of(campaign_keys(), "the whole run"),
-       "where the goal says how many tokens",
+       "the whole run; only if the goal has a number of tokens",
        [](const Of& of) {
          return of.reached.campaign ? Maybe(object_of(campaign_keys(), *of.reached.campaign))
                                     : Maybe();
@@ -66,14 +69,14 @@ const JsonKeys<PointOf>& point_keys() {
 const JsonKeys<GoalSweep>& goal_keys() {
   using Of = GoalSweep;
   static const JsonKeys<Of> keys{
-      {"objective", list_of({{"enum", enum_names<Objective>()}}), "one, or two",
+      {"objective", list_of({{"enum", enum_names<Objective>()}}), "the objectives: one or two",
        [](const Of& of) {
          json names = json::array();
          for (const Objective each : of.goal.objectives) names.push_back(name(each));
          return names;
        }},
-      {"points", list_of(schema_of(point_keys(), "what one choice comes to")),
-       "the best of each choice, best first; of two objectives their Pareto front",
+      {"points", list_of(schema_of(point_keys(), "one choice of nodes and batch")),
+       "the best layout of each choice, best first; for two objectives, the Pareto front",
        [](const Of& of) {
          return array_of(point_keys(), of.reached,
                          [&](const Reached& reached) { return PointOf{of, reached}; });
@@ -83,7 +86,9 @@ const JsonKeys<GoalSweep>& goal_keys() {
 
 }  // namespace
 
-json goal_schema() { return schema_of(goal_keys(), "where the question has a goal"); }
+json goal_schema() {
+  return schema_of(goal_keys(), "result for the scenario's goal; only if it has one");
+}
 
 json to_json(const GoalSweep& answer) {
   const VariantSweep& best = answer.best();

@@ -18,12 +18,15 @@ struct ModuleOf {
 const JsonKeys<ModuleOf>& module_keys() {
   using Of = ModuleOf;
   static const JsonKeys<Of> keys{
-      {"module", a("string"), "its name", [](const Of& m) { return m.module.name; }},
-      {"stages", a("integer"), "dealt to it", [](const Of& m) { return m.grid().pp; }},
-      {"blocks", list_of(a("integer")), "of each; empty: it has one stage",
+      {"module", a("string"), "name of the module", [](const Of& m) { return m.module.name; }},
+      {"stages", a("integer"), "number of pipeline stages assigned to the module",
+       [](const Of& m) { return m.grid().pp; }},
+      {"blocks", list_of(a("integer")),
+       "number of blocks of each stage; empty: the module has one stage",
        [](const Of& m) { return m.grid().blocks; }},
       {"dearest_seconds", a("number"),
-       "of a mean microbatch: its dearest stage's forward, backward and waits for messages",
+       "cost of the module's most expensive stage for a mean microbatch, in seconds: forward and "
+       "backward pass, and waiting for messages",
        [](const Of& m) { return m.row.split.dearest[m.at].count(); }}};
   return keys;
 }
@@ -41,13 +44,14 @@ std::optional<json> if_legal(const RowOf& of, const json& value) {
 const JsonKeys<RowOf>& row_keys() {
   using Of = RowOf;
   static const JsonKeys<Of> keys{
-      {"balance", a("string"), "by which costs it was chosen",
+      {"balance", a("string"), "how costs were counted: aware of what trains, or unaware",
        [](const Of& of) { return name(of.row.split.layout.balance); }},
-      {"layout", a("string"), "in words",
+      {"layout", a("string"), "the layout in words",
        [](const Of& of) { return describe(of.model, of.row.split.layout); }},
-      {"layout_form", reference_to("layout"), "as a scenario's /layout says it",
+      {"layout_form", reference_to("layout"), "the layout in the form of a scenario's /layout",
        [](const Of& of) { return json::parse(resolved_text(of.row.split.layout, of.model)); }},
-      {"modules", list_of(schema_of(module_keys(), "a module's pipeline")), "in the model's order",
+      {"modules", list_of(schema_of(module_keys(), "the pipeline of one module")),
+       "one entry per module, in the order of the model",
        [](const Of& of) {
          json list = json::array();
          for (std::size_t m = 0; m < of.model.modules.size(); ++m)
@@ -55,13 +59,14 @@ const JsonKeys<RowOf>& row_keys() {
              list.push_back(object_of(module_keys(), ModuleOf{of.row, of.model.modules[m], m}));
          return list;
        }},
-      {"dearest_seconds", a("number"), "the dearest stage of all",
+      {"dearest_seconds", a("number"),
+       "cost of the most expensive stage of all modules, in seconds",
        [](const Of& of) { return of.row.split.most().count(); }},
-      {"step_seconds", a("number"), "estimated, of a legal layout",
+      {"step_seconds", a("number"), "estimated step time in seconds; only for a legal layout",
        [](const Of& of) { return if_legal(of, of.row.step.count()); }, false},
-      {"memory_bytes", a("integer"), "of its worst rank",
+      {"memory_bytes", a("integer"), "peak memory of the worst rank; only for a legal layout",
        [](const Of& of) { return if_legal(of, of.row.memory.value); }, false},
-      {"refused", a("string"), "why the layout is not legal",
+      {"refused", a("string"), "why the layout is not legal; only for an illegal layout",
        [](const Of& of) -> std::optional<json> {
          if (of.row.refused.empty()) return {};
          return of.row.refused;
@@ -73,9 +78,10 @@ const JsonKeys<RowOf>& row_keys() {
 const JsonKeys<JointAnswer>& joint_keys() {
   using Of = JointAnswer;
   static const JsonKeys<Of> keys{
-      {"stages", a("integer"), "of all modules together", [](const Of& of) { return of.stages; }},
-      {"deals", list_of(schema_of(row_keys(), "stages dealt to modules")), "aware, unaware",
-       [](const Of& of) {
+      {"stages", a("integer"), "total number of pipeline stages of all modules",
+       [](const Of& of) { return of.stages; }},
+      {"deals", list_of(schema_of(row_keys(), "an assignment of stages to modules")),
+       "one with balance aware, one unaware", [](const Of& of) {
          return array_of(row_keys(), of.rows,
                          [&](const JointRow& row) { return RowOf{row, of.scenario->model}; });
        }}};
@@ -88,7 +94,7 @@ json to_json(const JointAnswer& answer) { return object_of(joint_keys(), answer)
 
 std::string joint_schema() {
   return schema_document("polyphony plan --stages --format json",
-                         schema_of(joint_keys(), "pipeline stages dealt to modules"),
+                         schema_of(joint_keys(), "assignment of pipeline stages to modules"),
                          layout_definitions());
 }
 

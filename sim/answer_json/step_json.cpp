@@ -11,7 +11,8 @@ using nlohmann::json;
 const JsonKeys<JitteredSteps>& jitter_keys() {
   using Of = JitteredSteps;
   const auto reached = [](const char* key, double quantile) {
-    return JsonKey<Of>{key, or_null(a("number")), "null: too few steps for it",
+    return JsonKey<Of>{key, or_null(a("number")),
+                       "percentile of the step time in seconds; null: too few steps were drawn",
                        [quantile](const Of& of) {
                          return reaches(of.steps.size(), quantile)
                                     ? json(traces::quantile(of.steps, quantile).count())
@@ -19,13 +20,14 @@ const JsonKeys<JitteredSteps>& jitter_keys() {
                        }};
   };
   static const JsonKeys<Of> keys{
-      {"steps", a("integer"), "drawn", [](const Of& of) { return of.steps.size(); }},
-      {"predictor", a("string"), "simulate or estimate",
+      {"steps", a("integer"), "number of steps drawn",
+       [](const Of& of) { return of.steps.size(); }},
+      {"predictor", a("string"), "how these steps were predicted: simulate or estimate",
        [](const Of& of) { return of.simulated ? "simulate" : "estimate"; }},
       reached("p50_seconds", 0.5),
       reached("p95_seconds", 0.95),
       reached("p99_seconds", 0.99),
-      {"largest_seconds", a("number"), "of the steps drawn",
+      {"largest_seconds", a("number"), "the largest step time drawn, in seconds",
        [](const Of& of) { return of.steps.back().count(); }}};
   return keys;
 }
@@ -37,9 +39,10 @@ struct ParameterEffect {
 const JsonKeys<ParameterEffect>& effect_keys() {
   using Of = ParameterEffect;
   static const JsonKeys<Of> keys{
-      {"parameters", map_of(a("number")), "relative change of those that move together",
+      {"parameters", map_of(a("number")),
+       "the parameters of the profile that change together, with their relative change",
        [](const Of& of) { return json(of.parameters); }},
-      {"effect", a("number"), "on the logarithm of the step",
+      {"effect", a("number"), "change of the natural logarithm of the step time",
        [](const Of& of) { return of.effect; }}};
   return keys;
 }
@@ -47,52 +50,61 @@ const JsonKeys<ParameterEffect>& effect_keys() {
 const JsonKeys<Extrapolation>& extrapolation_keys() {
   using Of = Extrapolation;
   static const JsonKeys<Of> keys{
-      {"what", a("string"), "lies outside what the profile was fitted on",
+      {"what", a("string"), "a kind of work outside the ranges that the profile was fitted to",
        [](const Of& of) { return of.what; }},
-      {"share", a("number"), "of such work", [](const Of& of) { return of.share; }},
-      {"count", a("integer"), "of such things", [](const Of& of) { return of.count; }}};
+      {"share", a("number"), "fraction of that kind of work that is outside",
+       [](const Of& of) { return of.share; }},
+      {"count", a("integer"), "number of such ops or messages",
+       [](const Of& of) { return of.count; }}};
   return keys;
 }
 
 const JsonKeys<StepAnswer>& chance_keys() {
   using Of = StepAnswer;
   static const JsonKeys<Of> keys{
-      {"interval90_seconds", low_and_high(), "9 of 10 such runs have their step there",
+      {"interval90_seconds", low_and_high(), "90 % interval of the step time, in seconds",
        [](const Of& of) {
          const SecondsInterval bounds = interval(of.belief);
          return json{bounds.low.count(), bounds.high.count()};
        }},
-      {"deviation", a("number"), "of the step's logarithm",
+      {"deviation", a("number"), "standard deviation of the natural logarithm of the step time",
        [](const Of& of) { return of.belief.deviation(); }},
-      {"parameter_deviation", a("number"), "that part of it which is the parameters'",
+      {"parameter_deviation", a("number"),
+       "part of the deviation that is due to errors of the profile's parameters",
        [](const Of& of) { return of.belief.parameters(); }},
-      {"residual_deviation", a("number"), "what the model leaves out",
+      {"residual_deviation", a("number"),
+       "part of the deviation that is due to what is not modeled",
        [](const Of& of) { return of.belief.residual; }},
-      {"footing", a("string"), "what the profile knows of the stack and the device",
+      {"footing", a("string"),
+       "calibration basis: whether the profile was fitted to measurements of this stack and device",
        [](const Of& of) { return name(of.profile.certainty.footing); }},
-      {"freedom", a("integer"), "of Student's t, whose scale deviations are; 0: normal",
+      {"freedom", a("integer"),
+       "degrees of freedom of Student's t distribution, whose scale is the deviation; 0: normal",
        [](const Of& of) { return of.profile.certainty.freedom; }},
-      {"errors", list_of(schema_of(effect_keys(), "one error")), "that the profile states",
+      {"errors", list_of(schema_of(effect_keys(), "one error")), "errors that the profile states",
        [](const Of& of) {
          std::vector<ParameterEffect> rows;
          for (std::size_t k = 0; k < of.belief.effects.size(); ++k)
            rows.push_back({of.profile.certainty.errors[k], of.belief.effects[k]});
          return array_of(effect_keys(), rows);
        }},
-      {"extrapolated", list_of(schema_of(extrapolation_keys(), "work outside the known")),
-       "what the profile was not fitted on",
+      {"extrapolated", list_of(schema_of(extrapolation_keys(), "work outside the fitted ranges")),
+       "work for which the profile extrapolates",
        [](const Of& of) { return array_of(extrapolation_keys(), of.extrapolated); }},
-      {"mfu", a("number"), "model FLOPs utilization; 0: not known",
+      {"mfu", a("number"), "model FLOPs utilization, a fraction; 0: unknown",
        [](const Of& of) { return of.figures.model_flops_utilization; }},
-      {"megatron_mfu", a("number"), "as Megatron-LM would print it",
+      {"megatron_mfu", a("number"), "MFU as Megatron-LM would compute it, a fraction; 0: unknown",
        [](const Of& of) { return of.megatron_mfu; }},
-      {"torchtitan_mfu", a("number"), "as torchtitan would print it",
+      {"torchtitan_mfu", a("number"), "MFU as torchtitan would compute it, a fraction; 0: unknown",
        [](const Of& of) { return of.torchtitan_mfu; }},
-      {"other_software", a("string"), "the profile's, where the scenario names another stack",
+      {"other_software", a("string"),
+       "the profile's software, if the scenario names another stack; else empty",
        [](const Of& of) { return of.other_software; }},
-      {"jitter_known", a("boolean"), "whether the profile knows how steps spread",
+      {"jitter_known", a("boolean"),
+       "whether the profile has a model of jitter (variation between steps)",
        [](const Of& of) { return of.profile.certainty.jitter.has_value(); }},
-      {"jitter", schema_of(jitter_keys(), "steps on other days"), "with --jitter",
+      {"jitter", schema_of(jitter_keys(), "steps with random jitter"),
+       "step times with random jitter; only with --jitter",
        [](const Of& of) {
          return of.jittered ? std::optional<json>(object_of(jitter_keys(), *of.jittered))
                             : std::optional<json>();
@@ -108,13 +120,14 @@ const JsonKeys<Figures>& spent_keys() {
                        [value](const Of& of) { return value(of) > 0 ? json(value(of)) : json(); }};
   };
   static const JsonKeys<Of> keys{
-      known("dollars_per_step", "null: no price is known",
+      known("dollars_per_step", "dollars per step; null: the price is unknown",
             [](const Of& of) { return of.dollars_per_step; }),
-      known("dollars_per_million_tokens", "null: no price is known",
+      known("dollars_per_million_tokens", "dollars per million tokens; null: the price is unknown",
             [](const Of& of) { return of.dollars_per_million_tokens; }),
-      known("kwh_per_step", "of the devices; null: not known",
+      known("kwh_per_step", "kilowatt-hours of all devices per step; null: the power is unknown",
             [](const Of& of) { return of.kilowatt_hours(); }),
-      known("kwh_per_million_tokens", "of the devices; null: not known",
+      known("kwh_per_million_tokens",
+            "kilowatt-hours of all devices per million tokens; null: the power is unknown",
             [](const Of& of) { return of.kilowatt_hours_per_million_tokens(); })};
   return keys;
 }
@@ -130,47 +143,55 @@ json parts_json(const StepAnswer& answer) {
 const JsonKeys<StepAnswer>& step_keys() {
   using Of = StepAnswer;
   static const JsonKeys<Of> keys{
-      {"layout", a("string"), "in words", [](const Of& of) { return of.layout; }},
-      {"profile", a("string"), "its name", [](const Of& of) { return of.profile.name; }},
-      {"stack", a("string"), "software that it is of",
+      {"layout", a("string"), "the layout in words", [](const Of& of) { return of.layout; }},
+      {"profile", a("string"), "name of the hardware profile",
+       [](const Of& of) { return of.profile.name; }},
+      {"stack", a("string"), "name of the software stack",
        [](const Of& of) { return of.profile.stack.name; }},
-      {"predictor", a("string"), "simulate or estimate",
+      {"predictor", a("string"), "how the step was predicted: simulate or estimate",
        [](const Of& of) { return of.prediction.simulated ? "simulate" : "estimate"; }},
-      {"folded", a("boolean"), "whether ranks stand for others that do the same",
+      {"folded", a("boolean"),
+       "whether only representative ranks were predicted, each for all that do the same",
        [](const Of& of) { return of.prediction.folded; }},
-      {"step_seconds", a("number"), "predicted",
+      {"step_seconds", a("number"), "predicted step time in seconds",
        [](const Of& of) { return of.figures.step.count(); }},
-      {"estimate_seconds", a("number"), "without contention: no less than this",
+      {"estimate_seconds", a("number"),
+       "step time in seconds without contention, a lower bound of the simulation",
        [](const Of& of) { return of.prediction.estimate.step().count(); }},
-      {"stated_error", a("number"), "half of a step's 90 % interval, as the profile states it",
+      {"stated_error", a("number"),
+       "relative error of step times that the profile states: half of a 90 % interval",
        [](const Of& of) { return of.profile.step_error; }},
-      {"chance", schema_of(chance_keys(), "how sure it is"), "of the step",
+      {"chance", schema_of(chance_keys(), "uncertainty"), "uncertainty of the step time",
        [](const Of& of) { return object_of(chance_keys(), of); }},
-      {"tokens_per_second_per_rank", a("number"), "language tokens",
+      {"tokens_per_second_per_rank", a("number"), "language tokens per second and rank",
        [](const Of& of) { return of.figures.tokens_per_second_per_rank; }},
-      {"mfu", a("number"), "model FLOPs utilization; 0: not known",
+      {"mfu", a("number"), "model FLOPs utilization, a fraction; 0: unknown",
        [](const Of& of) { return of.figures.model_flops_utilization; }},
-      {"peak_memory_bytes", a("integer"), "of the worst rank",
+      {"peak_memory_bytes", a("integer"), "peak memory of the worst rank",
        [](const Of& of) { return of.figures.peak_memory.value; }},
-      {"worst_stage", a("string"), "that rank's",
+      {"worst_stage", a("string"), "pipeline stage of the rank with the largest peak memory",
        [](const Of& of) { return of.figures.worst_stage; }},
-      {"host_memory_bytes", a("integer"), "waiting in the host's memory, of a rank at most",
+      {"host_memory_bytes", a("integer"),
+       "offloaded activations in host memory, the most of any rank",
        [](const Of& of) {
          Bytes host{};
          for (const RankMemory& rank : of.prediction.memory) host = std::max(host, rank.host);
          return host.value;
        }},
-      {"memory_of", a("string"), "whose way to keep what a layer saves",
+      {"memory_of", a("string"), "the software whose rules give which activations a layer saves",
        [](const Of& of) { return name(of.profile.stack.memory.keeping); }},
-      {"fits", a("boolean"), "in the device's memory",
+      {"fits", a("boolean"), "whether it fits in the device's memory",
        [](const Of& of) { return of.figures.fits(); }},
-      {"busiest_rank", a("integer"), "whose compute idles least",
+      {"busiest_rank", a("integer"), "rank that idles least",
        [](const Of& of) { return of.busiest.value; }},
-      {"busiest_rank_seconds", map_of(a("number")), "of it, by part of the step", parts_json},
-      {"backward_recomputes", a("boolean"), "backwards hold recomputation",
+      {"busiest_rank_seconds", map_of(a("number")), "seconds of that rank, by part of the step",
+       parts_json},
+      {"backward_recomputes", a("boolean"), "whether backward passes include recomputation",
        [](const Of& of) { return of.recomputes; }},
-      {"notes", list_of(a("string")), "to the reader", [](const Of& of) { return of.notes; }},
-      {"out_of_memory", a("string"), "what it needs and what would fit; only where it does not fit",
+      {"notes", list_of(a("string")), "remarks on the answer",
+       [](const Of& of) { return of.notes; }},
+      {"out_of_memory", a("string"),
+       "what the layout needs and what would fit; only if it does not fit in memory",
        [](const Of& of) {
          return of.out_of_memory.empty() ? std::optional<json>()
                                          : std::optional<json>(of.out_of_memory);
@@ -190,7 +211,7 @@ json to_json(const StepAnswer& answer) {
 }
 
 std::string step_schema() {
-  json root = schema_of(step_keys(), "what a step takes");
+  json root = schema_of(step_keys(), "the prediction of one training step");
   const json spent = schema_of(spent_keys(), "");
   root["properties"].update(spent["properties"]);
   for (const json& key : spent["required"]) root["required"].push_back(key);

@@ -20,11 +20,11 @@ json both(const SecondsInterval& seconds) {
 struct CandidateOf {
   const Candidate& c;
   const Model& model;
-  std::string name = {};  // of a baseline
+  std::string name = {};  // for a baseline
   bool leading = true;
 };
 
-// Of the critical rank; they add up to the step.
+// Returns the parts of the critical rank's step, in seconds; they add up to the step time.
 json breakdown(const Candidate& c) {
   json parts;
   for (const traces::Part part : {traces::Part::forward, traces::Part::backward,
@@ -39,29 +39,31 @@ const JsonKeys<CandidateOf>& candidate_keys() {
   using Of = CandidateOf;
   static const JsonKeys<Of> keys = [] {
     JsonKeys<Of> made{
-        {"name", a("string"), "of a baseline",
+        {"name", a("string"), "name of the baseline; only for baselines",
          [](const Of& of) { return of.name.empty() ? Maybe() : Maybe(of.name); }, false},
-        {"layout", a("string"), "in words", [](const Of& of) { return of.c.text; }},
-        {"layout_form", reference_to("layout"), "as a scenario's /layout says it",
+        {"layout", a("string"), "the layout in words", [](const Of& of) { return of.c.text; }},
+        {"layout_form", reference_to("layout"), "the layout in the form of a scenario's /layout",
          [](const Of& of) { return json::parse(resolved_text(of.c.layout, of.model)); }},
-        {"brief", a("string"), "in few words, those of the table",
+        {"brief", a("string"), "the layout in short form, as in the printed table",
          [](const Of& of) { return brief(of.model, of.c.layout); }},
-        {"simulated", a("boolean"), "false: estimated",
+        {"simulated", a("boolean"), "true: simulated; false: only estimated",
          [](const Of& of) { return of.c.simulated; }},
         {"placement",
          {{"enum", enum_names<Placement>()}},
          "how the modules share the ranks",
          [](const Of& of) { return name(of.c.layout.placement); }},
-        {"step_seconds", a("number"), "of the sharpest predictor that was asked",
+        {"step_seconds", a("number"),
+         "step time in seconds, from the most accurate predictor that ran",
          [](const Of& of) { return of.c.figures.step.count(); }},
-        {"estimate_seconds", a("number"), "the longest path",
+        {"estimate_seconds", a("number"),
+         "step time in seconds by the longest path, without contention",
          [](const Of& of) { return of.c.estimate.count(); }},
-        {"bound_seconds", a("number"), "closed form, from below",
+        {"bound_seconds", a("number"), "lower bound of the step time in seconds, in closed form",
          [](const Of& of) { return of.c.bound.step.count(); }},
         {"step_change", a("number"),
-         "(step - that of the first baseline) / that of the first baseline",
+         "relative difference from the first baseline: (step - baseline) / baseline",
          [](const Of& of) { return of.c.change ? Maybe(of.c.change->ratio) : Maybe(); }, false},
-        {"step_change90", low_and_high(), "its 90 % interval",
+        {"step_change90", low_and_high(), "90 % interval of step_change",
          [](const Of& of) {
            return of.c.change && of.c.change->interval
                       ? Maybe(both(of.c.change->interval->first, of.c.change->interval->second))
@@ -69,39 +71,43 @@ const JsonKeys<CandidateOf>& candidate_keys() {
          },
          false},
         {"breakdown_seconds", map_of(a("number")),
-         "the step of the rank that idles least, at work and idle by what ended it; of rows that "
-         "are set beside the first",
+         "seconds of the step of the rank that idles least: compute by kind, and idle time by what "
+         "it waited for; only for rows that are compared with the first",
          [](const Of& of) { return of.c.idle ? Maybe(breakdown(of.c)) : Maybe(); }, false},
-        {"tokens_per_second_per_rank", a("number"), "language tokens",
+        {"tokens_per_second_per_rank", a("number"), "language tokens per second and rank",
          [](const Of& of) { return of.c.figures.tokens_per_second_per_rank; }},
-        {"mfu", a("number"), "model FLOPs utilization; 0: the device has no such peak",
+        {"mfu", a("number"),
+         "model FLOPs utilization, a fraction; 0: the peak of the device is unknown",
          [](const Of& of) { return of.c.figures.model_flops_utilization; }},
-        {"peak_memory_bytes", a("integer"), "of the worst rank",
+        {"peak_memory_bytes", a("integer"), "peak memory of the worst rank",
          [](const Of& of) { return of.c.figures.peak_memory.value; }},
-        {"worst_stage", a("string"), "where that is",
+        {"worst_stage", a("string"), "pipeline stage of the rank with the largest peak memory",
          [](const Of& of) { return of.c.figures.worst_stage; }},
         {"leading", a("boolean"),
-         "no row before it divides the ranks and cuts the language module as it does",
+         "true for the first row with its placement, ranks of modules and grid of the language "
+         "module",
          [](const Of& of) { return of.leading; }},
-        {"tied", a("boolean"), "what the profile does not know could put it first",
+        {"tied", a("boolean"),
+         "within the stated errors of the profile, this layout could be the fastest",
          [](const Of& of) { return of.c.tied; }},
         {"p95_seconds", or_null(a("number")),
-         "95th percentile of the step over varying batches, of the first few where that is the "
-         "goal; null: one of them does not fit",
+         "95th percentile of the step time over varying batches, in seconds; only for the first "
+         "rows, if it is the goal; null: a batch does not fit in memory",
          [](const Of& of) {
            if (!of.c.p95) return Maybe();
            return Maybe(std::isfinite(of.c.p95->count()) ? json(of.c.p95->count()) : json());
          },
          false},
-        {"interval90_seconds", low_and_high(), "90 % interval of the step",
+        {"interval90_seconds", low_and_high(), "90 % interval of the step time, in seconds",
          [](const Of& of) { return of.c.belief ? Maybe(both(interval(*of.c.belief))) : Maybe(); },
          false},
-        {"beats_best", a("number"), "P(faster than the first row)",
+        {"beats_best", a("number"), "probability that it is faster than the first row",
          [](const Of& of) {
            return of.c.difference ? Maybe(of.c.difference->second_wins) : Maybe();
          },
          false},
-        {"difference90_seconds", low_and_high(), "90 % interval of its step less the first row's",
+        {"difference90_seconds", low_and_high(),
+         "90 % interval of its step time minus that of the first row, in seconds",
          [](const Of& of) {
            return of.c.difference ? Maybe(both(of.c.difference->seconds)) : Maybe();
          },
@@ -109,8 +115,10 @@ const JsonKeys<CandidateOf>& candidate_keys() {
     };
     const json spent = spent_json({});
     for (const auto& [key, nothing] : spent.items())
-      made.push_back({key, or_null(a("number")), "null: the price or the power is not known",
-                      [key = key](const Of& of) { return spent_json(of.c.figures).at(key); }});
+      made.push_back(
+          {key, or_null(a("number")),
+           "dollars or kilowatt-hours, as the key states; null: the price or the power is unknown",
+           [key = key](const Of& of) { return spent_json(of.c.figures).at(key); }});
     return made;
   }();
   return keys;
@@ -120,10 +128,11 @@ const JsonKeys<Rejection>& rejection_keys() {
   static const JsonKeys<Rejection> keys{
       {"placement",
        {{"enum", enum_names<Placement>()}},
-       "of the combinations",
+       "placement of the combinations",
        [](const Rejection& r) { return name(r.placement); }},
-      {"count", a("integer"), "combinations", [](const Rejection& r) { return r.count; }},
-      {"example", a("string"), "the reason, for one of them",
+      {"count", a("integer"), "number of combinations rejected for this reason",
+       [](const Rejection& r) { return r.count; }},
+      {"example", a("string"), "the reason, with the values of one of the combinations",
        [](const Rejection& r) { return r.example; }}};
   return keys;
 }
@@ -142,30 +151,38 @@ struct SweepOf {
 const JsonKeys<SweepOf>& sweep_keys() {
   using Of = SweepOf;
   static const JsonKeys<Of> keys{
-      {"profile", a("string"), "of the hardware", [](const Of& of) { return of.sweep.profile; }},
-      {"stack", a("string"), "of software", [](const Of& of) { return of.sweep.stack; }},
-      {"stated_error", a("number"), "of the profile: half a 90 % interval of a step",
+      {"profile", a("string"), "name of the hardware profile",
+       [](const Of& of) { return of.sweep.profile; }},
+      {"stack", a("string"), "name of the software stack",
+       [](const Of& of) { return of.sweep.stack; }},
+      {"stated_error", a("number"),
+       "relative error of step times that the profile states: half of a 90 % interval",
        [](const Of& of) { return of.sweep.stated_error; }},
-      {"footing", a("string"), "what of stack and device the profile was fitted to",
+      {"footing", a("string"),
+       "calibration basis: whether the profile was fitted to measurements of this stack and device",
        [](const Of& of) { return name(of.sweep.footing); }},
-      {"device_memory_bytes", or_null(a("integer")), "of one rank; null: not known",
+      {"device_memory_bytes", or_null(a("integer")), "memory of one device; null: unknown",
        [](const Of& of) {
          const Bytes memory =
              of.sweep.ranked.empty() ? Bytes{} : of.sweep.ranked.front().figures.device_memory;
          return memory.value > 0 ? json(memory.value) : json();
        }},
-      {"combinations", a("number"), "of the whole space",
+      {"combinations", a("number"), "number of combinations in the whole search space",
        [](const Of& of) { return of.sweep.combinations; }},
-      {"legal", a("integer"), "looked at one by one", [](const Of& of) { return of.sweep.legal; }},
-      {"too_large", a("integer"), "of them too large for the memory",
+      {"legal", a("integer"), "legal combinations that were evaluated individually",
+       [](const Of& of) { return of.sweep.legal; }},
+      {"too_large", a("integer"), "legal combinations that do not fit in memory",
        [](const Of& of) { return of.sweep.too_large; }},
-      {"screened_by_bound", a("integer"), "fit, but their bound rules them out",
+      {"screened_by_bound", a("integer"),
+       "combinations that fit, but were ruled out by their lower bound",
        [](const Of& of) { return of.sweep.beaten; }},
-      {"estimated", a("integer"), "by the longest path",
+      {"estimated", a("integer"), "number of layouts estimated by the longest path",
        [](const Of& of) { return of.sweep.estimated; }},
-      {"simulated", a("integer"), "whole", [](const Of& of) { return of.sweep.simulated; }},
+      {"simulated", a("integer"), "number of layouts simulated",
+       [](const Of& of) { return of.sweep.simulated; }},
       {"gaps", map_of(a("number")),
-       "by placement: share of its best that a layout not looked at could be faster by",
+       "by placement: fraction by which a layout that was not evaluated could be faster than the "
+       "best",
        [](const Of& of) {
          json gaps = json::object();
          for (const auto& [placement, gap] : of.sweep.gaps) gaps[name(placement)] = gap;
@@ -177,31 +194,32 @@ const JsonKeys<SweepOf>& sweep_keys() {
                  {{"layout", a("string")}, {"where", a("string")}, {"memory_bytes", a("integer")}}},
                 {"required", {"layout", "where", "memory_bytes"}},
                 {"additionalProperties", false}}),
-       "of what is too large, the layout that needs least",
+       "of the layouts that do not fit, the one that needs the least memory",
        [](const Of& of) {
          return of.sweep.too_large > 0 ? misfit_json(of.sweep.smallest_misfit) : json();
        }},
-      {"not_runnable", a("string"), "why nothing is, where that was asked for",
+      {"not_runnable", a("string"),
+       "why the executor cannot run any layout, if --runnable was given; else empty",
        [](const Of& of) { return of.sweep.not_runnable; }},
-      {"stopped", a("boolean"), "before all was done",
+      {"stopped", a("boolean"), "true if the search ended early",
        [](const Of& of) { return of.sweep.stopped; }},
-      {"tied", a("integer"), "rows that are tied, the first included",
+      {"tied", a("integer"), "number of tied rows, including the first",
        [](const Of& of) { return of.sweep.tied; }},
-      {"simplest", a("integer"), "the simplest of the tied rows, from 0",
+      {"simplest", a("integer"), "index of the simplest tied row, from 0",
        [](const Of& of) { return of.sweep.simplest; }},
       {"tied_by",
        list_of({{"type", "object"},
                 {"properties", {{"what", a("string")}, {"share", a("number")}}},
                 {"required", {"what", "share"}},
                 {"additionalProperties", false}}),
-       "what the order of the tied hangs on, with its share of the variance of their differences",
+       "what determines the order of the tied rows, with its share of the variance of differences",
        [](const Of& of) {
          json parts = json::array();
          for (const auto& [what, share] : of.sweep.tied_by)
            parts.push_back({{"what", what}, {"share", share}});
          return parts;
        }},
-      {"ranked", list_of(reference_to("candidate")), "fastest first",
+      {"ranked", list_of(reference_to("candidate")), "layouts, fastest first",
        [](const Of& of) {
          json rows = json::array();
          const std::vector<bool> leading = leading_rows(of.sweep, of.model);
@@ -210,19 +228,21 @@ const JsonKeys<SweepOf>& sweep_keys() {
                                     CandidateOf{of.sweep.ranked[i], of.model, "", leading[i]}));
          return rows;
        }},
-      {"baselines", list_of(reference_to("candidate")), "what people run without a search",
+      {"baselines", list_of(reference_to("candidate")),
+       "layouts that are commonly chosen without a search",
        [](const Of& of) {
          return array_of(candidate_keys(), of.sweep.baselines, [&](const SetBeside& beside) {
            return CandidateOf{beside.candidate, of.model, beside.name};
          });
        }},
-      {"rejected", list_of(schema_of(rejection_keys(), "combinations that are not legal")),
-       "by reason", [](const Of& of) { return array_of(rejection_keys(), of.sweep.rejected); }},
-      {"failed", list_of(a("string")), "work that broke",
+      {"rejected", list_of(schema_of(rejection_keys(), "illegal combinations with one reason")),
+       "illegal combinations, by reason",
+       [](const Of& of) { return array_of(rejection_keys(), of.sweep.rejected); }},
+      {"failed", list_of(a("string")), "error messages of failed workers",
        [](const Of& of) { return of.sweep.failed; }},
-      {"why", list_of(a("string")), "where the best of each other placement loses",
+      {"why", list_of(a("string")), "for each other placement, where its best layout loses time",
        [](const Of& of) { return of.sweep.why; }},
-      {"notes", list_of(a("string")), "what a reader should know",
+      {"notes", list_of(a("string")), "remarks on the answer",
        [](const Of& of) { return of.sweep.notes; }},
   };
   return keys;
@@ -245,7 +265,7 @@ json candidate_definitions() {
 }
 
 std::string sweep_schema() {
-  json root = schema_of(sweep_keys(), "which layout?");
+  json root = schema_of(sweep_keys(), "the ranking of layouts found by a search");
   root["properties"]["goal"] = goal_schema();
   const json what_if = schema_of(what_if_keys(), "");  // with --set
   root["properties"].update(what_if["properties"]);

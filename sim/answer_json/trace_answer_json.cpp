@@ -18,11 +18,12 @@ json or_nothing(const std::optional<Rate>& rate) {
 const JsonKeys<ClassTime>& class_keys() {
   using Of = ClassTime;
   static const JsonKeys<Of> keys{
-      {"wall_seconds", a("number"), "its part of the span: a moment belongs to one class",
+      {"wall_seconds", a("number"),
+       "seconds of the span counted for this class; each moment counts for one class only",
        [](const Of& c) { return seconds(c.wall); }},
-      {"kernel_seconds", a("number"), "sum of its events' durations",
+      {"kernel_seconds", a("number"), "sum of the durations of its events, in seconds",
        [](const Of& c) { return seconds(c.kernels); }},
-      {"count", a("integer"), "events", [](const Of& c) { return c.count; }}};
+      {"count", a("integer"), "number of events", [](const Of& c) { return c.count; }}};
   return keys;
 }
 
@@ -37,20 +38,21 @@ json classes_of(const DeviceTimes& times) {
 const JsonKeys<DeviceTimes>& times_keys() {
   using Of = DeviceTimes;
   static const JsonKeys<Of> keys{
-      {"span_seconds", a("number"), "from the first event's start to the last one's end",
+      {"span_seconds", a("number"),
+       "seconds from the start of the first event to the end of the last",
        [](const Of& t) { return seconds(t.span); }},
-      {"idle_seconds", a("number"), "of it, when nothing ran",
+      {"idle_seconds", a("number"), "seconds of the span in which nothing ran",
        [](const Of& t) { return seconds(t.idle); }},
-      {"compute_seconds", a("number"), "when any computation ran",
+      {"compute_seconds", a("number"), "seconds in which any compute kernel ran",
        [](const Of& t) { return seconds(t.of(DeviceWork::compute)); }},
-      {"communication_seconds", a("number"), "when any collective or message ran",
+      {"communication_seconds", a("number"), "seconds in which any collective or message ran",
        [](const Of& t) { return seconds(t.of(DeviceWork::communication)); }},
-      {"memory_seconds", a("number"), "when any copy or fill ran",
+      {"memory_seconds", a("number"), "seconds in which any memory copy or fill ran",
        [](const Of& t) { return seconds(t.of(DeviceWork::memory)); }},
-      {"overlapped_seconds", a("number"), "communication beside computation",
+      {"overlapped_seconds", a("number"), "seconds of communication overlapped with computation",
        [](const Of& t) { return seconds(t.overlapped); }},
-      {"classes", map_of(schema_of(class_keys(), "a class's time")),
-       "by class of kernel; with idle_seconds their wall_seconds are the span", classes_of}};
+      {"classes", map_of(schema_of(class_keys(), "time of one class")),
+       "by class of kernel; their wall_seconds and idle_seconds add up to the span", classes_of}};
   return keys;
 }
 
@@ -62,14 +64,16 @@ struct StepOf {
 const JsonKeys<StepOf>& step_keys() {
   using Of = StepOf;
   static const JsonKeys<Of> keys{
-      {"step", a("integer"), "its number", [](const Of& s) { return s.range().number; }},
-      {"name", a("string"), "of its annotation", [](const Of& s) { return s.range().name; }},
-      {"host_seconds", a("number"), "the annotation's duration on the host",
+      {"step", a("integer"), "number of the step", [](const Of& s) { return s.range().number; }},
+      {"name", a("string"), "name of its annotation in the trace",
+       [](const Of& s) { return s.range().name; }},
+      {"host_seconds", a("number"), "duration of the annotation on the host, in seconds",
        [](const Of& s) { return seconds(s.range().duration); }},
       {"gap_seconds", or_null(a("number")),
-       "from its last event to the next step's first; null: the last step",
+       "seconds from its last event to the first of the next step; null: the last step",
        [](const Of& s) { return s.step->gap ? json(seconds(*s.step->gap)) : json(); }},
-      {"device", schema_of(times_keys(), "a device's time"), "of what was launched in it",
+      {"device", schema_of(times_keys(), "a device's time"),
+       "times of what was launched in the step",
        [](const Of& s) { return object_of(times_keys(), s.step->times); }}};
   return keys;
 }
@@ -82,24 +86,26 @@ struct RankOf {
 const JsonKeys<RankOf>& rank_keys() {
   using Of = RankOf;
   static const JsonKeys<Of> keys{
-      {"rank", or_null(a("integer")), "null: the file does not say",
+      {"rank", or_null(a("integer")), "rank; null: the file does not state it",
        [](const Of& r) { return r.trace->rank ? json(*r.trace->rank) : json(); }},
-      {"world", or_null(a("integer")), "ranks of the job",
+      {"world", or_null(a("integer")),
+       "number of ranks of the job; null: the file does not state it",
        [](const Of& r) { return r.trace->world ? json(*r.trace->world) : json(); }},
-      {"file", a("string"), "", [](const Of& r) { return r.trace->file; }},
-      {"device_name", a("string"), "of its GPU", [](const Of& r) { return r.trace->device; }},
-      {"clock_seconds", a("number"), "added to its clock so that all ranks have one",
+      {"file", a("string"), "trace file", [](const Of& r) { return r.trace->file; }},
+      {"device_name", a("string"), "name of its GPU", [](const Of& r) { return r.trace->device; }},
+      {"clock_seconds", a("number"), "seconds added to its clock to align it with the other ranks",
        [](const Of& r) { return seconds(r.clock->shift); }},
-      {"events", map_of(a("integer")), "of the file, by category, those of no device, too",
+      {"events", map_of(a("integer")),
+       "number of events in the file by category, including events on the host",
        [](const Of& r) { return json(r.trace->read); }},
-      {"device", schema_of(times_keys(), "a device's time"), "of all its events",
+      {"device", schema_of(times_keys(), "a device's time"), "times of all events of the device",
        [](const Of& r) { return object_of(times_keys(), r.times->whole); }},
-      {"steps", list_of(schema_of(step_keys(), "a step")), "in which anything was launched",
+      {"steps", list_of(schema_of(step_keys(), "a step")), "steps in which anything was launched",
        [](const Of& r) {
          return array_of(step_keys(), r.times->steps,
                          [&](const StepTimes& step) { return StepOf{r.trace, &step}; });
        }},
-      {"notes", list_of(a("string")), "what was mended in the file, and what it lacks",
+      {"notes", list_of(a("string")), "what was repaired in the file, and what is missing",
        [](const Of& r) { return json(r.trace->notes); }}};
   return keys;
 }
@@ -107,22 +113,29 @@ const JsonKeys<RankOf>& rank_keys() {
 const JsonKeys<CollectiveRow>& collective_keys() {
   using Of = CollectiveRow;
   static const JsonKeys<Of> keys{
-      {"call", a("string"), "all_reduce, all_gather, …",
+      {"call", a("string"), "kind of collective: all_reduce, all_gather, …",
        [](const Of& c) { return name(c.shape.call); }},
-      {"bytes", or_null(a("integer")), "of the whole array; null: not recorded",
+      {"bytes", or_null(a("integer")), "bytes of the whole array; null: not recorded",
        [](const Of& c) { return or_nothing(c.shape.bytes); }},
-      {"ranks", or_null(a("integer")), "of its group; null: not recorded",
+      {"ranks", or_null(a("integer")), "number of ranks in its group; null: not recorded",
        [](const Of& c) { return c.shape.ranks > 0 ? json(c.shape.ranks) : json(); }},
-      {"group", a("string"), "its name and ranks", [](const Of& c) { return c.shape.group; }},
-      {"count", a("integer"), "on all ranks", [](const Of& c) { return c.count; }},
-      {"seconds", a("number"), "sum of durations", [](const Of& c) { return seconds(c.total); }},
-      {"median_seconds", a("number"), "", [](const Of& c) { return seconds(c.median); }},
-      {"shortest_seconds", a("number"), "", [](const Of& c) { return seconds(c.shortest); }},
-      {"bytes_per_second", or_null(a("number")), "of the median (nccl-tests' algbw)",
+      {"group", a("string"), "name and ranks of its group",
+       [](const Of& c) { return c.shape.group; }},
+      {"count", a("integer"), "number of calls on all ranks", [](const Of& c) { return c.count; }},
+      {"seconds", a("number"), "sum of durations, in seconds",
+       [](const Of& c) { return seconds(c.total); }},
+      {"median_seconds", a("number"), "median duration, in seconds",
+       [](const Of& c) { return seconds(c.median); }},
+      {"shortest_seconds", a("number"), "shortest duration, in seconds",
+       [](const Of& c) { return seconds(c.shortest); }},
+      {"bytes_per_second", or_null(a("number")),
+       "bytes per second at the median duration (algbw of nccl-tests)",
        [](const Of& c) { return or_nothing(c.algorithm); }},
-      {"bus_bytes_per_second", or_null(a("number")), "of the median (nccl-tests' busbw)",
+      {"bus_bytes_per_second", or_null(a("number")),
+       "bus bytes per second at the median duration (busbw of nccl-tests)",
        [](const Of& c) { return or_nothing(c.bus); }},
-      {"best_bus_bytes_per_second", or_null(a("number")), "of the shortest, which waited least",
+      {"best_bus_bytes_per_second", or_null(a("number")),
+       "bus bytes per second at the shortest duration, which includes the least waiting",
        [](const Of& c) { return or_nothing(c.best_bus); }}};
   return keys;
 }
@@ -130,24 +143,29 @@ const JsonKeys<CollectiveRow>& collective_keys() {
 const JsonKeys<ProductRow>& product_keys() {
   using Of = ProductRow;
   static const JsonKeys<Of> keys{
-      {"batch", a("integer"), "[m, k] by [k, n], so often",
+      {"batch", a("integer"), "number of products [m, k] x [k, n] in one call",
        [](const Of& p) { return p.product.batch; }},
-      {"m", a("integer"), "", [](const Of& p) { return p.product.m; }},
-      {"n", a("integer"), "", [](const Of& p) { return p.product.n; }},
-      {"k", a("integer"), "", [](const Of& p) { return p.product.k; }},
-      {"count", a("integer"), "kernels", [](const Of& p) { return p.count; }},
-      {"seconds", a("number"), "sum of durations", [](const Of& p) { return seconds(p.total); }},
-      {"flops_per_second", a("number"), "", [](const Of& p) { return p.rate.value; }}};
+      {"m", a("integer"), "rows of the first matrix", [](const Of& p) { return p.product.m; }},
+      {"n", a("integer"), "columns of the second matrix", [](const Of& p) { return p.product.n; }},
+      {"k", a("integer"), "columns of the first matrix, rows of the second",
+       [](const Of& p) { return p.product.k; }},
+      {"count", a("integer"), "number of kernels", [](const Of& p) { return p.count; }},
+      {"seconds", a("number"), "sum of durations, in seconds",
+       [](const Of& p) { return seconds(p.total); }},
+      {"flops_per_second", a("number"), "FLOPs of all / sum of durations",
+       [](const Of& p) { return p.rate.value; }}};
   return keys;
 }
 
 const JsonKeys<KernelRow>& kernel_keys() {
   using Of = KernelRow;
   static const JsonKeys<Of> keys{
-      {"name", a("string"), "", [](const Of& k) { return k.name; }},
-      {"class", a("string"), "unknown: no table has it", [](const Of& k) { return name(k.kind); }},
-      {"count", a("integer"), "", [](const Of& k) { return k.count; }},
-      {"seconds", a("number"), "sum of durations", [](const Of& k) { return seconds(k.total); }}};
+      {"name", a("string"), "name of the kernel", [](const Of& k) { return k.name; }},
+      {"class", a("string"), "class of the kernel; unknown: its name is in no table",
+       [](const Of& k) { return name(k.kind); }},
+      {"count", a("integer"), "number of launches", [](const Of& k) { return k.count; }},
+      {"seconds", a("number"), "sum of durations, in seconds",
+       [](const Of& k) { return seconds(k.total); }}};
   return keys;
 }
 
@@ -158,15 +176,16 @@ struct SlowOf {
 const JsonKeys<SlowOf>& slow_keys() {
   using Of = SlowOf;
   static const JsonKeys<Of> keys{
-      {"rank", a("integer"), "",
+      {"rank", a("integer"), "the slowest rank",
        [](const Of& s) { return json(*s.set->traces[s.slow.rank].rank); }},
-      {"busy_seconds", a("number"), "computation and copies of its median step",
+      {"busy_seconds", a("number"), "seconds of computation and copies in its median step",
        [](const Of& s) { return seconds(s.slow.busy); }},
-      {"median_seconds", a("number"), "the same of the median rank",
+      {"median_seconds", a("number"), "seconds of computation and copies of the median rank",
        [](const Of& s) { return seconds(s.slow.median); }},
-      {"last_in", a("integer"), "matched collectives in which the others waited for it",
+      {"last_in", a("integer"),
+       "number of matched collectives in which the other ranks waited for it",
        [](const Of& s) { return s.set->last_in[s.slow.rank]; }},
-      {"matched", a("integer"), "collectives matched over the ranks",
+      {"matched", a("integer"), "number of collectives that were matched across ranks",
        [](const Of& s) { return s.set->matched; }}};
   return keys;
 }
@@ -174,7 +193,7 @@ const JsonKeys<SlowOf>& slow_keys() {
 const JsonKeys<RankSet>& trace_keys() {
   using Of = RankSet;
   static const JsonKeys<Of> keys{
-      {"ranks", list_of(schema_of(rank_keys(), "a rank")), "",
+      {"ranks", list_of(schema_of(rank_keys(), "a rank")), "one entry per rank",
        [](const Of& set) {
          json array = json::array();
          for (std::size_t i = 0; i < set.traces.size(); ++i)
@@ -182,20 +201,23 @@ const JsonKeys<RankSet>& trace_keys() {
                object_of(rank_keys(), RankOf{&set.traces[i], &set.times[i], &set.clocks[i]}));
          return array;
        }},
-      {"collectives", list_of(schema_of(collective_keys(), "a collective")), "the longest first",
+      {"collectives", list_of(schema_of(collective_keys(), "a collective")),
+       "collectives by kind and size, largest total time first",
        [](const Of& set) { return array_of(collective_keys(), collective_rows(set)); }},
-      {"products", list_of(schema_of(product_keys(), "a matrix product")),
-       "of which the size was recorded, the longest first",
+      {"products", list_of(schema_of(product_keys(), "GEMMs of one size")),
+       "GEMMs with a recorded size, largest total time first",
        [](const Of& set) { return array_of(product_keys(), product_rows(set)); }},
-      {"kernels", list_of(schema_of(kernel_keys(), "a kernel")), "the longest first",
+      {"kernels", list_of(schema_of(kernel_keys(), "a kernel")),
+       "kernels by name, largest total time first",
        [](const Of& set) { return array_of(kernel_keys(), kernel_rows(set)); }},
-      {"slow_rank", or_null(schema_of(slow_keys(), "the rank with the most to do")),
-       "null: of one rank",
+      {"slow_rank", or_null(schema_of(slow_keys(), "the rank that computes longest")),
+       "the slowest rank; null: there is only one rank",
        [](const Of& set) {
          const auto slow = slow_rank(set);
          return slow ? object_of(slow_keys(), SlowOf{&set, *slow}) : json();
        }},
-      {"notes", list_of(a("string")), "", [](const Of& set) { return json(set.notes); }}};
+      {"notes", list_of(a("string")), "remarks on the answer",
+       [](const Of& set) { return json(set.notes); }}};
   return keys;
 }
 
@@ -205,7 +227,7 @@ json to_json(const RankSet& ranks) { return object_of(trace_keys(), ranks); }
 
 std::string trace_schema() {
   return schema_document("polyphony trace --format json",
-                         schema_of(trace_keys(), "where the time of recorded devices goes"),
+                         schema_of(trace_keys(), "where the time of the recorded devices goes"),
                          json::object());
 }
 

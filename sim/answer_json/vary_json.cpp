@@ -9,8 +9,9 @@ using nlohmann::json;
 
 const JsonKeys<Variation>& variation_keys() {
   static const JsonKeys<Variation> keys{
-      {"path", a("string"), "what is changed", [](const Variation& v) { return v.path; }},
-      {"values", list_of(a("string")), "to what", [](const Variation& v) { return v.values; }}};
+      {"path", a("string"), "path of the value that is varied",
+       [](const Variation& v) { return v.path; }},
+      {"values", list_of(a("string")), "its values", [](const Variation& v) { return v.values; }}};
   return keys;
 }
 
@@ -22,20 +23,22 @@ struct AskedOf {
 const JsonKeys<AskedOf>& asked_keys() {
   using Of = AskedOf;
   static const JsonKeys<Of> keys{
-      {"set", map_of(a("string")), "the value of each path",
+      {"set", map_of(a("string")), "value of each varied path",
        [](const Of& of) {
          json set = json::object();
          for (std::size_t i = 0; i < of.variations.size(); ++i)
            set[of.variations[i].path] = of.asked.values[i];
          return set;
        }},
-      {"best", or_null(reference_to("candidate")), "the fastest layout; null: there is none",
+      {"best", or_null(reference_to("candidate")), "the fastest layout; null: no layout was found",
        [](const Of& of) {
          const auto& ranked = of.asked.answer.ranked;
          return ranked.empty() ? json() : to_json(ranked.front(), of.asked.model);
        }},
-      {"why_not", a("string"), "why there is none", [](const Of& of) { return of.asked.why_not; }},
-      {"step_seconds", map_of(a("number")), "of the fastest, by placement", [](const Of& of) {
+      {"why_not", a("string"), "why no layout was found; empty: one was found",
+       [](const Of& of) { return of.asked.why_not; }},
+      {"step_seconds", map_of(a("number")),
+       "by placement: step time of the fastest layout, in seconds", [](const Of& of) {
          json steps = json::object();
          for (const std::string& placement : enum_names<Placement>())
            if (const Candidate* c = best_of(of.asked.answer, enum_named<Placement>(placement)))
@@ -47,10 +50,12 @@ const JsonKeys<AskedOf>& asked_keys() {
 
 const JsonKeys<Varied>& varied_keys() {
   static const JsonKeys<Varied> keys{
-      {"variations", list_of(schema_of(variation_keys(), "one of --vary")), "what was asked",
+      {"variations", list_of(schema_of(variation_keys(), "one option --vary")),
+       "the varied values, one entry per --vary",
        [](const Varied& varied) { return array_of(variation_keys(), varied.variations); }},
       {"questions", list_of(schema_of(asked_keys(), "one combination of values")),
-       "the last variation fastest; fewer than all: stopped", [](const Varied& varied) {
+       "all combinations, the last variation changing fastest; fewer if stopped",
+       [](const Varied& varied) {
          return array_of(asked_keys(), varied.asked,
                          [&](const Asked& asked) { return AskedOf{asked, varied.variations}; });
        }}};
@@ -69,7 +74,7 @@ json to_json(const Varied& varied) { return object_of(varied_keys(), varied); }
 
 std::string vary_schema() {
   return schema_document("polyphony sweep --vary --format json",
-                         schema_of(varied_keys(), "where does the best layout change?"),
+                         schema_of(varied_keys(), "best layouts for varied values"),
                          candidate_definitions());
 }
 

@@ -83,6 +83,22 @@ traces::Section training_section(const std::vector<std::string>& folders) {
   return {"Training", {table, traces::loss_figure(curves)}};
 }
 
+// Returns the section that draws the run's stages. A plan is made for the samples of the run's data set:
+// where these cannot be read, the page does without and the reason is printed.
+std::vector<traces::Block> plan_blocks(const traces::Measurement& run, const ProfileChoice& choice) {
+  Scenario scenario = run.scenario;
+  try {
+    if (scenario.data.samples.empty()) read_samples(scenario);
+  } catch (const InputError& error) {
+    std::cerr << run.source << ": its stages are not drawn: " << error.what() << "\n";
+    return {};
+  }
+  const auto plan = answer_plan(scenario, load_profile(scenario, choice));
+  const auto* answer = std::get_if<PlanAnswer>(&plan);
+  if (!answer || answer->splits.empty()) return {};
+  return plan_section(*answer).blocks;
+}
+
 }  // namespace
 
 int report_command(int argc, char** argv) {
@@ -143,10 +159,8 @@ int report_command(int argc, char** argv) {
     section.blocks.push_back(traces::comparison_table(best.comparison, "Seconds by part"));
     section.blocks.push_back(traces::memory_figure(run.program(), best.prediction.timeline,
                                                    run.scenario.cluster.device.memory));
-    const auto plan = answer_plan(run.scenario, load_profile(run.scenario, args.profile()));
-    if (const auto* answer = std::get_if<PlanAnswer>(&plan); answer && !answer->splits.empty())
-      for (traces::Block& block : plan_section(*answer).blocks)
-        section.blocks.push_back(std::move(block));
+    for (traces::Block& block : plan_blocks(run, args.profile()))
+      section.blocks.push_back(std::move(block));
     details.push_back(std::move(section));
   }
   if (total > 0) {

@@ -1,4 +1,4 @@
-// Numbers in the bytes of a file, and the endings of its name.
+// Integers in the bytes of a file, and file name extensions.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace polyphony::sim {
 inline unsigned byte(std::string_view bytes, std::size_t at) {
   return static_cast<unsigned char>(bytes[at]);
 }
-// Of `count` bytes from `at` on, which are there.
+// Return the integer in `count` bytes from position `at`. The bytes must exist.
 inline std::int64_t big_endian(std::string_view bytes, std::size_t at, std::size_t count) {
   std::int64_t value = 0;
   for (std::size_t i = 0; i < count; ++i) value = value << 8 | byte(bytes, at + i);
@@ -25,7 +25,8 @@ inline std::int64_t little_endian(std::string_view bytes, std::size_t at, std::s
   return value;
 }
 
-// Upper and lower case alike; `endings` are in lower case.
+// Returns whether a file name ends in one of `endings`, ignoring case. `endings` must be lower
+// case.
 inline bool ends_in(const std::string& name, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
     return name.size() > ending.size() &&

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A text, or the texts of a list of parts.
+// Returns a text, or the concatenated texts of a list of parts.
 std::string text_of(const Json& content) {
   if (content.is_string()) return content.get<std::string>();
   std::string all;
@@ -24,19 +24,19 @@ std::string member(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) ? text_of(object[key]) : std::string();
 }
 
-// Marks where pictures stand are no words.
+// Removes the marks that stand for images and audio.
 std::string without_marks(std::string text) {
   for (const std::string mark : {"<image>", "<audio>"})
     for (std::size_t at; (at = text.find(mark)) != std::string::npos;) text.erase(at, mark.size());
   return text;
 }
 
-void add_turns(const Json& turns, Found& found) {
-  if (!turns.is_array()) return;
-  for (const Json& turn : turns) {
-    const std::string who = member(turn, "from") + member(turn, "role");
-    const std::string said = without_marks(member(turn, "value") + member(turn, "content"));
-    (who == "gpt" || who == "assistant" ? found.answer : found.prompt) += said;
+void add_messages(const Json& messages, Found& found) {
+  if (!messages.is_array()) return;
+  for (const Json& message : messages) {
+    const std::string role = member(message, "from") + member(message, "role");
+    const std::string text = without_marks(member(message, "value") + member(message, "content"));
+    (role == "gpt" || role == "assistant" ? found.answer : found.prompt) += text;
   }
 }
 
@@ -46,7 +46,7 @@ bool read_conversation(const std::string& line, Found& found, std::vector<std::s
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) return false;
   for (const char* key : {"conversations", "messages"})
-    if (json.contains(key)) add_turns(json[key], found);
+    if (json.contains(key)) add_messages(json[key], found);
   for (const char* key : {"caption", "text"})
     if (found.answer.empty()) found.answer = without_marks(member(json, key));
   for (const char* key : {"image", "images"}) {
@@ -66,7 +66,7 @@ std::vector<std::string> conversation_lines(const std::string& path) {
       begin != std::string::npos && text[begin] == '[') {
     const Json all = Json::parse(text, nullptr, false);
     if (all.is_discarded())
-      throw InputError(path, "", "is no JSON", "give JSON lines, or one array of objects");
+      throw InputError(path, "", "is not JSON", "give JSON lines, or one array of objects");
     for (const Json& one : all) lines.push_back(one.dump());
     return lines;
   }

@@ -1,8 +1,11 @@
-// What a model would see of a sample found on disk: patches, clip tokens, text tokens, as planning wants them.
-//   pictures   fixed: patches of the module's image size, whatever theirs is. native: the nearest square of as many pixels whose
-//              side divides by the projector's merge, at most the module's image size (squares alone are supported)
-//   sounds     tokens a second, at most the module's; clips are not cut
-//   text       prompt and answer, in one item behind all others; labels of the answer
+// Converts a sample found on disk to what planning needs: numbers of patches, audio tokens and text
+// tokens, as the model would see them.
+//   images     fixed: the patches of the module's image size, whatever the size of the image.
+//              native: the nearest square with as many pixels whose side is a multiple of the
+//              projector's merged patch, at most the module's image size (only squares are
+//              supported)
+//   audio      tokens per second, at most the module's number; clips are not split
+//   text       prompt and answer in one item after all others; the labels are the answer
 #pragma once
 
 #include "shared/data/data.h"
@@ -13,12 +16,12 @@
 namespace polyphony::sim {
 
 struct Counting {
-  bool native = false;
-  double clip_tokens_a_second = 50;  // Whisper's: 1,500 of 30 s (arXiv 2212.04356, §2.2)
+  bool native = false;               // images
+  double clip_tokens_a_second = 50;  // Whisper's: 1,500 for 30 s (arXiv 2212.04356, §2.2)
   Tokenizer tokenizer{};
 };
 
-// Pictures and sounds that the model has no module for are left out.
+// Returns the sample. Images and audio for which the model has no module are dropped.
 Sample count(const Model& model, const Found& found, const Counting& by);
 
 }  // namespace polyphony::sim

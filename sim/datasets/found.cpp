@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostText = std::size_t{16} << 20, kMostSound = std::size_t{256} << 20;
 
-// The first bytes of a file; nothing where it cannot be read.
+// Returns the first bytes of a file, at most `most`; nothing if it cannot be read.
 std::optional<std::string> head_of(const fs::path& path, std::size_t most) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return {};
@@ -30,7 +30,7 @@ std::optional<std::string> head_of(const fs::path& path, std::size_t most) {
   return bytes;
 }
 
-// Where lines in other languages follow, the first.
+// Returns the first line if the next ones are translations, else the whole text.
 std::string caption_of(const std::string& text) {
   const std::size_t end = text.find('\n');
   if (end == std::string::npos) return text;
@@ -38,14 +38,14 @@ std::string caption_of(const std::string& text) {
   return second.find(".utf8=") != std::string::npos ? text.substr(0, end) : text;
 }
 
-// Up to the first dot of the last part, as WebDataset groups them.
+// Returns the path up to the first dot of the file name, by which WebDataset groups files.
 std::string group_of(const std::string& name) {
   const std::size_t folder = name.rfind('/') + 1;  // npos + 1 is 0
   return name.substr(0, name.find('.', folder));
 }
 
 void find_in_folder(const std::string& path, const Finder& finder) {
-  std::vector<std::string> names;  // from the folder
+  std::vector<std::string> names;  // relative to the folder
   for (const auto& entry :
        fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied |
                                                   fs::directory_options::follow_directory_symlink))
@@ -56,20 +56,20 @@ void find_in_folder(const std::string& path, const Finder& finder) {
   });
   for (std::size_t i = 0; i < names.size();) {
     SampleFiles sample(group_of(names[i]));
-    bool pictured = false;
+    bool has_media = false;
     const std::size_t first = i;
     for (; i < names.size() && group_of(names[i]) == group_of(names[first]); ++i) {
       const std::optional<std::string> bytes =
           head_of(fs::path(path) / names[i], SampleFiles::most(names[i]));
-      pictured |= is_picture(names[i]) || is_sound(names[i]);
+      has_media |= is_picture(names[i]) || is_sound(names[i]);
       sample.add(names[i], bytes ? *bytes : std::string());
     }
     finder.progress(static_cast<double>(i) / static_cast<double>(names.size()));
-    if (pictured && !sample.finish(finder)) return;  // a text alone is a README
+    if (has_media && !sample.finish(finder)) return;  // text only: a README
   }
 }
 
-// False: enough.
+// Returns false if the finder has stopped the search.
 bool find_in_tar(const std::string& path, const Finder& finder) {
   TarReader tar(path);
   std::optional<SampleFiles> sample;
@@ -87,7 +87,7 @@ bool find_in_tar(const std::string& path, const Finder& finder) {
   return !sample || sample->finish(finder);
 }
 
-// Whole lines, or the objects of one array, each as text.
+// Reads JSON lines, or one array of objects.
 void find_in_lines(const std::string& path, const Finder& finder) {
   const std::vector<std::string> lines = conversation_lines(path);
   const fs::path folder =
@@ -109,7 +109,7 @@ void find_in_lines(const std::string& path, const Finder& finder) {
       if (bytes)
         sample.add(picture, *bytes);
       else
-        sample.lack("missing picture");
+        sample.lack("missing image");
     }
     if (!sample.finish(finder)) return;
   }
@@ -130,20 +130,20 @@ void SampleFiles::add(const std::string& name, const std::string& bytes) {
     if (const std::optional<Seconds> length = sound_length(bytes))
       found_.sounds.push_back(*length);
     else
-      lack("damaged sound");
+      lack("damaged audio");
   } else if (ends_in(name, {".txt"})) {
     if (found_.answer.empty()) found_.answer = caption_of(bytes);
   } else if (ends_in(name, {".json"})) {
-    Found said;
+    Found conversation;
     std::vector<std::string> paths;
-    if (read_conversation(bytes, said, paths) && found_.answer.empty()) {
-      found_.prompt = said.prompt;
-      found_.answer = said.answer;
+    if (read_conversation(bytes, conversation, paths) && found_.answer.empty()) {
+      found_.prompt = conversation.prompt;
+      found_.answer = conversation.answer;
     }
   } else if (const std::optional<PictureSize> size = picture_size(bytes)) {
     found_.pictures.push_back(*size);
   } else {
-    lack("damaged or unknown picture");
+    lack("damaged or unknown image");
   }
 }
 
@@ -161,7 +161,7 @@ bool SampleFiles::finish(const Finder& finder) {
 void find_samples(const std::string& path, const Finder& finder) {
   std::error_code failed;
   if (!fs::exists(path, failed))
-    throw InputError(path, "", "there is no such data set", "check the path");
+    throw InputError(path, "", "the data set does not exist", "check the path");
   if (ends_in(path, {".tar"})) return void(find_in_tar(path, finder));
   if (!fs::is_directory(path)) return find_in_lines(path, finder);
   std::vector<std::string> shards;

@@ -1,12 +1,17 @@
-// Samples of a data set as they lie on disk: pictures by their sizes, sounds by their lengths, text. Read from
-//   a folder           pictures with text and sound of the same name (cat.png, cat.txt, cat.ogg), below it too
-//   tar shards         WebDataset: files of one name up to the first dot are a sample; a folder of them, or one
-//   JSON lines         {"image": "a.png" | [...], "conversations": [{"from": "human" | "gpt", "value": …}]}, as LLaVA's,
-//                      or {"messages": [{"role": "user" | "assistant", "content": …}]}; pictures by paths from the
-//                      file's folder, or from `pictures`. Also one array of such objects.
-// The order is that of names, or of the file. Text: `answer` is what a model learns to say, `prompt` what it is told. Of a
-// .txt the first line where lines in other languages follow (Tux Paint's "de.utf8=…"), of a .json "caption" or "text", and
-// conversations as above.
+// Reads the samples of a data set on disk: images by their sizes, audio by its length, and text.
+//   a folder           images with text and audio files of the same name (cat.png, cat.txt,
+//                      cat.ogg), subfolders included
+//   tar shards         WebDataset: files with the same name up to the first dot are a sample; a
+//                      folder of shards, or one shard
+//   JSON lines         {"image": "a.png" | [...], "conversations": [{"from": "human" | "gpt",
+//                      "value": …}]}, as in LLaVA, or {"messages": [{"role": "user" | "assistant",
+//                      "content": …}]}. Image paths are relative to the file's folder, or to
+//                      `pictures`. One array of such objects is accepted, too
+//
+// Samples come in the order of their names, or of the file. Text: `answer` is what the model learns
+// to generate, `prompt` is its input. Of a .txt file whose next lines are translations (Tux Paint's
+// "de.utf8=…") only the first line is taken; of a .json file "caption" or "text", or a conversation
+// as above.
 #pragma once
 
 #include <functional>
@@ -19,6 +24,7 @@
 
 namespace polyphony::sim {
 
+// A sample as found on disk.
 struct Found {
   std::string name;
   std::vector<PictureSize> pictures;
@@ -27,28 +33,31 @@ struct Found {
 };
 
 struct Finder {
-  std::string pictures;  // folder that the paths of JSON lines are from; empty: the file's
-  // False: enough.
+  std::string pictures;  // folder of the image paths in JSON lines; empty: the file's folder
+  // Called for each sample; returns false to stop.
   std::function<bool(Found)> visit;
-  // One that is left out: what is wrong with it, as few words as there are kinds of it ("damaged picture").
+  // Called for each sample that is skipped. `why` takes few values ("damaged image"), so that
+  // skipped samples can be counted by reason.
   std::function<void(const std::string& name, const std::string& why)> leave_out;
   std::function<void(double share)> progress;
 };
 
-// Errors: InputError where the data set itself is missing, unknown or cut off.
+// Throws InputError if the data set itself is missing, of an unknown kind or truncated.
 void find_samples(const std::string& path, const Finder& finder);
 
-// Of one sample, file by file. `why` of what it cannot use.
+// Collects one sample, file by file, and the reason to skip it, if there is one.
 class SampleFiles {
  public:
   explicit SampleFiles(const std::string& name) { found_.name = name; }
   explicit SampleFiles(Found begun) : found_(std::move(begun)) {}
-  // Whether a file of this name has a part in a sample, and how many of its bytes are wanted.
+  // Whether a file of this name can be part of a sample, and how many of its bytes are needed at
+  // most.
   static bool wanted(const std::string& name);
   static std::size_t most(const std::string& name);
   void add(const std::string& name, const std::string& bytes);
+  // Marks the sample as skipped.
   void lack(const std::string& why);
-  // Hands the sample over: false: enough.
+  // Hands the sample to the finder, visited or skipped. Returns false to stop.
   bool finish(const Finder& finder);
 
  private:
@@ -56,9 +65,10 @@ class SampleFiles {
   std::string why_;
 };
 
-// What one line of JSON says, but for its pictures, which `paths` gets. False: it is no conversation.
+// Reads the text of a conversation in JSON into `found` and its image paths into `paths`. Returns
+// false if the line contains none.
 bool read_conversation(const std::string& line, Found& found, std::vector<std::string>& paths);
-// Each object of a file of JSON lines, or of one array, as text.
+// Returns each object of a file of JSON lines, or of one array, as text.
 std::vector<std::string> conversation_lines(const std::string& path);
 
 }  // namespace polyphony::sim

@@ -7,7 +7,8 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr std::size_t kOpen = 16;  // first fit over more gains little: less than a 16th is lost
+constexpr std::size_t kOpen =
+    16;  // first fit over more sequences gains little: less than 1/16 is lost
 
 struct Sequence {
   Sample sample;

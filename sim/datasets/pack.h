@@ -1,5 +1,5 @@
-// Short samples side by side in one sequence. Under mask "documents" (shared/model/model.h) they do not see each other: a text
-// ends a document.
+// Packs short samples into sequences. Under mask "documents" (shared/model/model.h) packed samples
+// do not see each other: a text ends a document.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,9 @@
 
 namespace polyphony::sim {
 
-// Each sample goes to the first open sequence that has room for it, in their order; kOpen are open at most, and the fullest is
-// closed for a new one. A sample longer than `tokens` of the language module stays alone.
+// Adds each sample, in order, to the first open sequence that has room for it (first fit). At most
+// kOpen sequences are open; the fullest one is closed to open a new one. A sample longer than
+// `tokens` of the language module gets a sequence of its own.
 std::vector<Sample> pack(const Model& model, const std::vector<Sample>& samples,
                          std::int64_t tokens);
 

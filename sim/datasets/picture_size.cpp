@@ -18,7 +18,7 @@ std::optional<PictureSize> of_jpeg(std::string_view head) {
       ++at;
       continue;
     }
-    // Frame headers are C0 to CF but for tables (C4), extensions (C8) and conditioning (CC).
+    // Frame headers are C0 to CF except tables (C4), extensions (C8) and conditioning (CC).
     if (marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC)
       return PictureSize{big_endian(head, at + 7, 2), big_endian(head, at + 5, 2)};
     const bool alone = marker == 0x01 || (marker >= 0xD0 && marker <= 0xD7);
@@ -32,11 +32,11 @@ std::optional<PictureSize> of_webp(std::string_view head) {
   const std::string_view kind = head.substr(12, 4);
   if (kind == "VP8X")
     return PictureSize{little_endian(head, 24, 3) + 1, little_endian(head, 27, 3) + 1};
-  if (kind == "VP8L") {  // two fields of 14 bits
+  if (kind == "VP8L") {  // two 14-bit fields
     const std::int64_t bits = little_endian(head, 21, 4);
     return PictureSize{(bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1};
   }
-  if (kind == "VP8 ")  // the upper two bits scale
+  if (kind == "VP8 ")  // the upper two bits are a scale
     return PictureSize{little_endian(head, 26, 2) & 0x3FFF, little_endian(head, 28, 2) & 0x3FFF};
   return {};
 }
@@ -57,7 +57,7 @@ std::optional<PictureSize> any_size(std::string_view head) {
 }  // namespace
 
 std::optional<PictureSize> picture_size(std::string_view head) {
-  // A side of more is a damaged header: JPEG and GIF cannot, nobody trains on it.
+  // Longer sides mean a damaged header: JPEG and GIF cannot store them, training does not use them.
   constexpr std::int64_t kMostSide = 1 << 20;
   std::optional<PictureSize> size = any_size(head);
   if (size &&

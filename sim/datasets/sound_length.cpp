@@ -8,7 +8,7 @@ namespace polyphony::sim {
 namespace {
 
 std::optional<Seconds> of_wav(std::string_view file) {
-  std::int64_t rate = 0;  // bytes a second
+  std::int64_t rate = 0;  // bytes per second
   for (std::size_t at = 12; at + 8 <= file.size();) {
     const std::int64_t size = little_endian(file, at + 4, 4);
     if (file.substr(at, 4) == "fmt " && at + 20 <= file.size())

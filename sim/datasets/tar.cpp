@@ -18,7 +18,8 @@ std::string text(std::string_view header, std::size_t at, std::size_t most) {
   return std::string(field.substr(0, field.find('\0')));
 }
 
-// Octal digits; GNU tar's and star's large numbers are binary, their first bit set. −1: neither.
+// Parses octal digits, or the binary large numbers of GNU tar and star, whose first bit is set.
+// Returns −1 if the field is neither.
 std::int64_t number(std::string_view field) {
   std::int64_t value = 0;
   if (static_cast<unsigned char>(field[0]) & 0x80) {
@@ -37,7 +38,7 @@ std::int64_t number(std::string_view field) {
   return digits ? value : -1;
 }
 
-// What the header's bytes add up to, its own field taken for blanks.
+// Returns the sum of the header's bytes, with its checksum field counted as blanks.
 std::int64_t checksum(std::string_view header) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < header.size(); ++i)
@@ -45,7 +46,7 @@ std::int64_t checksum(std::string_view header) {
   return sum;
 }
 
-// The value of `key` among "length key=value\n" records; empty: it is not there.
+// Returns the value of `key` among "length key=value\n" records; empty if there is none.
 std::string pax_value(const std::string& records, const std::string& key) {
   for (std::size_t at = 0; at < records.size();) {
     const std::size_t blank = records.find(' ', at);
@@ -69,14 +70,14 @@ TarReader::TarReader(const std::string& path) : path_(path), file_(path, std::io
 
 void TarReader::refuse(const std::string& what) const {
   throw InputError(path_, "", what + " at byte " + std::to_string(at_),
-                   "fetch or make the archive again");
+                   "download or create the archive again");
 }
 
 std::string TarReader::take(std::size_t count) {
   std::string bytes(count, '\0');
   file_.seekg(at_);
   file_.read(bytes.data(), static_cast<std::streamsize>(count));
-  if (file_.gcount() != static_cast<std::streamsize>(count)) refuse("the archive is cut off");
+  if (file_.gcount() != static_cast<std::streamsize>(count)) refuse("the archive is truncated");
   at_ += static_cast<std::int64_t>(count);
   return bytes;
 }
@@ -87,13 +88,14 @@ std::optional<TarReader::Member> TarReader::next() {
   std::int64_t long_size = -1;
   for (at_ = round_up(end_); at_ < total_;) {
     const std::string header = take(kBlock);
-    if (header.find_first_not_of('\0') == std::string::npos) return {};  // the end is marked so
+    if (header.find_first_not_of('\0') == std::string::npos) return {};  // end mark
     if (number(header.substr(148, 8)) != checksum(header))
-      refuse("this is no tar archive, or damaged,");
+      refuse("is not a tar archive, or is damaged,");
     std::int64_t size = number(header.substr(124, 12));
     const char type = header[156];
     if (type == 'L' || type == 'x') {
-      if (size < 0 || size > kMostName) refuse("a name of " + std::to_string(size) + " bytes");
+      if (size < 0 || size > kMostName)
+        refuse("has a file name of " + std::to_string(size) + " bytes");
       const std::string content = take(static_cast<std::size_t>(size));
       if (type == 'L') long_name = text(content, 0, content.size());
       if (const std::string name = pax_value(content, "path"); type == 'x' && !name.empty())
@@ -104,7 +106,7 @@ std::optional<TarReader::Member> TarReader::next() {
       continue;
     }
     if (long_size >= 0) size = long_size;
-    if (size < 0 || size > total_ - at_) refuse("the archive is cut off, or damaged,");
+    if (size < 0 || size > total_ - at_) refuse("the archive is truncated or damaged,");
     begin_ = at_;
     end_ = at_ + size;
     if (type == '0' || type == '\0') {

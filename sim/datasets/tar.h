@@ -1,5 +1,6 @@
-// A tar archive read from front to back: regular files, their names long or short.
-// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Extended Header"; long names of GNU tar ("L").
+// Reads a tar archive from front to back: regular files, with names of any length.
+// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Extended Header"; long names of GNU
+// tar ("L").
 #pragma once
 
 #include <cstdint>
@@ -11,18 +12,19 @@ namespace polyphony::sim {
 
 class TarReader {
  public:
-  // Errors here and below: InputError that names the archive (and the place): missing, cut off, damaged.
+  // The constructor and all functions throw InputError, naming the archive and the position, if it
+  // is missing, truncated or damaged.
   explicit TarReader(const std::string& path);
 
   struct Member {
     std::string name;
     std::int64_t size = 0;
   };
-  // The next regular file; nothing: there are no more.
+  // Returns the next regular file; nothing at the end of the archive.
   std::optional<Member> next();
-  // The first bytes of that file, at most so many.
+  // Returns the first bytes of that file, at most `most`.
   std::string read(std::size_t most);
-  // Of all bytes of the archive.
+  // Returns the share of the archive's bytes that have been read, from 0 to 1.
   double share() const;
 
  private:

@@ -20,7 +20,8 @@ std::string utf8(unsigned code) {
   return {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
 }
 
-// The letter that stands for each byte: itself where it can be printed, else one from 256 on.
+// Returns the letter that stands for each byte: the byte itself if it is printable, else a code
+// from 256 on.
 const std::array<std::string, 256>& letters() {
   static const std::array<std::string, 256> all = [] {
     std::array<std::string, 256> made;
@@ -42,7 +43,8 @@ Class class_of(char c) {
   return std::isspace(byte) ? Class::space : Class::other;
 }
 
-// Llama 3 and GPT-4 cut digits by threes, Qwen one by one, GPT-2 not.
+// Returns the most digits per word: Llama 3 and GPT-4 split digits by threes, Qwen one by one,
+// GPT-2 does not split them.
 int digits_of(const std::string& pattern) {
   if (pattern.find("\\p{N}{1,3}") != std::string::npos) return 3;
   return pattern.find("\\p{N}+") != std::string::npos || pattern.empty() ? 1 << 20 : 1;
@@ -56,13 +58,13 @@ std::vector<std::string> words_of(const std::string& text, int digits) {
     std::size_t end = at;
     while (end < text.size() && class_of(text[end]) == Class::space) ++end;
     if (end - at > 1 ||
-        (end == text.size() && end > at)) {  // all blanks but the last, which the word takes
+        (end == text.size() && end > at)) {  // all blanks except the last, which joins the word
       const std::size_t keep = end < text.size() && text[end - 1] == ' ' ? 1 : 0;
       words.push_back(text.substr(at, end - keep - at));
       at = end - keep;
       continue;
     }
-    if (end > at && text[at] != ' ') {  // a line's end stands alone
+    if (end > at && text[at] != ' ') {  // a line break is a word
       words.push_back(text.substr(at, 1));
       at = end;
       continue;
@@ -82,10 +84,10 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   const Json json = Json::parse(read_records(path), nullptr, false);
   const auto refuse = [&](const std::string& what) -> InputError {
     return {path, "/model", what,
-            "give the tokenizer.json of a byte-level BPE tokenizer, or leave it out"};
+            "give the tokenizer.json of a byte-level BPE tokenizer, or omit it"};
   };
   if (!json.is_object() || !json.contains("model") || !json["model"].contains("merges"))
-    throw refuse("has no merges of pairs");
+    throw refuse("has no \"merges\"");
   const std::string whole = json.value("pre_tokenizer", Json()).dump();
   if (whole.find("ByteLevel") == std::string::npos) throw refuse("is not byte-level");
   Tokenizer made;
@@ -97,7 +99,7 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   int rank = 0;
   for (const Json& merge : json["model"]["merges"]) {
     if (!merge.is_string() && !(merge.is_array() && merge.size() == 2))
-      throw refuse("has a merge that is no pair");
+      throw refuse("has a merge that is not a pair");
     made.ranks_.emplace(merge.is_string()
                             ? merge.get<std::string>()
                             : merge[0].get<std::string>() + " " + merge[1].get<std::string>(),

@@ -1,7 +1,9 @@
-// How many tokens a text is: by a Hugging Face tokenizer.json (byte-level BPE: GPT-2's, Llama 3's, Qwen's, …), or by bytes a token.
-//   Words are cut as GPT-2's pattern does, with runs of digits of at most `digits`; letters beyond ASCII count as letters,
-//   so that texts with other punctuation may differ by a token here and there.
-// Source: Sennrich et al., arXiv 1508.07909, algorithm 1; bytes as letters, GPT-2 (Radford et al., 2019).
+// Counts the tokens of a text: with a Hugging Face tokenizer.json (byte-level BPE, as in GPT-2,
+// Llama 3, Qwen, …), or by an average number of bytes per token.
+//   Text is split into words as by GPT-2's pattern, with at most `digits` digits per word. Bytes
+//   beyond ASCII count as letters, so texts with non-ASCII punctuation may differ by a few tokens.
+// Source: Sennrich et al., arXiv 1508.07909, algorithm 1; bytes as letters: GPT-2 (Radford et al.,
+// 2019).
 #pragma once
 
 #include <cstdint>
@@ -14,12 +16,14 @@ namespace polyphony::sim {
 
 class Tokenizer {
  public:
-  // Four bytes a token: English text (own rule of thumb; Llama 3's paper counts 3.17 to 3.94 letters).
+  // Counts four bytes per token: English text (our rule of thumb; Llama 3's paper has 3.17 to 3.94
+  // letters per token).
   explicit Tokenizer(double bytes_a_token = 4) : bytes_(bytes_a_token) {}
-  // Errors: InputError naming the file: no JSON, another kind than byte-level BPE.
+  // Reads a tokenizer.json. Throws InputError naming the file if it is not JSON or not byte-level
+  // BPE.
   static Tokenizer from_file(const std::string& path);
 
-  // 0 for an empty text alone.
+  // Returns the number of tokens; 0 only for an empty text.
   std::int64_t count(const std::string& text) const;
 
  private:
@@ -28,11 +32,11 @@ class Tokenizer {
   double bytes_ = 4;
   int digits_ = 3;
   std::unordered_map<std::string, int>
-      ranks_;  // "left right", in bytes as letters; empty: by bytes
+      ranks_;  // "left right", with bytes as letters; empty: count by bytes
   mutable std::unordered_map<std::string, std::int64_t> known_;
 };
 
-// Where GPT-2's pattern cuts.
+// Splits a text into words where GPT-2's pattern does.
 std::vector<std::string> words_of(const std::string& text, int digits);
 
 }  // namespace polyphony::sim

@@ -15,25 +15,25 @@ json bytes_or_null(const std::optional<Bytes>& bytes) {
 
 const JsonKeys<StepRow>& row_keys() {
   static const JsonKeys<StepRow> keys = {
-      {"source", a("string"), "file, or as the evidence file calls it",
+      {"source", a("string"), "file, or the name given in the evidence file",
        [](const StepRow& r) { return json(r.source); }},
-      {"measured_seconds", a("number"), "of a step; 0: no step time",
+      {"measured_seconds", a("number"), "measured step time; 0: not measured",
        [](const StepRow& r) { return json(r.measured.count()); }},
-      {"before_seconds", a("number"), "predicted by the prior",
+      {"before_seconds", a("number"), "step time predicted by the prior profile",
        [](const StepRow& r) { return json(r.before.count()); }},
-      {"after_seconds", a("number"), "predicted by what was fitted",
+      {"after_seconds", a("number"), "step time predicted by the fitted profile",
        [](const StepRow& r) { return json(r.after.count()); }},
-      {"unseen", a("number"), "ln(measured / predicted) of a fit that left it out",
+      {"unseen", a("number"), "ln(measured / predicted) of a fit without this run",
        [](const StepRow& r) { return json(r.unseen); }},
-      {"unseen_deviation", a("number"), "stated of that",
+      {"unseen_deviation", a("number"), "deviation stated for `unseen`",
        [](const StepRow& r) { return json(r.unseen_deviation); }},
-      {"outlier", a("boolean"), "further off than any stated error: not fitted",
+      {"outlier", a("boolean"), "true: further off than any stated error, not used in the fit",
        [](const StepRow& r) { return json(r.outlier); }},
-      {"memory_bytes", or_null(a("integer")), "measured, most allocated",
+      {"memory_bytes", or_null(a("integer")), "measured peak of allocated memory",
        [](const StepRow& r) { return bytes_or_null(r.memory); }},
-      {"reserved_bytes", or_null(a("integer")), "measured, most reserved",
+      {"reserved_bytes", or_null(a("integer")), "measured peak of reserved memory",
        [](const StepRow& r) { return bytes_or_null(r.reserved); }},
-      {"predicted_memory_bytes", a("integer"), "most allocated, predicted",
+      {"predicted_memory_bytes", a("integer"), "predicted peak of allocated memory",
        [](const StepRow& r) { return json(r.predicted_memory.value); }}};
   return keys;
 }
@@ -42,14 +42,14 @@ const JsonKeys<ParameterMove>& move_keys() {
   static const JsonKeys<ParameterMove> keys = {
       {"parameter", a("string"), "its key in the profile",
        [](const ParameterMove& p) { return json(p.key); }},
-      {"prior", a("number"), "seconds, or a ratio",
+      {"prior", a("number"), "value before the fit: seconds, or a ratio",
        [](const ParameterMove& p) { return json(p.prior); }},
-      {"prior_deviation", a("number"), "relative",
+      {"prior_deviation", a("number"), "relative deviation before the fit",
        [](const ParameterMove& p) { return json(p.prior_deviation); }},
-      {"value", a("number"), "fitted", [](const ParameterMove& p) { return json(p.value); }},
-      {"deviation", a("number"), "relative, that is left",
+      {"value", a("number"), "fitted value", [](const ParameterMove& p) { return json(p.value); }},
+      {"deviation", a("number"), "relative deviation after the fit",
        [](const ParameterMove& p) { return json(p.deviation); }},
-      {"moved", a("boolean"), "false: nothing measured depends on it, it kept its prior",
+      {"moved", a("boolean"), "false: no measurement depends on it and it kept its prior",
        [](const ParameterMove& p) { return json(p.moved); }}};
   return keys;
 }
@@ -60,11 +60,12 @@ const JsonKeys<StepCalibration>& calibration_keys() {
        [](const StepCalibration& c) { return array_of(row_keys(), c.rows); }},
       {"errors", list_of(schema_of(move_keys(), "one parameter")), "parameters with stated errors",
        [](const StepCalibration& c) { return array_of(move_keys(), c.parameters); }},
-      {"freedom", a("integer"), "of Student's t, whose scale deviations are; 0: normal",
+      {"freedom", a("integer"),
+       "degrees of freedom of Student's t, whose scales the deviations are; 0: normal",
        [](const StepCalibration& c) { return json(c.freedom); }},
       {"step_error", a("number"), "half of a step's 90 % interval, relative",
        [](const StepCalibration& c) { return json(c.profile.step_error); }},
-      {"profile", a("object"), "the fitted profile, as its file",
+      {"profile", a("object"), "the fitted profile, as in its file",
        [](const StepCalibration& c) { return json::parse(polyphony::to_json(c.profile)); }}};
   return keys;
 }
@@ -72,16 +73,17 @@ const JsonKeys<StepCalibration>& calibration_keys() {
 const JsonKeys<CheckedStep>& checked_keys() {
   using Of = CheckedStep;
   static const JsonKeys<Of> keys = {
-      {"source", a("string"), "file, or as the evidence file calls it",
+      {"source", a("string"), "file, or the name given in the evidence file",
        [](const Of& c) { return json(c.source); }},
-      {"predicted_seconds", a("number"), "of a step",
+      {"predicted_seconds", a("number"), "predicted step time",
        [](const Of& c) { return json(c.predicted.count()); }},
-      {"interval90_seconds", low_and_high(), "9 of 10 such runs",
+      {"interval90_seconds", low_and_high(), "90 % interval of the prediction",
        [](const Of& c) { return json{c.low.count(), c.high.count()}; }},
-      {"measured_seconds", a("number"), "of a step",
+      {"measured_seconds", a("number"), "measured step time",
        [](const Of& c) { return json(c.measured.count()); }},
-      {"inside90", a("boolean"), "the interval", [](const Of& c) { return json(c.inside); }},
-      {"beyond_all", a("boolean"), "further off than 999 of 1000 such runs",
+      {"inside90", a("boolean"), "whether the measurement is inside the 90 % interval",
+       [](const Of& c) { return json(c.inside); }},
+      {"beyond_all", a("boolean"), "whether the measurement is outside the 99.9 % interval",
        [](const Of& c) { return json(c.beyond); }}};
   return keys;
 }
@@ -91,7 +93,7 @@ const JsonKeys<ProfileCheck>& check_keys() {
   static const JsonKeys<Of> keys = {
       {"evidence", list_of(schema_of(checked_keys(), "one step time")), "in the order given",
        [](const Of& c) { return array_of(checked_keys(), c.steps); }},
-      {"implausible", list_of(a("string")), "numbers far from shipped profiles'",
+      {"implausible", list_of(a("string")), "values far from those of shipped profiles",
        [](const Of& c) { return json(c.implausible); }}};
   return keys;
 }
@@ -101,11 +103,11 @@ const JsonKeys<ProfileCheck>& check_keys() {
 json to_json(const StepCalibration& fitted) { return object_of(calibration_keys(), fitted); }
 
 std::string calibration_schema() {
-  // Of both kinds of evidence the answer has the keys of both.
-  const json steps = schema_of(calibration_keys(), "what step times say of a profile"),
+  // With both kinds of evidence the answer has the keys of both.
+  const json steps = schema_of(calibration_keys(), "fit of a profile to step times"),
              runs = run_calibration_schema();
   json both = steps;
-  both["description"] = "what runs and step times say of a profile";
+  both["description"] = "fit of a profile to runs and step times";
   both["properties"].update(runs["properties"]);
   for (const json& key : runs["required"]) both["required"].push_back(key);
   return schema_document("polyphony calibrate --format json", {{"anyOf", {steps, runs, both}}},
@@ -116,7 +118,7 @@ json to_json(const ProfileCheck& check) { return object_of(check_keys(), check);
 
 std::string check_schema() {
   return schema_document("polyphony profile check --format json",
-                         schema_of(check_keys(), "a profile held against measurements"),
+                         schema_of(check_keys(), "a profile checked against measurements"),
                          json::object());
 }
 

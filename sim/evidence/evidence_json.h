@@ -1,5 +1,5 @@
-// Answers about evidence as JSON, and their JSON Schemas, from one table of keys each
-// (sim/text/json_keys.h).
+// Answers about evidence as JSON, and their JSON Schemas. Each answer and its schema come from one
+// table of keys (sim/text/json_keys.h).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,14 +11,14 @@
 namespace polyphony::sim {
 
 nlohmann::json to_json(const StepCalibration& fitted);
-std::string calibration_schema();  // of `polyphony calibrate`: of runs, of step times, of both
+std::string calibration_schema();  // of `polyphony calibrate`, from runs, step times or both
 
-// A profile held against step times: what `polyphony profile check` says.
+// A profile checked against measured step times: the answer of `polyphony profile check`.
 struct CheckedStep {
   std::string source;
-  Seconds predicted{}, low{}, high{};  // 90 %
+  Seconds predicted{}, low{}, high{};  // with its 90 % interval
   Seconds measured{};
-  bool inside = false, beyond = false;  // of them; beyond 99.9 %
+  bool inside = false, beyond = false;  // inside the 90 % interval; outside the 99.9 % interval
 };
 struct ProfileCheck {
   std::vector<CheckedStep> steps;

@@ -25,26 +25,26 @@ const JsonKeys<ShownParameter>& parameter_keys_of_json() {
   static const JsonKeys<ShownParameter> keys = {
       {"parameter", a("string"), "its key in the profile",
        [](const ShownParameter& p) { return json(p.key); }},
-      {"value", a("number"), "seconds, or a ratio",
+      {"value", a("number"), "value: seconds, or a ratio",
        [](const ShownParameter& p) { return json(p.value); }},
-      {"deviation", or_null(a("number")), "relative; null: not stated",
+      {"deviation", or_null(a("number")), "relative deviation; null: not stated",
        [](const ShownParameter& p) { return p.deviation ? json(*p.deviation) : json(); }}};
   return keys;
 }
 
 const JsonKeys<HardwareProfile>& profile_keys() {
   static const JsonKeys<HardwareProfile> keys = {
-      {"name", a("string"), "of the profile",
+      {"name", a("string"), "name of the profile",
        [](const HardwareProfile& p) { return json(p.name); }},
-      {"device", a("string"), "that it describes",
+      {"device", a("string"), "device that it describes",
        [](const HardwareProfile& p) { return json(p.device.name); }},
-      {"stack", a("string"), "software that it holds for",
+      {"stack", a("string"), "software stack that it describes",
        [](const HardwareProfile& p) { return json(p.stack.name); }},
-      {"source", a("string"), "of its numbers",
+      {"source", a("string"), "source of its values",
        [](const HardwareProfile& p) { return json(p.source); }},
-      {"certainty_source", a("string"), "of their errors",
+      {"certainty_source", a("string"), "source of their errors",
        [](const HardwareProfile& p) { return json(p.certainty.source); }},
-      {"footing", a("string"), "what it was fitted to of stack and device",
+      {"footing", a("string"), "calibration basis: what it was fitted to, of stack and device",
        [](const HardwareProfile& p) { return json(name(p.certainty.footing)); }},
       {"residual", or_null(a("number")), "relative deviation that no parameter explains",
        [](const HardwareProfile& p) {
@@ -52,11 +52,12 @@ const JsonKeys<HardwareProfile>& profile_keys() {
        }},
       {"step_error", a("number"), "half of a step's 90 % interval, relative",
        [](const HardwareProfile& p) { return json(p.step_error); }},
-      {"parameters", list_of(schema_of(parameter_keys_of_json(), "one")), "with their errors",
+      {"parameters", list_of(schema_of(parameter_keys_of_json(), "one parameter")),
+       "with their errors",
        [](const HardwareProfile& p) {
          return array_of(parameter_keys_of_json(), parameters_of(p));
        }},
-      {"implausible", list_of(a("string")), "what no shipped profile comes near",
+      {"implausible", list_of(a("string")), "values far from those of shipped profiles",
        [](const HardwareProfile& p) { return json(implausible(p)); }}};
   return keys;
 }
@@ -65,11 +66,12 @@ const JsonKeys<ParameterDifference>& difference_keys() {
   static const JsonKeys<ParameterDifference> keys = {
       {"parameter", a("string"), "its key in the profile",
        [](const ParameterDifference& d) { return json(d.key); }},
-      {"first", a("number"), "seconds, or a ratio",
+      {"first", a("number"), "value in the first profile: seconds, or a ratio",
        [](const ParameterDifference& d) { return json(d.first); }},
-      {"second", a("number"), "the same of the second profile",
+      {"second", a("number"), "value in the second profile",
        [](const ParameterDifference& d) { return json(d.second); }},
-      {"deviations", or_null(a("number")), "ln(second / first) over both's stated deviations",
+      {"deviations", or_null(a("number")),
+       "ln(second / first) in units of the combined stated deviation",
        [](const ParameterDifference& d) { return d.deviations ? json(*d.deviations) : json(); }}};
   return keys;
 }
@@ -79,10 +81,12 @@ struct TwoProfiles {
 };
 const JsonKeys<TwoProfiles>& two_keys() {
   static const JsonKeys<TwoProfiles> keys = {
-      {"first", a("string"), "name", [](const TwoProfiles& t) { return json(t.first->name); }},
-      {"second", a("string"), "name", [](const TwoProfiles& t) { return json(t.second->name); }},
-      {"differences", list_of(schema_of(difference_keys(), "one parameter")), "that differ",
-       [](const TwoProfiles& t) {
+      {"first", a("string"), "name of the first profile",
+       [](const TwoProfiles& t) { return json(t.first->name); }},
+      {"second", a("string"), "name of the second profile",
+       [](const TwoProfiles& t) { return json(t.second->name); }},
+      {"differences", list_of(schema_of(difference_keys(), "one parameter")),
+       "parameters that differ", [](const TwoProfiles& t) {
          return array_of(difference_keys(), differences_of(*t.first, *t.second));
        }}};
   return keys;
@@ -123,7 +127,7 @@ std::vector<std::string> implausible(const HardwareProfile& profile) {
   std::vector<std::string> lines;
   for (const ShownParameter& p : parameters_of(profile)) {
     if (p.deviation && *p.deviation > 1)
-      lines.push_back(p.key + " is known to ±" + percent_text(*p.deviation, 0) + " only");
+      lines.push_back(p.key + " has an uncertainty of ±" + percent_text(*p.deviation, 0));
     if (p.key.starts_with("corrections.") || !(p.value > 0)) continue;
     double low = std::numeric_limits<double>::infinity(), high = 0;
     for (const HardwareProfile& other : shipped_profiles()) {
@@ -139,11 +143,11 @@ std::vector<std::string> implausible(const HardwareProfile& profile) {
     char text[160];
     if (p.value * kFar < low)
       std::snprintf(text, sizeof text,
-                    " %.3g is %.1f times below the least of shipped profiles, %.3g", p.value,
+                    " %.3g is %.1f times below the lowest of the shipped profiles, %.3g", p.value,
                     low / p.value, low);
     else if (p.value > kFar * high)
       std::snprintf(text, sizeof text,
-                    " %.3g is %.1f times above the most of shipped profiles, %.3g", p.value,
+                    " %.3g is %.1f times above the highest of the shipped profiles, %.3g", p.value,
                     p.value / high, high);
     else
       continue;

@@ -1,7 +1,9 @@
-// Hardware profiles as tables: one, two beside each other, and one held against what is plausible.
-//   deviation  relative, of the profile's stated errors (shared/hardware/certainty.h); none: not stated
-//   plausible  no further than kFar times beyond what shipped profiles of its kind (with NCCL, without) have,
-//              nor known worse than to a factor of e; what the reader refuses cannot stand here
+// Hardware profiles as tables: one profile, two profiles compared, and a plausibility check.
+//   deviation  relative standard deviation, from the profile's stated errors
+//              (shared/hardware/certainty.h); none: not stated
+//   plausible  a value at most kFar times outside the range of shipped profiles of its kind (with
+//              or without NCCL), whose error is at most a factor of e. Values that the reader of
+//              profiles rejects cannot occur here
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -20,19 +22,19 @@ struct ShownParameter {
   double value = 0;
   std::optional<double> deviation;
 };
-// Every parameter but corrections of 1.
+// Returns every parameter except corrections that are 1.
 std::vector<ShownParameter> parameters_of(const HardwareProfile& profile);
 
 struct ParameterDifference {
   std::string key;
   double first = 0, second = 0;
-  std::optional<double> deviations;  // ln(second / first) over both's deviations together
+  std::optional<double> deviations;  // ln(second / first) in units of both's combined deviation
 };
-// Those that differ.
+// Returns the parameters that differ.
 std::vector<ParameterDifference> differences_of(const HardwareProfile& first,
                                                 const HardwareProfile& second);
 
-// A line each.
+// Returns one line for each implausible parameter.
 std::vector<std::string> implausible(const HardwareProfile& profile);
 
 nlohmann::json shown_json(const HardwareProfile& profile);

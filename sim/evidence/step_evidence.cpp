@@ -9,7 +9,7 @@
 namespace polyphony::sim {
 namespace {
 
-// Of a log's lines whose batch is stated and is another one.
+// Throws InputError if a line of the log states another batch size than the scenario.
 void check_batch(const traces::FrameworkLog& log, const Scenario& scenario,
                  const std::string& file) {
   for (const auto& attempt : log.attempts)
@@ -17,21 +17,24 @@ void check_batch(const traces::FrameworkLog& log, const Scenario& scenario,
       if (step.global_batch && *step.global_batch != scenario.data.global_batch)
         throw InputError(file + ":" + std::to_string(step.line), "",
                          "has a global batch of " + std::to_string(*step.global_batch) +
-                             ", the scenario one of " + std::to_string(scenario.data.global_batch),
+                             ", but the scenario has " + std::to_string(scenario.data.global_batch),
                          "give the scenario of this run (" + scenario.file + ")");
 }
 
 ObjectForm entry_form() {
-  return {"evidence_run",
-          "a run elsewhere",
-          {{"scenario", text_form("today.json"), "what was run, with its layout", true},
-           {"step_time", quantity_form(UnitKind::time, "12.3s"), "of one optimizer step"},
-           {"log", text_form("slurm-123.out"), "of the framework, in its place"},
-           {"noise", number_form(1e-6, 1), "relative deviation of the step time"},
-           {"memory", quantity_form(UnitKind::bytes, "61.2GiB"), "most allocated on any device"},
-           {"reserved", quantity_form(UnitKind::bytes, "64GiB"), "most reserved on any device"},
-           {"source", text_form("run of May"), "for tables"}},
-          {}};
+  return {
+      "evidence_run",
+      "a run elsewhere",
+      {{"scenario", text_form("today.json"), "the scenario that was run, with its layout", true},
+       {"step_time", quantity_form(UnitKind::time, "12.3s"), "time of one optimizer step"},
+       {"log", text_form("slurm-123.out"), "log of the framework, instead of a step time"},
+       {"noise", number_form(1e-6, 1), "relative deviation of the step time"},
+       {"memory", quantity_form(UnitKind::bytes, "61.2GiB"),
+        "peak of allocated memory on any device"},
+       {"reserved", quantity_form(UnitKind::bytes, "64GiB"),
+        "peak of reserved memory on any device"},
+       {"source", text_form("run of May"), "name to show in tables"}},
+      {}};
 }
 
 }  // namespace
@@ -47,19 +50,19 @@ StepEvidence evidence_of_log(const traces::FrameworkLog& log, const Scenario& sc
   check_batch(log, scenario, file);
   const auto steady = traces::steady_steps(log.attempts, work_of(scenario, profile));
   if (!steady)
-    throw InputError(file, "", "says no step time",
+    throw InputError(file, "", "contains no step time",
                      "torchtitan's and DeepSpeed's rates need a scenario that has tokens");
   StepEvidence evidence{file,          scenario,     steady->step, steady->noise,
                         log.allocated, log.reserved, log.notes};
-  evidence.notes.push_back(file + ": " + traces::name(log.framework) + ", " +
-                           seconds_text(steady->step) + " a step, ±" +
-                           percent_text(steady->spread) + " over " + std::to_string(steady->used) +
-                           " lines; " + std::to_string(steady->left_out) + " of warm-up left out");
+  evidence.notes.push_back(
+      file + ": " + traces::name(log.framework) + ", " + seconds_text(steady->step) +
+      " per step, ±" + percent_text(steady->spread) + " over " + std::to_string(steady->used) +
+      " lines; " + std::to_string(steady->left_out) + " warm-up lines omitted");
   return evidence;
 }
 
 bool is_evidence(const std::string& text, const std::string& file) {
-  constexpr std::size_t kMost = 1 << 20;  // a trace is larger, or no JSON of ours
+  constexpr std::size_t kMost = 1 << 20;  // larger files are traces, or not ours
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (text.size() > kMost || first == std::string::npos || text[first] != '{') return false;
   const JsonValue root = JsonValue::parse(text, file);
@@ -71,7 +74,7 @@ std::vector<EvidenceEntry> read_evidence(const std::string& text, const std::str
   const ObjectForm form{"evidence",
                         "measurements of runs elsewhere",
                         {{"evidence", integer_form(1, 1), "version of the format", true},
-                         {"about", text_form("two nodes in May"), "for people"},
+                         {"about", text_form("two nodes in May"), "a note for readers"},
                          {"runs", list_form(object_form(entry), 1), "one measured run each", true}},
                         {}};
   const JsonValue root = JsonValue::parse(text, file);
@@ -89,11 +92,11 @@ std::vector<EvidenceEntry> read_evidence(const std::string& text, const std::str
     if (Bytes bytes{}; run.read("reserved", bytes)) one.reserved = bytes;
     if (run.has("noise")) one.noise = run.at("noise").number();
     if (one.step && !(*one.step > Seconds(0)))
-      run.refuse_at("step_time", "is not positive", "say how long one optimizer step lasts");
+      run.refuse_at("step_time", "must be positive", "give the time of one optimizer step");
     if (one.step && !one.log.empty())
-      run.refuse("has a step time and a log", "give the one or the other");
+      run.refuse("has both a step time and a log", "give only one of them");
     if (!one.step && one.log.empty() && !one.memory && !one.reserved)
-      run.refuse("says nothing that was measured", "add \"step_time\", \"log\" or \"memory\"");
+      run.refuse("contains no measurement", "add \"step_time\", \"log\" or \"memory\"");
   }
   return entries;
 }

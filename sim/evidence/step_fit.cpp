@@ -16,10 +16,10 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr double kSettled = 0.005;       // of a deviation
-constexpr double kNegligible = 1e-4;     // relative; as in traces/calibrate/certainty.cpp
-constexpr double kInformed = 0.99;       // of the prior's deviation
-constexpr double kLeastResidual = 0.02;  // claim no better, assumed
+constexpr double kSettled = 0.005;       // in prior deviations
+constexpr double kNegligible = 1e-4;     // relative change; as in traces/calibrate/certainty.cpp
+constexpr double kInformed = 0.99;       // relative to the prior deviation
+constexpr double kLeastResidual = 0.02;  // relative; assumed lower limit
 
 struct Priced {
   Seconds step{};
@@ -32,7 +32,7 @@ Priced priced(const Scenario& scenario, const HardwareProfile& profile) {
           step_effects(prediction.program, prediction.compiled, scenario.cluster, profile)};
 }
 
-// Of a profile that states none: those that shipped ones state.
+// Errors for a profile that states none: in the parameters for which shipped profiles state errors.
 std::vector<ParameterError> assumed_errors() {
   std::vector<ParameterError> errors;
   for (const ParameterError& error : shipped_certainty(FittedOn::h100, Footing::known).errors)
@@ -100,7 +100,7 @@ class Fitter {
     own_ = std::max(own_, kLeastResidual);
   }
 
-  // Of errors in one parameter; others are held when the point is read off.
+  // Bounds errors that change a single parameter. Other errors are bounded in at(), by clamping.
   void set_bounds() {
     constexpr double kFree = std::numeric_limits<double>::infinity();
     for (const ParameterError& error : prior_.certainty.errors) {
@@ -143,7 +143,7 @@ class Fitter {
     }
   }
 
-  HardwareProfile prior_;  // its errors widened
+  HardwareProfile prior_;  // with widened errors
   const std::vector<StepEvidence>& evidence_;
   std::vector<std::size_t> timed_;
   std::vector<Priced> first_;  // by timed row, at the prior
@@ -152,7 +152,7 @@ class Fitter {
   double own_ = 0;
 };
 
-// What is left of the errors, as independent ways to be off.
+// Returns the errors that remain after the fit, as independent error directions.
 std::vector<ParameterError> errors_left(const std::vector<ParameterError>& prior,
                                         const std::vector<double>& covariance) {
   const std::vector<double> ways = traces::independent_ways(covariance);

@@ -1,14 +1,18 @@
-// Step times of runs elsewhere -> the profile of the stack that ran them.
-//   The profile's stated errors (shared/hardware/certainty.h) are the prior of its parameters'
-//   logarithms; every step time is a row (traces/calibrate/posterior.h), its effects those of a re-priced
-//   estimate (shared/chance/belief.h), asked for anew at each point until none moves (Gauss-Newton, at
-//   most kRounds). A borrowed device: traces/calibrate/evidence_prior.h.
-//   A parameter stays within what the profile's reader accepts. One that no row depends on keeps its
-//   prior, and is named (`moved`). A profile that states no errors is taken to be off by kUnknown in each
-//   parameter, and its residual for that of known ground.
-//   What comes back states its own certainty: errors as independent ways to be off of what is left
-//   (posterior covariance), the residual that stays with each layout, the footing "stated".
-// Memory has no parameter in a profile: it is held against the prediction, and judged by who reads it.
+// Fits a hardware profile to step times measured elsewhere, on another software stack.
+//   The profile's stated errors (shared/hardware/certainty.h) are the prior of the logarithms of
+//   its parameters. Every step time is a row of the fit (traces/calibrate/posterior.h); its
+//   sensitivities are those of a repriced estimate (shared/chance/belief.h), recomputed at each
+//   point until no parameter moves (Gauss-Newton, at most kRounds). Borrowed devices:
+//   traces/calibrate/evidence_prior.h.
+//
+//   A parameter stays within the range that the reader of profiles accepts. A parameter that no row
+//   depends on keeps its prior; `moved` is false for it. A profile without stated errors is assumed
+//   to be off by kUnknown in each parameter, with the residual of a calibrated one.
+//
+//   The result states its own certainty: independent errors derived from the posterior covariance,
+//   the residual that remains for each layout, and the calibration basis "stated".
+//
+// A profile has no parameter for memory: measured memory is only reported next to the prediction.
 #pragma once
 
 #include "sim/evidence/step_evidence.h"
@@ -19,8 +23,9 @@ inline constexpr int kRounds = 8;
 
 struct StepRow {
   std::string source;
-  Seconds measured{}, before{}, after{};  // 0: no step time
-  // By a fit to the other rows (the prior, if there are none): ln(measured / predicted), and what was stated of it.
+  Seconds measured{}, before{}, after{};  // before and after the fit; 0: no step time
+  // Prediction by a fit to the other rows (by the prior, if there are none): ln(measured /
+  // predicted), and the deviation stated for it.
   double unseen = 0, unseen_deviation = 0;
   bool outlier = false;
   std::optional<Bytes> memory, reserved;  // measured
@@ -30,7 +35,7 @@ struct ParameterMove {
   std::string key;
   double prior = 0, value = 0;                // seconds, or a ratio
   double prior_deviation = 0, deviation = 0;  // relative
-  bool moved = false;                         // the evidence says something of it
+  bool moved = false;                         // some row depends on it
 };
 struct StepCalibration {
   HardwareProfile profile;
@@ -41,7 +46,7 @@ struct StepCalibration {
 StepCalibration calibrate_steps(const HardwareProfile& prior,
                                 const std::vector<StepEvidence>& evidence, const std::string& name);
 
-// Relative deviation that a profile's errors make of each parameter, by key.
+// Returns the relative deviation of each parameter, by key, that follows from a profile's errors.
 std::map<std::string, double> parameter_deviations(const Certainty& certainty);
 
 }  // namespace polyphony::sim

@@ -22,7 +22,8 @@ Seconds median_of(const std::vector<WatchedStep>& steps, std::size_t from, std::
   return traces::median(std::move(times));
 }
 
-// Of steps `from` to `to`: the phase whose median is furthest from its prediction, to the side.
+// Returns the phase whose median over steps [from, to) deviates most from its prediction in the
+// direction of `side`.
 std::string worst_phase(const Expected& expected, const std::vector<WatchedStep>& steps,
                         std::size_t from, std::size_t to, int side) {
   std::string worst;
@@ -43,7 +44,7 @@ std::string worst_phase(const Expected& expected, const std::vector<WatchedStep>
 
 void watch_interval(const Expected& expected, const std::vector<WatchedStep>& steps,
                     std::size_t begin, WatchReport& report) {
-  int outside = 0;  // which side it has left to
+  int outside = 0;  // 1: above the interval, -1: below, 0: inside
   for (std::size_t end = begin + kWindow; end <= steps.size(); ++end) {
     const std::size_t from = end - kWindow;
     std::size_t count[3] = {};  // below, inside, above
@@ -81,11 +82,11 @@ void watch_drift(const std::vector<WatchedStep>& steps, std::size_t begin, Watch
     std::size_t changed = 0;
     for (std::size_t i = begin + kBaseline; i < steps.size() && changed == 0; ++i) {
       const double x = std::clamp(std::log(steps[i].time / base) / sigma, -kCut, kCut);
-      for (int way = 0; way < 2; ++way) {
-        sum[way] = std::max(0.0, sum[way] + (way == 0 ? x : -x) - kSlack);
-        if (sum[way] == 0) since[way] = i + 1;
-        if (sum[way] <= kAlarm || changed != 0) continue;
-        changed = since[way];
+      for (int side = 0; side < 2; ++side) {
+        sum[side] = std::max(0.0, sum[side] + (side == 0 ? x : -x) - kSlack);
+        if (sum[side] == 0) since[side] = i + 1;
+        if (sum[side] <= kAlarm || changed != 0) continue;
+        changed = since[side];
         report.events.push_back({WatchEvent::What::drifted, steps[changed].step, steps[i].step,
                                  median_of(steps, changed, i + 1) / base, "", -1});
       }
@@ -152,21 +153,21 @@ WatchReport watch(const Expected& expected, const std::vector<WatchedStep>& step
 
 std::string event_text(const WatchEvent& event) {
   const std::string step = "step " + std::to_string(event.step),
-                    known = " (known at step " + std::to_string(event.told) + ")";
+                    known = " (detected at step " + std::to_string(event.told) + ")";
   switch (event.what) {
     case WatchEvent::What::left:
       return step + ": LEFT the predicted interval, " + signed_percent_text(event.ratio - 1) +
-             " of the prediction" +
-             (event.phase.empty() ? "" : ", most of it in phase " + event.phase) + known;
+             " compared with the prediction" +
+             (event.phase.empty() ? "" : ", mostly in phase " + event.phase) + known;
     case WatchEvent::What::back:
       return step + ": back in the predicted interval, " + signed_percent_text(event.ratio - 1) +
-             " of the prediction" + known;
+             " compared with the prediction" + known;
     case WatchEvent::What::drifted:
-      return step + ": " + signed_percent_text(event.ratio - 1) + " of its own steps before" +
-             known;
+      return step + ": " + signed_percent_text(event.ratio - 1) +
+             " compared with its own earlier steps" + known;
     case WatchEvent::What::slow_rank:
       return step + ": rank " + std::to_string(event.rank) + " is slow, " +
-             signed_percent_text(event.ratio - 1) + " of the ranks' median";
+             signed_percent_text(event.ratio - 1) + " compared with the ranks' median";
   }
   return "";
 }

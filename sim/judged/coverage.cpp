@@ -39,7 +39,7 @@ Coverage judge(const std::vector<const Claim*>& claims) {
   result.rows = claims.size();
   std::vector<double> reaches, misses;
   double one_width = 0;
-  bool beside = true;
+  bool all_have_one_width = true;
   for (const Claim* claim : claims) {
     for (std::size_t i = 0; i < kShares.size(); ++i)
       result.inside[i] +=
@@ -47,7 +47,7 @@ Coverage judge(const std::vector<const Claim*>& claims) {
     reaches.push_back(central(kScored, claim->freedom) * claim->scale);
     misses.push_back(std::abs(claim->error));
     result.score += score(*claim, claim->scale);
-    beside = beside && claim->one_width;
+    all_have_one_width = all_have_one_width && claim->one_width;
     if (claim->one_width) one_width += score(*claim, *claim->one_width);
   }
   const auto n = static_cast<double>(result.rows);
@@ -57,7 +57,7 @@ Coverage judge(const std::vector<const Claim*>& claims) {
   result.half_width = median(reaches);
   result.median = median(misses);
   result.score /= n;
-  if (beside) result.one_width_score = one_width / n;
+  if (all_have_one_width) result.one_width_score = one_width / n;
   return result;
 }
 

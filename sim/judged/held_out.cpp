@@ -11,12 +11,12 @@ namespace {
 ObjectForm errors_form() {
   const Form share = number_form(-1e3, 1e3);
   return {"errors",
-          "of some rows",
-          {{"rows", integer_form(1), "how many", true},
-           {"mean", share, "of the sizes", true},
-           {"median", share, "of the sizes", true},
-           {"worst", share, "with its sign", true},
-           {"bias", share, "mean with signs", true}},
+          "errors of some rows",
+          {{"rows", integer_form(1), "number of rows", true},
+           {"mean", share, "mean absolute error", true},
+           {"median", share, "median absolute error", true},
+           {"worst", share, "error with the largest absolute value, with its sign", true},
+           {"bias", share, "mean error, with signs", true}},
           {}};
 }
 
@@ -37,7 +37,7 @@ constexpr WidthKey kWidths[] = {
     {"one", &Widths::one}};
 
 ObjectForm widths_form() {
-  ObjectForm form{"widths", "relative deviations", {}, {}};
+  ObjectForm form{"widths", "relative standard deviations", {}, {}};
   for (const WidthKey& width : kWidths)
     form.fields.push_back({width.key, number_form(0, 1e3), "", true});
   return form;
@@ -67,36 +67,37 @@ bool is_held_out(const std::string& text, const std::string& file) {
 HeldOut read_held_out(const std::string& text, const std::string& file) {
   const ObjectForm errors = errors_form();
   const ObjectForm block{"held_out_block",
-                         "of one block of rows",
-                         {{"fit", object_form(errors), "rows that the fit saw"},
+                         "errors of one block of rows",
+                         {{"fit", object_form(errors), "rows used in the fit"},
                           {"family_out", object_form(errors), "families left out one by one"},
                           {"scale_out", object_form(errors), "largest scale of families left out"}},
                          {}};
-  const ObjectForm blocks{"held_out_blocks", "by block", {}, {object_form(block)}};
+  const ObjectForm blocks{"held_out_blocks", "errors by block", {}, {object_form(block)}};
   const Form value = any_form({number_form(-1e12, 1e12)});
-  const ObjectForm parameters{"parameters", "what was fitted", {}, {value}};
+  const ObjectForm parameters{"parameters", "fitted parameters", {}, {value}};
   const ObjectForm stage{"stage",
-                         "of one fit",
-                         {{"rows", integer_form(1), "how many it saw", true},
-                          {"parameters", object_form(parameters), "what it found", true},
-                          {"stacks", list_form(text_form("fsdp")), "of its rows"}},
+                         "one stage of the fit",
+                         {{"rows", integer_form(1), "number of rows used", true},
+                          {"parameters", object_form(parameters), "fitted values", true},
+                          {"stacks", list_form(text_form("fsdp")), "software stacks of the rows"}},
                          {}};
-  const ObjectForm stages{"stages", "by name", {}, {object_form(stage)}};
+  const ObjectForm stages{"stages", "stages of the fit, by name", {}, {object_form(stage)}};
   const ObjectForm widths = widths_form();
-  const ObjectForm widths_by{"widths_by", "by block or family", {}, {object_form(widths)}};
-  const ObjectForm of_rows{"unseen_rows", "by row", {}, {number_form(-100, 100)}};
-  const ObjectForm unseen{"unseen", "by fold", {}, {object_form(of_rows)}};
-  const ObjectForm form{"held_out",
-                        "errors of rows that the fit did not see",
-                        {{"held_out", integer_form(1, 1), "version of the format", true},
-                         {"profiles", text_form("0123456789abcdef"), "digest", true},
-                         {"stages", object_form(stages), "of the fit"},
-                         {"blocks", object_form(blocks), "of rows", true},
-                         {"unseen", object_form(unseen), "ln(predicted / measured)"},
-                         {"widths", object_form(widths), "of intervals"},
-                         {"without_block", object_form(widths_by), "fitted without it"},
-                         {"without_family", object_form(widths_by), "fitted without its pairs"}},
-                        {}};
+  const ObjectForm widths_by{"widths_by", "widths by block or family", {}, {object_form(widths)}};
+  const ObjectForm of_rows{"unseen_rows", "errors by row", {}, {number_form(-100, 100)}};
+  const ObjectForm unseen{"unseen", "errors by fold", {}, {object_form(of_rows)}};
+  const ObjectForm form{
+      "held_out",
+      "cross-validation errors: errors on rows that were excluded from the fit",
+      {{"held_out", integer_form(1, 1), "version of the format", true},
+       {"profiles", text_form("0123456789abcdef"), "digest of the profiles", true},
+       {"stages", object_form(stages), "stages of the fit"},
+       {"blocks", object_form(blocks), "errors by block of rows", true},
+       {"unseen", object_form(unseen), "ln(predicted / measured) by fold and row"},
+       {"widths", object_form(widths), "widths of intervals"},
+       {"without_block", object_form(widths_by), "widths fitted without the block"},
+       {"without_family", object_form(widths_by), "widths fitted without the pairs of the family"}},
+      {}};
   const JsonValue root = JsonValue::parse(text, file);
   root.check(object_form(form));
   HeldOut result;

@@ -1,16 +1,17 @@
-// What the fit of the shipped profiles misses on rows that it does not see: made by
-// scripts/fit_profiles, kept in scenarios/published/held_out.json beside the rows.
+// Cross-validation errors of the shipped profiles: errors on rows that were excluded from the fit.
+// scripts/fit_profiles writes them to scenarios/published/held_out.json, next to the rows.
 //   {"held_out": 1, "profiles": "…", "stages": {…},
 //    "blocks": {"mpt": {"fit": {"rows": 82, "mean": 0.05, …}, "family_out": {…}, "scale_out":
 //    {…}}}}
-//   family_out  each family predicted by a fit to the others
+//   family_out  each family predicted by a fit to the other families
 //   scale_out   the largest number of GPUs of each family predicted by a fit to the smaller ones
-//   stack_out   each software stack predicted with its numbers at their start values
-//   device_out  each generation of devices predicted with another's numbers
+//   stack_out   each software stack predicted with its parameters at their start values
+//   device_out  each device generation predicted with the parameters of another
 //   unseen      by fold, ln(predicted / measured) of single rows
-//   widths      of intervals (shared/hardware/shipped_certainty.cpp), fitted to those and to rows of
-//               no fit; and again without each block, and each family's pairs
-// Holds for the profiles of its digest alone.
+//   widths      widths of intervals (shared/hardware/shipped_certainty.cpp), fitted to these errors
+//               and to rows that are in no fit; also without each block, and without the pairs of
+//               each family
+// The file is valid only for the profiles whose digest it contains.
 #pragma once
 
 #include <map>
@@ -25,8 +26,9 @@ namespace polyphony::sim {
 struct HeldOutBlock {
   std::optional<Errors> fit, family_out, scale_out;
 };
-// Relative deviations: residuals by footing, of the products of experts, of a difference; one width
-// for every row, whatever it is.
+// Relative standard deviations: residuals by calibration basis (known, foreign, borrowed); of
+// expert GEMMs; of the difference of two layouts (layout, tensor); and `one` width for all rows,
+// for comparison.
 struct Widths {
   double known = 0, foreign = 0, borrowed = 0, experts = 0, layout = 0, tensor = 0, one = 0;
 };
@@ -34,16 +36,17 @@ struct HeldOut {
   std::string profiles;  // digest
   std::map<std::string, HeldOutBlock> blocks;
   std::map<std::string, std::map<std::string, double>> unseen;  // by fold, by row
-  std::set<std::string> stacks;                                 // that have rows in a fit
+  std::set<std::string> stacks;                                 // stacks with rows in a fit
   std::optional<Widths> widths;
   std::map<std::string, Widths> without_block, without_family;
 };
-// Whether the text is of such a file, and not a scenario.
+// Returns whether the text is that of such a file, rather than of a scenario.
 bool is_held_out(const std::string& text, const std::string& file);
+// Parses the file. Throws InputError if it is not valid.
 HeldOut read_held_out(const std::string& text, const std::string& file);
 
-// 64-bit FNV-1a, in hexadecimal digits, over every number of the shipped GPU profiles and stacks
-// that predicts a time.
+// Returns the 64-bit FNV-1a hash, in hexadecimal, of all numbers in the shipped GPU profiles and
+// stacks that affect a predicted time.
 std::string profiles_digest();
 
 }  // namespace polyphony::sim

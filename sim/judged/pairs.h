@@ -1,19 +1,19 @@
-// Two layouts of one question: rows of time that share model, sequence, devices, precision,
-// software and global batch.
+// Pairs of comparable layouts: published step times with the same model, sequence length, devices,
+// precision, software and global batch.
 #pragma once
 
 #include "sim/published/run.h"
 
 namespace polyphony::sim {
 
-// What rows of one question have in common, and others not.
+// Returns a text that is the same for comparable rows and different for others.
 std::string question_of(const PublishedRow& row);
 
 struct Pair {
-  std::size_t first = 0, second = 0;  // of the results, first < second
+  std::size_t first = 0, second = 0;  // indices of the results, first < second
   LayoutDistance distance{};
 };
-// Duplicates, outliers and rows that were skipped are in none.
+// Returns all pairs, without duplicates, outliers and skipped rows.
 std::vector<Pair> find_pairs(const std::vector<RowResult>& results);
 
 }  // namespace polyphony::sim

@@ -10,7 +10,8 @@ namespace {
 
 constexpr double kBins[] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1};
 
-// By a fit without the row's family; nothing for rows that only other fits left out.
+// Returns the error by a fit without the row's family; nullopt for rows that only other folds
+// excluded.
 std::optional<double> unseen_error(const RowResult& result,
                                    const std::optional<HeldOut>& held_out) {
   if (!result.belief) return std::nullopt;
@@ -27,7 +28,7 @@ std::optional<double> unseen_error(const RowResult& result,
   return std::log1p(*result.error);
 }
 
-// Of the difference of the two: what they share cancels.
+// Returns the standard deviation of the difference of two rows; errors that they share cancel.
 double deviation(const RowResult& first, const RowResult& second, const LayoutDistance& distance,
                  const std::optional<HeldOut>& held_out) {
   HardwareProfile profile;

@@ -11,7 +11,8 @@
 namespace polyphony::sim {
 namespace {
 
-// The published number itself: runs of one layout at two sites differ by more, in one place by less.
+// Relative error of the published number itself. Runs of one layout at two sites differ by more,
+// runs at one site by less.
 constexpr double kMeasured = 0.01;
 
 struct Fold {
@@ -24,8 +25,8 @@ constexpr Fold kFolds[] = {{"family_out", Footing::known},
 
 struct Member {
   const RowResult* row = nullptr;
-  double error = 0;             // ln(predicted / measured) by the fit that did not see it
-  std::vector<double> effects;  // that of experts by its width
+  double error = 0;             // ln(predicted / measured) by the fit without it
+  std::vector<double> effects;  // that of expert GEMMs scaled to its own width
 };
 struct Family {
   std::string block;
@@ -135,7 +136,7 @@ void append(const Tally& from, Tally& to) {
 
 std::vector<SmallestFit> fit_smallest(const std::vector<RowResult>& results,
                                       const HeldOut& held_out) {
-  POLYPHONY_CHECK(held_out.widths, "held-out rows without widths");
+  POLYPHONY_CHECK(held_out.widths, "held_out.json has no widths");
   std::vector<SmallestFit> table, sums;
   for (const Fold& fold : kFolds) {
     const auto unseen = held_out.unseen.find(fold.name);

@@ -9,7 +9,7 @@
 namespace polyphony::sim {
 
 double median(std::vector<double> values) {
-  POLYPHONY_CHECK(!values.empty(), "the median of nothing");
+  POLYPHONY_CHECK(!values.empty(), "the median of an empty list");
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;

@@ -52,7 +52,7 @@ void rank_layouts(const std::vector<const RowResult*>& rows, BlockSummary& summa
   if (summary.questions > 0) summary.regret = loss / static_cast<double>(summary.questions);
 }
 
-// "A100", whatever its memory.
+// Returns the device without its memory size, such as "A100".
 std::string generation(const std::string& device) {
   std::string text = device.substr(0, device.find('-'));
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -71,7 +71,7 @@ std::string format_of(const PublishedRow& row) {
   return row.precision;
 }
 
-// Frameworks that share their kernels.
+// Returns the name of the framework; stacks that share their kernels have one name.
 std::string framework_of(const std::string& stack) {
   if (stack == "megatron-core" || stack == "megatron-bridge") return "Megatron Core, Bridge";
   if (stack == "megatron-2021" || stack == "megatron-2022") return "Megatron-LM 2021, 2022";

@@ -10,7 +10,8 @@
 namespace polyphony::sim {
 namespace {
 
-// Numbers of the shipped profiles by device, as --set takes them; times are alike in all GPUs.
+// Returns the numbers of the shipped profiles by device, with the keys that --set accepts. Times
+// (latencies and overheads) are the same for all GPUs.
 nlohmann::ordered_json devices_json() {
   nlohmann::ordered_json json;
   for (const HardwareProfile& profile : shipped_profiles()) {

@@ -1,4 +1,4 @@
-// Published rows, predicted and judged, as JSON: every row, every block, every part.
+// JSON of the predictions of published rows: every row, and the summaries by block and part.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ nlohmann::ordered_json to_json(const std::vector<RowResult>& results,
                                const std::vector<BlockSummary>& summaries,
                                const std::optional<HeldOut>& held_out);
 
-// Of `--fit-smallest`.
+// Output of `polyphony validate --fit-smallest`, and its JSON Schema.
 nlohmann::json to_json(const std::vector<SmallestFit>& fits);
 std::string smallest_schema();
 

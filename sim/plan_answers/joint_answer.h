@@ -1,4 +1,5 @@
-// Pipeline stages dealt to modules, aware of what trains and unaware, beside each other.
+// The answer of `polyphony plan --stages`: a number of pipeline stages assigned to the modules,
+// once by costs that take frozen modules into account (aware) and once without (unaware).
 #pragma once
 
 #include <string>
@@ -11,9 +12,9 @@ namespace polyphony::sim {
 
 struct JointRow {
   JointSplit split;
-  std::string refused;  // why the layout is not legal; empty: it is, and the rest is known
+  std::string refused;  // why the layout is not legal; empty: it is legal, and the rest is set
   Seconds step{};       // estimated
-  Bytes memory{};       // of its worst rank
+  Bytes memory{};       // peak of the rank with the largest peak
 };
 struct JointAnswer {
   const Scenario* scenario = nullptr;
@@ -21,7 +22,7 @@ struct JointAnswer {
   std::vector<JointRow> rows;  // aware, unaware
 };
 
-// Infeasible: so many stages cannot be dealt.
+// Returns both assignments, or Infeasible if `stages` cannot be divided among the modules.
 std::variant<JointAnswer, Infeasible> answer_joint(const Scenario& scenario,
                                                    const HardwareProfile& profile, int stages);
 

@@ -1,5 +1,6 @@
-// What a scenario's layout means: modules, stages on ranks, what they cost and hold, why the split is
-// where it is, the Program of one step, verified.
+// The answer of `polyphony plan`: what a scenario's layout means. Its modules, the pipeline stages
+// and their ranks, their cost and memory, why stages are split where they are, and the size of the
+// Program of one step, which is verified.
 #pragma once
 
 #include <array>
@@ -20,73 +21,77 @@ struct PlannedModule {
   std::int64_t parameters = 0;
 };
 struct PlannedStage {
-  int stage = 0;  // of its branch
+  int stage = 0;  // within its branch
   std::string ranks, grid, layers;
   std::int64_t parameters_per_rank = 0;
-  Seconds forward{}, backward{};  // of a mean work item (shared/cost/layer_costs.h)
-  Bytes memory{};                 // predicted, of its worst rank with all that this rank holds
+  Seconds forward{}, backward{};  // of a mean microbatch (shared/cost/layer_costs.h)
+  Bytes memory{};                 // predicted peak of its worst rank, other stages on it included
 };
 
 // Another split of a branch into stages.
 struct OtherSplit {
   std::vector<int> blocks;  // by stage
-  Seconds dearest{};        // of its ranks
-  Bytes memory{};           // of the layout's worst rank, as shared/screen/ counts it
+  Seconds dearest{};        // cost of the bottleneck rank
+  Bytes memory{};           // of the layout's worst rank, by the closed form of shared/screen/
 };
-// One branch of several stages. A rank's cost: its stages' forwards and backwards of a mean work item, and
-// messages that it waits for (shared/split/balanced_plan.h).
+// One branch with several stages. The cost of a rank is the time of its stages' forward and
+// backward passes for a mean microbatch, plus the messages that it waits for
+// (shared/split/balanced_plan.h).
 struct PlannedSplit {
-  std::string branch;       // its modules: "vision + language"
-  bool given = false;       // the layout says it
-  std::vector<int> blocks;  // by stage
-  std::string bottleneck;   // the dearest rank's stages: "stage 3"
-  Seconds dearest{}, mean{};
+  std::string branch;         // its modules: "vision + language"
+  bool given = false;         // the layout states the split
+  std::vector<int> blocks;    // by stage
+  std::string bottleneck;     // the stages of the most expensive rank: "stage 3"
+  Seconds dearest{}, mean{};  // cost of that rank, and the mean over ranks
   struct Boundary {
-    std::optional<OtherSplit> earlier, later;  // one block given to the stage before, after; none:
-                                               // nothing would be left
+    // One block moved to the stage before or after the boundary; absent if a stage would be empty.
+    std::optional<OtherSplit> earlier, later;
   };
   std::vector<Boundary> boundaries;  // after stage 0, 1, …
-  std::optional<OtherSplit> better;  // what an aware balance would choose, where that is another
-  std::optional<OtherSplit> next;    // the next best, where this is what it chooses
-  bool exact = true;                 // of all splits; virtual stages: of those found
+  std::optional<OtherSplit> better;  // the split of an aware balance, if it differs from this one
+  std::optional<OtherSplit> next;    // the next best split, if this is the aware balance's choice
+  bool exact = true;                 // the best of all splits; false: virtual stages, heuristic
 };
 
-// What each microbatch of a module computes, lane by lane: seconds, forward and backward, of its whole
-// pipeline. Planned by entrain: what waits for the next microbatch counts where it is computed. By dip: its
-// sub-microbatches, in the order in which they run.
+// Compute time of each microbatch of a module, in seconds, ordered by data-parallel replica:
+// forward and backward passes through all stages of the module. Under planner entrain, a deferred
+// sample counts in the microbatch that computes it. Under planner dip there is one entry per
+// sub-microbatch, in execution order.
 struct MicrobatchWork {
   std::string module;
   std::vector<double> unplanned, planned;
 };
 
-// What the layout's planner makes of the typical batch.
+// The plan of planner entrain for the typical batch.
 struct PlannedWork {
-  // Of what microbatches hold, all lanes': standard deviation over mean; `least`: no dealing of whole samples gets
-  // below (entrain::least_spread).
+  // Spread of the work of microbatches over all replicas: standard deviation / mean, without the
+  // planner and with it. `least`: a lower bound over all assignments of whole samples
+  // (entrain::least_spread).
   struct Spread {
     double unplanned = 0, planned = 0, least = 0;
   };
   std::string planner;
-  int samples = 0, deferred = 0;
+  int samples = 0, deferred = 0;  // of the batch; of these, deferred to the next microbatch
   Spread encoder, language;
   std::vector<MicrobatchWork> microbatches;  // by branch
-  Seconds step{}, unplanned{};               // estimates, with the planner and without
-  // Where encoders have ranks of their own: of a replica's ranks how many each branch has; samples from
-  // which on that is split alike for every batch (shared/planner/stable_batch.h), and how. 0: none found.
+  Seconds step{}, unplanned{};               // estimated, with the planner and without
+  // Set if encoders have their own ranks. `ranks`: ranks of each branch in one replica.
+  // `stable_batch`: number of samples from which on every batch suggests the same division of
+  // ranks, `stable_ranks` (shared/planner/stable_batch.h); 0 if none was found.
   std::vector<int> ranks;
   int stable_batch = 0;
   std::vector<int> stable_ranks;
   bool pays() const { return step < unplanned; }
 };
 
-// What planner dip makes of the typical batch.
+// The order found by planner dip for the typical batch.
 struct SearchedOrder {
-  int works = 0, filled = 0;      // sub-microbatches of encoders, all lanes'; that hold items
-  std::array<int, 5> forwards{};  // of all ranks' orders, by Recipe
-  Seconds believed{}, bound{};    // of its actions; no order of them takes less
-  Seconds step{}, unplanned{};    // estimates, with the planner and without
+  int works = 0, filled = 0;      // encoder sub-microbatches of all replicas; those with items
+  std::array<int, 5> forwards{};  // number of forward actions of all ranks, by Recipe
+  Seconds believed{}, bound{};    // makespan by the planner's own costs; lower bound of any order
+  Seconds step{}, unplanned{};    // estimated, with the planner and without
   double gap() const { return bound > Seconds(0) ? believed / bound - 1 : 0; }
-  bool unplanned_fits = true;                // in the devices' memory
+  bool unplanned_fits = true;                // without the planner, the step fits in memory
   std::vector<MicrobatchWork> microbatches;  // by branch
   bool pays() const { return step < unplanned || !unplanned_fits; }
 };
@@ -99,20 +104,20 @@ struct PlannedProgram {
 
 struct PlanAnswer {
   std::vector<PlannedModule> modules;
-  // Of the layout, where there is one.
+  // The rest is set if the scenario has a layout.
   std::string layout, balance;
   std::vector<PlannedStage> stages;
   std::vector<PlannedSplit> splits;
-  std::optional<PlannedWork> work;     // where it has planner entrain
-  std::optional<SearchedOrder> order;  // where it has planner dip
+  std::optional<PlannedWork> work;     // set for planner entrain
+  std::optional<SearchedOrder> order;  // set for planner dip
   int global_batch = 0;
-  Bytes device_memory{};  // zero: not known
+  Bytes device_memory{};  // zero: unknown
   std::optional<PlannedProgram> program;
   std::string simulation_only;  // why the executor cannot run it; empty: it can
 };
 
-// The profile prices and splits. Errors: InputError for an illegal layout; Infeasible: a link that
-// the cluster does not have.
+// Plans the scenario; the profile gives the costs by which stages are split. Throws InputError for
+// an illegal layout. Returns Infeasible if the cluster does not have a link that the layout needs.
 std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
                                                  const HardwareProfile& profile);
 

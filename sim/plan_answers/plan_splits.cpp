@@ -21,10 +21,10 @@ class Splits {
         plan_(plan),
         by_(by),
         screen_(scenario, profile, typical_batch(scenario)) {
-    split_.balance = Balance::aware;  // whatever split it, that is what it costs
+    split_.balance = Balance::aware;  // the actual costs, whichever balance made the split
   }
 
-  // `best`: blocks that an aware balance chooses.
+  // Returns the answer for one branch. `best`: the blocks that an aware balance chooses.
   PlannedSplit of(const Branch& branch, const std::vector<int>& best) {
     const std::vector<ModuleId> modules = owners(branch);
     const std::vector<int>& ranks = branch.rank_of_stage;
@@ -37,12 +37,12 @@ class Splits {
     split.blocks = branch.grid.blocks;
     split.exact = branch.grid.vpp == 1;
     const std::vector<double> costs = rank_costs(chain, ranks, split.blocks);
-    const auto dearest = std::max_element(costs.begin(), costs.end());
-    split.dearest = Seconds(*dearest);
+    const auto bottleneck = std::max_element(costs.begin(), costs.end());
+    split.dearest = Seconds(*bottleneck);
     split.mean = Seconds(std::accumulate(costs.begin(), costs.end(), 0.0) /
                          static_cast<double>(costs.size()));
     for (std::size_t s = 0; s < ranks.size(); ++s)
-      if (ranks[s] == dearest - costs.begin())
+      if (ranks[s] == bottleneck - costs.begin())
         split.bottleneck += (split.bottleneck.empty() ? "stage " : " + ") + std::to_string(s);
     const auto other = [&](const std::vector<int>& blocks) {
       const std::vector<double> of = rank_costs(chain, ranks, blocks);

@@ -1,4 +1,4 @@
-// Why a plan's stages are split where they are.
+// Explains why the stages of a plan are split where they are, by comparison with other splits.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace polyphony::sim {
 
-// Of the plan's branches of several stages; `layout`: as written, before they were split.
+// Returns one entry per branch of the plan that has several stages. `layout` is the layout as
+// written, before stages were split; `by` gives the costs.
 std::vector<PlannedSplit> planned_splits(const Scenario& scenario, const Layout& layout,
                                          const Plan& plan, const Splitting& by,
                                          const HardwareProfile& profile);

@@ -25,7 +25,8 @@ double spread(const std::vector<SampleWork>& works, double SampleWork::* by) {
   return std::sqrt(squares / count);
 }
 
-// Work of each branch over batches that no step has, as many seconds as ranks of a pipeline stage.
+// Returns the work of each branch for a random batch of a given size, in rank-seconds: seconds
+// times the tensor- and context-parallel ranks. The batches differ from those of the run.
 class FreshBatches {
  public:
   FreshBatches(const Scenario& scenario, const Plan& plan) : scenario_(scenario), plan_(plan) {}
@@ -49,8 +50,10 @@ class FreshBatches {
   std::uint64_t drawn_ = 0;
 };
 
-// Of a branch, by lane and place: what the compute ops of one microbatch last, those of one tensor- and
-// context-parallel rank of each stage.
+// Returns the compute time in seconds of each microbatch of a branch, by replica: the sum over
+// stages, each counted for one tensor- and context-parallel rank. `places` selects how microbatches
+// are identified and ordered: by number, by the number of the original microbatch of a deferred one
+// (slots), or in execution order.
 enum class Places : std::uint8_t { works, slots, as_run };
 std::vector<double> seconds_by_microbatch(const Plan& plan, std::size_t branch,
                                           const Prediction& prediction, Places places) {
@@ -65,7 +68,7 @@ std::vector<double> seconds_by_microbatch(const Plan& plan, std::size_t branch,
     return by_place[{work.lane, places == Places::slots ? slot_of_work(index) : index}];
   };
   for (const Work& work : program.works)
-    if (work.branch == branch) place(work);  // some hold nothing
+    if (work.branch == branch) place(work);  // includes microbatches without items
   for (const OpTime& time : prediction.timeline.ops) {
     const auto* what = std::get_if<Compute>(&program.ops[time.op.value].what);
     if (!what || program.works[what->work.value].branch != branch) continue;

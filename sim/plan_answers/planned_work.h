@@ -1,5 +1,5 @@
-// What a layout's planner makes of a batch, but for steps, and how large batches must be for one split of
-// ranks over branches to be right for all of them.
+// Evaluates planner entrain on a batch: how evenly it distributes work over microbatches, and how
+// large batches must be for one division of ranks among branches to suit all of them.
 #pragma once
 
 #include "shared/plan/plan.h"
@@ -8,11 +8,12 @@
 
 namespace polyphony::sim {
 
-// A plan whose branches have item costs (shared/step/planned_step.h).
+// Returns everything but the step times and `microbatches`. The plan's branches must have item
+// costs (shared/step/planned_step.h).
 PlannedWork planned_work(const Scenario& scenario, const Layout& layout, const Plan& plan,
                          const Batch& batch);
 
-// Of the layout without its planner, and with it.
+// Returns the compute time of every microbatch, from predictions without the planner and with it.
 std::vector<MicrobatchWork> microbatch_work(const Plan& plan, const Prediction& unplanned,
                                             const Prediction& planned);
 

@@ -18,7 +18,7 @@ SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, con
       found.filled += work.samples.begin < work.samples.end ? 1 : 0;
     }
   const LaneGroups groups = lane_groups(plan, step);
-  for (const LaneGroup& lanes : groups.groups)  // of every lane
+  for (const LaneGroup& lanes : groups.groups)
     for (const Actions& actions : orders_of(step, lanes))
       for (const Action& action : actions)
         if (is_forward(action))
@@ -31,7 +31,8 @@ SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, con
         timetable(costs_as_run(scenario.model, plan, batch, step, lanes), orders_of(step, lanes));
     if (const auto* times = std::get_if<Timetable>(&table))
       found.believed = std::max(found.believed, times->makespan);
-    // The first way is the quickest, and keeps the most: with leaner ones memory bounds nothing.
+    // The first recompute option is the fastest, and saves the most activations. If there are
+    // others that save less, memory does not limit the bound.
     StepCosts quickest = step_costs(scenario.model, plan, batch, step, lanes);
     if (ways > 1) quickest.capacity.clear();
     found.bound = std::max(found.bound, makespan_bound(quickest, true).value());

@@ -1,5 +1,5 @@
-// What planner dip makes of a batch: into what it cuts microbatches, what actions recompute, how near the order
-// that it found is to what no order goes below.
+// Evaluates planner dip on a batch: how it divides microbatches, which actions recompute, and how
+// close the order that it found is to the lower bound.
 #pragma once
 
 #include "shared/plan/plan.h"
@@ -7,7 +7,8 @@
 
 namespace polyphony::sim {
 
-// A plan whose branches have stage costs (shared/step/searched_step.h), but for estimates.
+// Returns everything but the step times, `unplanned_fits` and `microbatches`. The plan's branches
+// must have stage costs (shared/step/searched_step.h).
 SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, const Plan& plan,
                              const Batch& batch);
 

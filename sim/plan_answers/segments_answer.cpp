@@ -13,7 +13,7 @@
 namespace polyphony::sim {
 namespace {
 
-// The layout's modules side by side on the language module's ranks, one segment each.
+// Returns the layout with all modules colocated on the language module's ranks, one segment each.
 Layout together(const Model& model, const Layout& given) {
   Layout layout = without_planner(given);
   const ModuleLayout& language = given.modules[language_module(model).value];
@@ -48,7 +48,7 @@ class Segments {
         batch_(typical_batch(scenario)),
         healthy_(scenario.cluster.healthy()) {}
 
-  // One row a module that is none's projector.
+  // Returns one row per module that is not a projector of another.
   std::vector<SegmentRow> rows() {
     const Model& model = scenario_.model;
     const ModuleId language = language_module(model);
@@ -72,7 +72,8 @@ class Segments {
     return rows;
   }
 
-  // Segments as virtual stages, sub-microbatches as works.
+  // Returns the layout with segments as virtual stages, and sub-microbatches as microbatches of the
+  // encoders.
   Layout cut(const std::vector<SegmentRow>& rows, bool segments) const {
     Layout layout = layout_;
     int parts = 1;
@@ -93,7 +94,7 @@ class Segments {
   }
 
  private:
-  // Forward and backward through a module and the projectors that read from it.
+  // Returns the time of a forward and backward pass through a module and its projectors.
   Seconds latency(ModuleId owner, const Batch& batch, int microbatches) const {
     const Model& model = scenario_.model;
     Seconds sum{};
@@ -116,7 +117,7 @@ class Segments {
   SegmentRow encoder(ModuleId id) const {
     SegmentRow row;
     std::vector<Item> items;
-    int most = 0;  // of a lane's microbatch
+    int most = 0;  // items in the fullest microbatch of a replica
     const WorkTable table = assign_work(scenario_.model, make_plan(scenario_, layout_), batch_);
     for (const Sample& sample : batch_.samples)
       for (const Item& item : sample.items)

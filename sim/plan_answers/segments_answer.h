@@ -1,9 +1,13 @@
-// Into what modules and microbatches are cut for planner dip, before any step: sub-microbatches that encoders
-// work off efficiently, segments (sweeps over all ranks of the pipeline) in which modules take alike long, from
-// the profile's times (shared/planner/segment_counts.h). All modules stand on the language module's ranks.
-//   items of an encoder  those of the typical batch in the middle, as many as the fullest microbatch holds
-//   segments             no more than there are blocks for; of all modules one where the schedule of
-//                        several refuses the microbatches
+// The answer of `polyphony plan --segments`: how modules and microbatches should be divided for
+// planner dip, from the profile's times (shared/planner/segment_counts.h). All modules are placed
+// on the language module's ranks.
+//   sub-microbatches   Of a size that encoders process efficiently. Sizes from one item to the
+//                      number of items in the fullest microbatch are evaluated, with items of the
+//                      median size in the typical batch.
+//   segments           Passes over all ranks of the pipeline, chosen so that segments of all
+//                      modules take about the same time. At most one per block. One for every
+//                      module if the interleaved schedule does not allow this number of
+//                      microbatches.
 #pragma once
 
 #include <string>
@@ -16,21 +20,22 @@ namespace polyphony::sim {
 
 struct SegmentRow {
   std::string module;
-  int items = 0;  // of a sub-microbatch; 0: the language module, which takes microbatches
-  int parts = 1;  // of a microbatch
+  int items = 0;  // per sub-microbatch; 0: the language module, which processes whole microbatches
+  int parts = 1;  // sub-microbatches per microbatch
   int segments = 1;
-  Seconds latency{};      // forward and backward of one of these through all of the module
-  double rate_share = 1;  // items a second, of the best size's
+  Seconds latency{};      // forward and backward pass of one sub-microbatch through the module
+  double rate_share = 1;  // items per second at this size / those at the best size
 };
 struct SegmentsAnswer {
   const Scenario* scenario = nullptr;
   std::vector<SegmentRow> rows;
   Layout layout;
-  Seconds step{}, given_step{};    // estimated; of the layout as the scenario has it
-  Bytes memory{}, given_memory{};  // of the worst rank
+  Seconds step{}, given_step{};    // estimated; given: of the scenario's own layout
+  Bytes memory{}, given_memory{};  // peak of the worst rank
 };
 
-// Infeasible: no layout of this kind is legal, with the reason. InputError: the scenario has no layout.
+// Returns Infeasible, with the reason, if no layout of this kind is legal. Throws InputError if the
+// scenario has no layout.
 std::variant<SegmentsAnswer, Infeasible> answer_segments(const Scenario& scenario,
                                                          const HardwareProfile& profile);
 

@@ -8,13 +8,14 @@
 namespace polyphony::sim {
 namespace {
 
-// Of an error over several parameters, the one that moves most stands for it.
+// Returns the name of an error. If it covers several parameters, that is the one with the largest
+// change.
 std::string error_name(const ParameterError& error) {
   const auto most = std::max_element(error.begin(), error.end(), [](const auto& a, const auto& b) {
     return std::abs(a.second) < std::abs(b.second);
   });
   if (most == error.end()) return "?";
-  return most->first + (error.size() > 1 ? " and what goes with it" : "");
+  return most->first + (error.size() > 1 ? " and related parameters" : "");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// How sure a prediction is: effects of the profile's errors on its step, and the interval. Priced
-// on the ranks that stand for all where the layout folds (shared/plan/plan.h), which takes
-// milliseconds, otherwise on the whole Program.
+// How uncertain a prediction is: the effect of each of the profile's stated errors on the step
+// time. If the layout folds (shared/plan/plan.h), costs are computed on representative ranks, which
+// takes milliseconds; otherwise on the whole Program.
 #pragma once
 
 #include <string>
@@ -11,10 +11,12 @@
 
 namespace polyphony::sim {
 
+// Returns one relative change of the step time per entry of HardwareProfile::certainty.errors.
 std::vector<double> step_effects(const Scenario& scenario, const Layout& layout,
                                  const Prediction& prediction, const HardwareProfile& profile);
 
-// The errors that matter most, as "gemm_efficiency 4.1 %".
+// Returns the up to `most` errors with the largest effects, largest first, each as a text such as
+// "gemm_efficiency 4.1 %". Effects below 0.05 % are omitted.
 std::vector<std::string> largest_effects(const Belief& belief, const HardwareProfile& profile,
                                          std::size_t most);
 

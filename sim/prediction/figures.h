@@ -1,10 +1,12 @@
-// The figures that people ask of a prediction.
-//   model_flops_utilization   shared/cost/model_flops.h over (peak · ranks · step): what the model
-//                             asks of the batch, whatever the layout (PaLM, arXiv 2204.02311, App.
-//                             B, counted product by product). The one MFU of this project.
-//   dollars, kilowatt-hours   own count; power is the devices' alone
-// Of a folded prediction the same, its lanes standing for all; but for energy, which is of the
-// ranks that have ops.
+// Summary figures of a prediction: step time, throughput, MFU, peak memory, cost and energy.
+//   model_flops_utilization   model FLOPs (shared/cost/model_flops.h) / (peak · ranks · step).
+//                             Model FLOPs do not depend on the layout (PaLM, arXiv 2204.02311,
+//                             App. B, counted per matrix multiplication). The only MFU in this
+//                             project.
+//   dollars, kilowatt-hours   our own count; power is that of the devices alone
+//
+// A folded prediction has the same figures: its replicas represent all of them. The exception is
+// energy, which counts only the ranks that have ops.
 #pragma once
 
 #include <string>
@@ -16,26 +18,27 @@ namespace polyphony::sim {
 struct Figures {
   Seconds step{};
   double tokens_per_second_per_rank = 0;  // language tokens
-  double model_flops_utilization = 0;     // 0: no such peak, or a module of measured times alone
-  Bytes peak_memory{};                    // of the worst rank
+  double model_flops_utilization = 0;     // fraction; 0: the peak or a module's FLOPs are unknown
+  Bytes peak_memory{};                    // of the rank with the largest peak, `worst_rank`
   Rank worst_rank;
   std::string worst_stage;  // "language stage 0"
   Bytes device_memory{};
   double dollars_per_million_tokens = 0;  // 0: the cluster has no price
   double dollars_per_step = 0;
-  Joules energy{};          // of a step, all ranks; 0: no power is known
-  std::int64_t tokens = 0;  // of a step, of the language module
+  Joules energy{};          // of all ranks in one step; 0: the power is unknown
+  std::int64_t tokens = 0;  // tokens of the language module in one step
   double kilowatt_hours() const { return energy.value / 3.6e6; }
   double kilowatt_hours_per_million_tokens() const {
     return tokens > 0 ? kilowatt_hours() / static_cast<double>(tokens) * 1e6 : 0;
   }
+  // True also if the device memory is unknown (0).
   bool fits() const { return device_memory.value == 0 || peak_memory <= device_memory; }
 };
 Figures figures(const Scenario& scenario, const Prediction& prediction);
 
-// Of one step, of the Program's ranks: a device draws its busy power while it runs compute ops,
-// inner collectives included, its idle power the rest of the step. Unfolded Programs only. Not the
-// hosts, switches and cooling around it.
+// Returns the energy of one step, over all ranks of the Program. A device draws busy power while it
+// runs compute ops (including collectives inside them) and idle power for the rest of the step.
+// The Program must not be folded. Hosts, switches and cooling are not modeled.
 Joules energy(const Scenario& scenario, const Prediction& prediction);
 
 }  // namespace polyphony::sim

@@ -10,10 +10,13 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr int kMostUnfolded = 4096;  // ranks; a larger layout that does not fold takes seconds
-constexpr double kMostOps = 4e6;     // likewise; 2 GB
+// Layouts that do not fold are tried only up to this many ranks and ops; larger ones would take
+// seconds, and more than 2 GB.
+constexpr int kMostUnfolded = 4096;
+constexpr double kMostOps = 4e6;
 
-// Modules that the change is about: those on the rank, and who shares their grid.
+// Returns for each module whether a change applies to it: modules on the rank, and modules that
+// share their grid.
 std::vector<bool> concerned(const Layout& layout, const Program& program, Rank worst) {
   std::vector<bool> modules(layout.modules.size(), layout.placement == Placement::homogeneous);
   for (const ParamGroup& group : program.params)
@@ -24,7 +27,7 @@ std::vector<bool> concerned(const Layout& layout, const Program& program, Rank w
 struct Step {
   std::optional<Shard> shard{};
   std::optional<Recompute> recompute{};
-  int stages = 1, tensor = 1, microbatches = 1;  // times as many
+  int stages = 1, tensor = 1, microbatches = 1;  // factors
 };
 
 constexpr Step kSteps[] = {
@@ -54,12 +57,12 @@ void apply(const Step& step, ModuleLayout& grid) {
     grid.recompute = *step.recompute;
     grid.recompute_blocks.clear();
   }
-  if (step.stages * step.tensor > 1) grid.blocks.clear();  // balanced anew
+  if (step.stages * step.tensor > 1) grid.blocks.clear();  // stages are balanced again
   grid.pp *= step.stages;
   grid.tp *= step.tensor;
 }
 
-// What differs, in the words of the scenario file.
+// Describes the differences with the keys of the scenario file.
 std::string words(const Layout& before, const Layout& after, const Step& step, std::size_t module) {
   const ModuleLayout &was = before.modules[module], &is = after.modules[module];
   std::string text;
@@ -77,7 +80,7 @@ Layout changed(const Layout& layout, const Step& step, const std::vector<bool>& 
   Layout result = layout;
   for (std::size_t m = 0; m < result.modules.size(); ++m)
     if (modules[m]) apply(step, result.modules[m]);
-  // A lane of half as many takes twice the samples: as large microbatches as before.
+  // With half as many replicas, each gets twice the samples; the size of microbatches is kept.
   const int lanes = layout.modules.back().dp(), left = result.modules.back().dp();
   const int fewer = left > 0 ? std::max(1, lanes / left) : 1;
   result.microbatches = layout.microbatches * step.microbatches * fewer;
@@ -162,13 +165,13 @@ std::string out_of_memory_text(const Scenario& scenario, const Layout& layout,
   if (fitting.fits)
     return text + "fits: " + fitting.fits->what + " (" + bytes_text(fitting.memory) + ", step " +
            seconds_text(fitting.step) + ")";
-  if (fitting.tried == 0) return text + "no near change of the layout is legal";
-  const std::string fails = fitting.tried == 1
-                                ? "the one near change that is legal does not fit either: "
-                                : "none of the " + std::to_string(fitting.tried) +
-                                      " nearest changes fits; the smallest, ";
+  if (fitting.tried == 0) return text + "no similar layout is legal";
+  const std::string fails =
+      fitting.tried == 1
+          ? "the only similar layout that is legal does not fit either: "
+          : "none of " + std::to_string(fitting.tried) + " similar layouts fits; the smallest, ";
   return text + fails + fitting.smallest + (fitting.tried == 1 ? " needs " : ", needs ") +
-         bytes_text(fitting.memory) + ": more ranks, or a smaller model or sequence";
+         bytes_text(fitting.memory) + ": use more ranks, or a smaller model or sequence";
 }
 
 }  // namespace polyphony::sim

@@ -12,7 +12,7 @@
 namespace polyphony::sim {
 namespace {
 
-// Each simulation forks, so that workers need no engine of their own.
+// Every simulation runs in a forked child, so workers can run several in turn.
 std::variant<JitteredSteps, Infeasible> simulated_steps(
     const Prediction& prediction, const Jitter& jitter, std::size_t seeds, int jobs,
     const std::function<void(double)>& progress) {

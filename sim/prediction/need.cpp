@@ -9,15 +9,17 @@
 namespace polyphony::sim {
 namespace {
 
-// Largest proportional set size of process and child, of decoders of 8 to 65,536 ranks, 1 to
-// 8,192 microbatches, none to full sharding: 350 to 700 bytes an op of a whole answer, and 1,100 in
-// need_test.cpp's longest pipeline; where it is simulated, 7 KB a rank more (SimGrid's hosts, links and flows in flight).
+// Measured: the largest proportional set size of process and child, for decoders on 8 to 65,536
+// ranks with 1 to 8,192 microbatches and no to full sharding. Results: 350 to 700 bytes per op for
+// an unfolded prediction, and 1,100 in the longest pipeline of need_test.cpp. A simulation needs
+// another 7 KB per rank (SimGrid's hosts, links and flows in flight).
 constexpr double kBytesPerOp = 650, kBytesOfTrace = 300, kPlayedPerOp = 45, kPlayedPerRank = 7000;
 constexpr double kBytesPerSample = 220, kProgram = 12e6;
-// Positions are 32 bits; an op has up to eight waits or uses of buffers.
+// Positions in a Program have 32 bits, and an op has up to eight waits or uses of buffers.
 constexpr double kMostOps = 4294967295.0 / 8;
 
-// Actions of a microbatch in a stage: a forward and a backward, or its two parts.
+// Returns the number of actions per microbatch and stage: a forward and a backward (2), or a
+// forward and the two parts of a split backward (3).
 double actions_per_work(const Layout& layout, const Plan& plan) {
   const Actions& own = layout.actions.empty() ? Actions{} : layout.actions.front();
   const auto splits = [](const Actions& actions) {
@@ -26,7 +28,7 @@ double actions_per_work(const Layout& layout, const Plan& plan) {
     });
   };
   if (!layout.actions.empty()) return splits(own) ? 3 : 2;
-  // What a schedule does with few microbatches it does with many.
+  // Whether a schedule splits backwards does not depend on the number of microbatches.
   const ModuleLayout& grid = plan.branches[plan.language].grid;
   const Pipeline few{grid.pp, grid.vpp, 2 * grid.pp * grid.vpp};
   return splits(schedule(layout.schedule).order(few, 0)) ? 3 : 2;
@@ -34,12 +36,13 @@ double actions_per_work(const Layout& layout, const Plan& plan) {
 
 double ops_of(const Branch& branch, double actions) {
   const double ranks = branch.stage_ranks();
-  const bool divided = branch.stage_ranks() > branch.grid.tp;  // there is somebody to share with
+  const bool divided = branch.stage_ranks() > branch.grid.tp;  // several ranks share parameters
   double ops = 0;
   for (const Stage& stage : branch.stages) {
     const auto chunks = static_cast<double>(stage.chunks.size());
     double each = actions * branch.microbatches * chunks;
-    const double of_params = 2 * chunks;  // at the end: sums, and values where they are divided
+    // At the end of the step: reduction of gradients, and gathering of sharded parameters.
+    const double of_params = 2 * chunks;
     if (divided && branch.grid.shard == Shard::full) each += 3 * branch.microbatches * chunks;
     if (divided && branch.grid.shard == Shard::gradients) each += branch.microbatches * chunks;
     ops += ranks * (each + of_params);
@@ -65,7 +68,7 @@ Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& 
       need.ops += 2.0 * branch.microbatches * branch.stage_ranks();
     }
   }
-  constexpr double kTail = 3;  // two sums of scalars, an update
+  constexpr double kTail = 3;  // two reductions of scalars, one optimizer update
   need.ops += kTail * ranks;
   const double held = need.ops / options.lanes;
   double bytes = held * (kBytesPerOp + (options.trace ? kBytesOfTrace : 0)) +
@@ -82,13 +85,13 @@ std::optional<Infeasible> check_need(const Scenario& scenario, const Layout& lay
   const bool countable = need.ops / options.lanes < kMostOps;
   if (countable && (memory.value <= 0 || need.bytes <= memory)) return {};
   std::string text =
-      "the answer would take about " + bytes_text(need.bytes) + " of memory (" +
+      "the prediction needs about " + bytes_text(need.bytes) + " of memory (" +
       count_text(static_cast<std::int64_t>(need.ops)) + " ops" +
-      (options.lanes > 1 ? ", one lane of " + std::to_string(options.lanes) : "") +
+      (options.lanes > 1 ? ", one replica of " + std::to_string(options.lanes) : "") +
       (options.copies > 1 ? ", " + std::to_string(options.copies) + " at a time" : "") + "), ";
-  text += countable ? "this machine has " + bytes_text(memory) + " free"
-                    : "more ops than a Program can hold";
-  std::string less = "fewer ranks or microbatches need less in proportion";
+  text += countable ? "but this machine has only " + bytes_text(memory) + " free"
+                    : "which is more ops than a Program can contain";
+  std::string less = "memory is proportional to ranks and microbatches";
   const auto offer = [&](NeedOptions other, const std::string& how) {
     const Need smaller = need_of(scenario, layout, other);
     if (countable && smaller.bytes <= memory)

@@ -1,10 +1,11 @@
-// What a prediction costs the machine that makes it, before it is made: from the plan alone, in
-// closed form, in the time of its stages.
-//   ops     compute ops chunk by chunk and work item, both ends of every link that crosses ranks,
-//           gathers and sums of sharded parameters, the step's tail
-//   bytes   resident at most, of the process and its simulating child: so many an op, a rank and a
-//           sample as measured (constants in need.cpp). Good to a factor of 2.5, mostly too much
-// tests/sim/prediction/need_test.cpp holds both; ops to a factor of 1.5.
+// Estimates how much memory a prediction needs on the machine that computes it, before it is
+// computed. In closed form from the plan; takes time proportional to the number of stages.
+//   ops     compute ops per chunk and microbatch, both ends of every link between ranks, gathers
+//           and reductions of sharded parameters, and the end of the step (optimizer)
+//   bytes   peak resident memory of the process and its simulating child, from measured bytes per
+//           op, rank and sample (constants in need.cpp). Accurate to a factor of 2.5, mostly too
+//           large
+// tests/sim/prediction/need_test.cpp checks both; ops to a factor of 1.5.
 #pragma once
 
 #include <optional>
@@ -16,26 +17,28 @@
 namespace polyphony::sim {
 
 struct Need {
-  double ops = 0;  // of all lanes
+  double ops = 0;  // of all data-parallel replicas
   Bytes bytes{};
 };
 
 struct NeedOptions {
   Predictor predictor = Predictor::simulate;
-  bool trace = false;  // its text as well
-  int copies = 1;      // at the same time: worker processes
-  int lanes = 1;       // that each one of the answer stands for, at most: more where it is folded
+  bool trace = false;  // the text of a trace is also produced
+  int copies = 1;      // predictions computed at the same time, in worker processes
+  int lanes = 1;       // the most replicas that one replica represents; above 1 if folded
 };
 
-// Steps of more ops are folded where they may be: played whole, this many take some seconds and about a GiB
-// (scripts/bench_simulator: 0.9 to 2.7 million a second; kBytesPerOp).
+// Steps with more ops than this are folded if possible. Simulating this many ops takes a few
+// seconds and about 1 GiB (scripts/bench_simulator: 0.9 to 2.7 million ops per second;
+// kBytesPerOp).
 inline constexpr double kMostWhole = 1e6;
 
-// Needs a layout that check_layout() accepts.
+// Returns the number of ops and the memory. The layout must be accepted by check_layout().
 Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& options);
 
-// Why it is not to be tried with `memory` free, and what would need less; zero: not known, nothing
-// is refused. Also when a Program's 32-bit positions would not do.
+// Returns Infeasible, with the reason and what would need less, if the prediction needs more than
+// `memory` (free memory of this machine; zero: unknown, never refused). Also if it has more ops
+// than the 32-bit positions of a Program can address.
 std::optional<Infeasible> check_need(const Scenario& scenario, const Layout& layout,
                                      const NeedOptions& options, Bytes memory);
 

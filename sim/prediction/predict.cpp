@@ -15,7 +15,7 @@
 namespace polyphony::sim {
 namespace {
 
-std::uint64_t lowered = 0;
+thread_local std::uint64_t lowered = 0;
 
 void estimate_into(Prediction& result) {
   result.estimate = estimate(result.program, result.compiled, result.costs);
@@ -24,12 +24,13 @@ void estimate_into(Prediction& result) {
   result.simulated = false;
 }
 
-// What follows from the Timeline.
+// Sets what is derived from the Timeline.
 void finish(const Scenario& scenario, const HardwareProfile& profile, Prediction& result) {
   result.peak = peak(profile.device, scenario.training.precision);
   result.memory = predict_memory(result.program, result.timeline);
 }
 
+// Compiles the Program and computes its costs.
 std::variant<Prediction, Infeasible> priced(Program program, const Scenario& scenario,
                                             const HardwareProfile& profile) {
   Prediction result;
@@ -40,8 +41,8 @@ std::variant<Prediction, Infeasible> priced(Program program, const Scenario& sce
     if (!result.program.layout.actions.empty())
       throw InputError(
           scenario.file, "/layout/actions", "these actions cannot run: " + fault->text,
-          "`polyphony schedules` draws an order; encoders on ranks of their own follow the "
-          "order of the language module's first stage");
+          "`polyphony schedules` draws an order; encoders on their own ranks follow the order of "
+          "the language module's first stage");
     POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
   }
   result.compiled = std::move(std::get<Compiled>(compiled));
@@ -53,12 +54,14 @@ std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Lay
                                              const Plan& plan, const Batch& batch,
                                              const HardwareProfile& profile) {
   ++lowered;
-  // With its split stated, as a run's: their Programs, and traces of them, are the same.
+  // The split into stages is stated in the layout, as in a run, so that the Program and its traces
+  // are the same as those of a run.
   return priced(
       lower(scenario, with_blocks(layout, plan), plan, batch, StepKind::train, profile.stack),
       scenario, profile);
 }
 
+// Adds the estimate, the simulation if requested, and what is derived from them.
 std::variant<Prediction, Infeasible> played(std::variant<Prediction, Infeasible> prepared,
                                             const Scenario& scenario,
                                             const HardwareProfile& profile, Predictor predictor,

@@ -1,4 +1,6 @@
-// One layout, one batch, predicted: Program, Timeline, memory. Figures: sim/prediction/figures.h.
+// Predicts one training step of a layout on a batch: lowers it to a Program, computes the cost of
+// every op, estimates or simulates the Timeline, and derives the memory of every rank.
+// sim/prediction/figures.h summarizes a Prediction in a few numbers.
 #pragma once
 
 #include <optional>
@@ -22,37 +24,43 @@ struct Prediction {
   Compiled compiled;
   CostTable costs;
   Estimate estimate;
-  Timeline timeline;  // simulated, or the estimate's when asked for
-  std::vector<RankMemory> memory;
+  Timeline timeline;               // of the simulation, or of the estimate if not simulated
+  std::vector<RankMemory> memory;  // by rank
   bool simulated = true;
-  int lanes = 1;          // that each lane of the Program stands for: more where it is folded
-  bool folded = false;    // ranks that others stand for have no ops
-  FlopsPerSecond peak{};  // of one rank's device in the training precision, as the profile knows it
+  int lanes = 1;          // replicas that each replica of the Program represents; above 1 if folded
+  bool folded = false;    // only representative ranks have ops
+  FlopsPerSecond peak{};  // of one device in the training precision, from the profile
   Seconds step() const { return timeline.makespan; }
 };
 
+// estimate: longest path without contention for links. simulate: SimGrid, with contention.
 enum class Predictor : std::uint8_t { estimate, simulate };
 
-// Needs a layout that check_layout() accepts. Infeasible: a link the cluster does not have.
+// Predicts a step of `layout` on `batch`. The layout must be accepted by check_layout(). Returns
+// Infeasible if the cluster does not have a link that the layout needs. `pace`: the slowdown of
+// compute in runs with emulated compute (shared/hardware/pace.h).
 std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Layout& layout,
                                              const Batch& batch, const HardwareProfile& profile,
                                              Predictor predictor,
                                              const std::optional<PaceModel>& pace = {});
 
-// Of a Program that is there: one that was run.
+// Predicts an already lowered Program, for example one that was read from a run folder.
 std::variant<Prediction, Infeasible> predict(Program program, const Scenario& scenario,
                                              const HardwareProfile& profile, Predictor predictor,
                                              const std::optional<PaceModel>& pace = {});
 
-// Programs that this process has lowered for predictions: what tests of thrift count.
+// Returns the number of Programs that this process has lowered for predictions. For tests that
+// check that results are reused.
 std::uint64_t programs_lowered();
 
-// By ranks that stand for all that do the same (shared/plan/plan.h: fold, which says how exactly): the
-// estimate and the memory of those ranks. Infeasible: the layout does not fold.
+// Estimates a step of the typical batch from representative ranks alone: of ranks that do the same,
+// only one has ops (fold() in shared/plan/plan.h). Returns the estimate and the memory of those
+// ranks, or Infeasible if the layout does not fold.
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile);
-// Of the typical batch and its module_sizes() (shared/cost/layer_costs.h), for who predicts many; of
-// lanes whose samples differ an estimate, if asked for.
+// The same with a precomputed typical batch and its module_sizes() (shared/cost/layer_costs.h), for
+// callers that predict many layouts. `lanes` selects whether replicas with different samples may be
+// folded, which is less accurate.
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile,
                                                     const Batch& typical,

@@ -8,8 +8,8 @@ std::optional<std::string> shared_cores_note(const Scenario& scenario, int cores
   const int ranks = scenario.cluster.ranks();
   if (cores == 0 || scenario.cluster.device.name != "cpu-core" || ranks <= cores) return {};
   return std::to_string(ranks) + " ranks share " + counted(cores, "core", "cores") +
-         " here; the prediction gives each rank a core of its own (polyphony rehearse plays "
-         "such layouts truly)";
+         " here, but the prediction assumes one core per rank (to measure such layouts, use "
+         "polyphony rehearse)";
 }
 
 }  // namespace polyphony::sim

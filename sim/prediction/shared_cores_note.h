@@ -1,4 +1,4 @@
-// Ranks that play on this machine's own cores.
+// A note for predictions about this machine, if its ranks would have to share CPU cores.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,8 @@
 
 namespace polyphony::sim {
 
-// Of a prediction for this machine's cores: more ranks than cores is not modelled.
+// Returns a note if the scenario runs on CPU cores and has more ranks than this machine has
+// `cores`: that is not modeled. `cores` 0: unknown, no note.
 std::optional<std::string> shared_cores_note(const Scenario& scenario, int cores);
 
 }  // namespace polyphony::sim

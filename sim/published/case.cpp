@@ -10,7 +10,7 @@
 namespace polyphony::sim {
 namespace {
 
-// A contradiction names what does not agree, with its numbers.
+// Throws Skip if values contradict each other; the reason gives the values.
 void check_agreement(const PublishedRow& row) {
   const int gpus = need(row.gpus, "gpus"), tp = need(row.tp, "tp"), pp = need(row.pp, "pp"),
             dp = need(row.dp, "dp"), cp = row.cp.value_or(1);
@@ -31,14 +31,14 @@ void check_agreement(const PublishedRow& row) {
   if (row.duplicate_of == row.id) skip("contradiction: duplicate_of names the row itself");
 }
 
-// "full(5 block layers)": the number, or 0.
+// Returns the number in a text such as "full(5 block layers)", or 0.
 int counted_layers(const std::string& text) {
   const auto open = text.find('(');
   if (open == std::string::npos || text.find("block layer") == std::string::npos) return 0;
   return std::atoi(text.c_str() + open + 1);
 }
 
-// torchtitan's selective recomputation goes by operator.
+// Returns whether recomputation is selected by operator, as in torchtitan.
 bool by_operator(const PublishedRow& row) {
   return row.recompute == "selective" || row.recompute.starts_with("selective(op") ||
          row.recompute.starts_with("selective(per-op");
@@ -53,12 +53,12 @@ void read_recompute(const PublishedRow& row, const Module& module, const Softwar
       text.starts_with("selective")) {
     if (!by_operator(row))
       skip("memory under recompute " + text +
-           " of PyTorch modules: by operator is modelled, or full");
+           " of PyTorch modules is not modeled (only by operator, or full)");
     grid.recompute = Recompute::selective;
     return;
   }
-  // Of each pipeline stage, not of each of its chunks (Megatron-LM, arguments.py: "within each
-  // pipeline stage").
+  // The number of layers is per pipeline stage, not per chunk of it (Megatron-LM, arguments.py:
+  // "within each pipeline stage").
   if (const int count = counted_layers(text); count > 0) {
     grid.recompute = Recompute::full;
     if (count * grid.pp >= *row.layers) return;
@@ -76,7 +76,7 @@ void read_recompute(const PublishedRow& row, const Module& module, const Softwar
     grid.recompute = Recompute::full;
   } else if (!text.starts_with("selective(")) {
     skip("recompute \"" + text + "\" is not known");
-  }  // norms and activations: memory-bound kernels, a few hundredths of a block
+  }  // otherwise norms and activation functions: memory-bound kernels, a few percent of a block
 }
 
 void read_shard(const PublishedRow& row, ModuleLayout& grid) {
@@ -96,8 +96,8 @@ void read_shard(const PublishedRow& row, ModuleLayout& grid) {
   }
 }
 
-// Blocks by stage, as Megatron divides them: evenly, embedding and loss as a layer each where that
-// makes it even. Empty: balanced by cost.
+// Returns the blocks of each stage as Megatron divides them: evenly, counting embedding and loss as
+// a layer each if that makes the division even. Empty: to be balanced by cost.
 std::vector<int> even_blocks(int layers, int stages) {
   if (layers % stages == 0)
     return std::vector<int>(static_cast<std::size_t>(stages), layers / stages);
@@ -125,22 +125,23 @@ Layout read_layout(const PublishedRow& row, const Module& module, const Software
   }
   if (module.experts > 0 && grid.tp > 1 && grid.sp) grid.expert_tp = 1;
   read_recompute(row, module, stack, grid, share);
-  if (share && is_memory(row.metric)) skip("memory under recompute " + row.recompute);
+  if (share && is_memory(row.metric))
+    skip("memory under recompute " + row.recompute + " is not modeled");
   read_shard(row, grid);
   if (has(row.offload, "activations") || has(row.offload, "optimizer"))
-    skip("offload " + row.offload + " is not modelled");
+    skip("offload " + row.offload + " is not modeled");
   const int microbatches = *row.global_batch / (*row.microbatch * *row.dp);
   if (grid.pp * grid.vpp > module.layers + 2)
     skip("contradiction: pp·vpp = " + number(grid.pp * grid.vpp) + " stages, layers " +
          number(module.layers));
-  // Stages that hold the embedding or the loss alone are not modelled: fewer virtual stages, whose
-  // bubble is longer by less than a hundredth of the step, or the row is left out.
+  // Stages that contain only the embedding or the loss are not modeled. Fewer virtual stages are
+  // used instead; if that makes the bubble longer by more than 1 % of the step, the row is skipped.
   const int asked = grid.vpp;
   while (grid.pp * grid.vpp > module.layers && grid.vpp % 2 == 0) grid.vpp /= 2;
   const double longer = (grid.pp - 1.0) / microbatches * (1.0 / grid.vpp - 1.0 / asked);
   if (grid.pp * grid.vpp > module.layers || longer > 0.01)
     skip("stages without a layer (pp·vpp " + number(grid.pp * asked) + ", layers " +
-         number(module.layers) + ") are not modelled");
+         number(module.layers) + ") are not modeled");
   const int stages = grid.pp * grid.vpp;
   grid.blocks = even_blocks(module.layers, stages);
   Layout layout{.placement = Placement::homogeneous, .modules = {grid}};
@@ -162,13 +163,13 @@ void read_precision(const PublishedRow& row, Scenario& scenario, HardwareProfile
   } else if (text == "nvfp4") {
     profile.stack.matrix = NumberFormat::nvfp4;
   } else if (text != "bf16") {
-    skip("precision " + text + " is not modelled");
+    skip("precision " + text + " is not modeled");
   }
   if (profile.stack.matrix && peak(profile.device, *profile.stack.matrix).value <= 0)
-    skip(profile.device.name + " has no units for precision " + text);
+    skip(profile.device.name + " does not support precision " + text);
 }
 
-// What a row says of how its software keeps tensors.
+// Sets how the row's software saves tensors, as far as the row states it.
 void read_memory(const PublishedRow& row, StackMemory& memory) {
   if (has(row.variant, "ce-fusion")) memory.fused_loss = true;
   if (has(row.stack_traits, "fused-loss")) memory.fused_loss = true;

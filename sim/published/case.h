@@ -1,13 +1,17 @@
-// A published row as a question for the predictor, or why it cannot be asked.
-//   Never filled silently: a blank that matters is a reason to skip. Blanks that hardly matter and
-//   what stands for them: tied_embeddings untied (as where a layout cannot tie them), kv_heads as
-//   heads, vpp, cp and ep 1, shard none in rows of time (a sharded sum moves the same bytes),
-//   inter_node the device's usual NICs, LoRA rank 16. Width of a head where it is not hidden /
-//   heads: public architecture of the named model.
-// Memory is the row's software's (shared/held/stack_sizes.h); of its `variant` ce-fusion, cp-a2a
-// and compile count.
-// Contradictions: gpus = tp·cp·pp·dp; microbatch·dp divides global_batch; shard_ranks divide dp·cp;
-// duplicate_of of a row itself.
+// Converts a published measurement into a scenario, layout and profile that can be predicted, or
+// gives the reason why it cannot.
+//
+// Missing values are never filled in silently: a row with a blank that matters is skipped. Blanks
+// that hardly matter have these defaults: tied_embeddings untied (also used where a layout cannot
+// tie them); kv_heads equal to heads; vpp, cp and ep 1; shard none in rows of time (a sharded
+// reduction moves the same bytes); inter_node the device's usual NICs; LoRA rank 16. If a head's
+// width is not hidden / heads, it is from the public architecture of the named model.
+//
+// Memory follows the rules of the row's software (shared/held/stack_sizes.h). Of the values of
+// `variant`, ce-fusion, cp-a2a and compile affect it.
+//
+// Rows are skipped as contradictory unless gpus = tp·cp·pp·dp, microbatch·dp divides global_batch,
+// and shard_ranks divides dp·cp; and if duplicate_of names the row itself.
 #pragma once
 
 #include <optional>
@@ -24,14 +28,15 @@ struct PublishedCase {
   Scenario scenario;
   Layout layout;
   HardwareProfile profile;
-  // Recomputation of a part of what `layout` recomputes: its time lies this far between none and
-  // all of it. Memory: not known.
+  // If the software recomputes only a part of what `layout` recomputes: the fraction by which the
+  // step time lies between no and all recomputation. Memory is not predicted then.
   std::optional<double> recomputed;
-  std::string note;  // what was done otherwise than the row says
+  std::string note;  // what differs from the row
 };
 struct Skipped {
   std::string reason;
 };
+// Returns the case, or the reason why the row cannot be predicted.
 std::variant<PublishedCase, Skipped> make_case(const PublishedRow& row);
 
 }  // namespace polyphony::sim

@@ -38,10 +38,10 @@ Device read_device(const PublishedRow& row, const ShippedDevice*& shipped) {
   const std::string name = part != "a100" ? part : has(text, "40gb") ? "a100-40" : "a100-80";
   shipped = find_device(name);
   if (shipped == nullptr)
-    skip("device \"" + row.gpu_type + "\" has no profile; profiles: those of " +
-         joined(device_names()));
+    skip("device \"" + row.gpu_type + "\" has no profile (there are profiles of " +
+         joined(device_names()) + ")");
   Device device = shipped->device;
-  // H100 with 96 GB carries HBM2e stacks: 2.4 TB/s (data sheet of the H100 in its 96 GB form).
+  // The H100 with 96 GB has HBM2e memory: 2.4 TB/s (data sheet of that variant).
   if (name == "h100" && has(text, "96gb")) {
     device.memory = Bytes(std::int64_t{96} << 30);
     device.memory_rate = BytesPerSecond(2.4e12);
@@ -49,13 +49,14 @@ Device read_device(const PublishedRow& row, const ShippedDevice*& shipped) {
   return device;
 }
 
-// "8x200Gbps": NICs and their rate; "1x1600Gbps": the node's total.
+// Returns the rate per rank of a node's NICs, such as "8x200Gbps" (NICs and their rate) or
+// "1x1600Gbps" (the total of the node).
 BytesPerSecond fabric_rate(const PublishedRow& row, int ranks_per_node) {
   int nics = 0;
   double gigabits = 0;
   if (std::sscanf(row.inter_node.c_str(), "%dx%lfGbps", &nics, &gigabits) != 2 || nics < 1 ||
       gigabits <= 0)
-    skip("inter_node \"" + row.inter_node + "\" is not like 8x200Gbps");
+    skip("inter_node \"" + row.inter_node + "\" is not of the form 8x200Gbps");
   return BytesPerSecond(nics * gigabits * 1e9 / 8 / ranks_per_node);
 }
 
@@ -81,12 +82,12 @@ Cluster read_cluster(const PublishedRow& row) {
 HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster) {
   HardwareProfile profile = *shipped_profile(cluster);
   const bool hopper = find_device(cluster.device.name)->fitted == FittedOn::h100;
-  // FlashAttention-2, which is what PyTorch called until 2025 (scenarios/measured/README.md).
+  // FlashAttention-2, which PyTorch used until 2025 (scenarios/measured/README.md).
   constexpr double kFlash2OnHopper = 0.34;
   if (hopper && (row.attention == "flash" || row.attention == "sdpa" || row.attention == "flex"))
     profile.attention_efficiency = kFlash2OnHopper;
-  // The 96 GB form is capped at 500 W of 700 W: of those, 150 W do not depend on the clock
-  // (assumed), and the rest grow with its cube (voltage follows frequency).
+  // The 96 GB variant is limited to 500 W of 700 W. Of these, 150 W do not depend on the clock
+  // (assumed), and the rest grows with its cube (voltage follows frequency).
   if (hopper && has(row.gpu_type, "96gb")) {
     const double clock = std::cbrt((500.0 - 150) / (700 - 150));
     profile.gemm_efficiency *= clock;
@@ -100,7 +101,7 @@ namespace {
 
 void read_latent(const PublishedRow& row, Module& module) {
   if (!row.key_value_rank || !row.rotary_dim)
-    skip("latent attention of " + row.model + ": its ranks are not stated");
+    skip("the ranks of the latent attention of " + row.model + " are not stated");
   module.key_value_rank = *row.key_value_rank;
   module.query_rank = row.query_rank.value_or(0);
   module.rotary_dim = *row.rotary_dim;
@@ -110,7 +111,7 @@ int head_width(const PublishedRow& row) {
   const int hidden = *row.hidden, heads = *row.heads;
   if (row.head_dim) return *row.head_dim;
   if (hidden % heads != 0)
-    skip("hidden " + number(hidden) + " is no multiple of heads " + number(heads) +
+    skip("hidden " + number(hidden) + " is not a multiple of heads " + number(heads) +
          ", and the width of a head is not stated");
   return hidden / heads;
 }
@@ -119,7 +120,7 @@ int head_width(const PublishedRow& row) {
 
 namespace {
 
-// "window+full": how rows meet, block by block, repeated.
+// Parses the attention masks of consecutive blocks, such as "window+full", which repeat.
 void read_mixers(const PublishedRow& row, Module& module) {
   for (std::size_t begin = 0; begin < row.mixers.size();) {
     const std::size_t end = std::min(row.mixers.find('+', begin), row.mixers.size());
@@ -183,7 +184,8 @@ Module read_model(const PublishedRow& row) {
 
 namespace {
 
-// Weights and scores that a token meets in one block's forward, by part.
+// Multiply-adds of one token in the forward pass of one block, by part: weights used, and attention
+// scores.
 struct BlockWork {
   double projections, scores, feed_forward, up_projections;
   double whole() const { return projections + scores + feed_forward; }
@@ -213,7 +215,7 @@ std::optional<double> selected_share(const PublishedRow& row, const Module& modu
   double again = 0;
   if (has(text, "attn")) again += work.scores;
   if (has(text, "mla_up_proj")) again += work.up_projections;
-  // "mlp" is dense layers' (Megatron-LM, --recompute-modules): a few of a model with experts.
+  // "mlp" means dense layers (Megatron-LM, --recompute-modules); a model with experts has few.
   const bool feeds =
       module.experts > 0 ? has(text, "(moe)") || has(text, ",moe)") : has(text, "mlp");
   if (feeds) again += work.feed_forward;

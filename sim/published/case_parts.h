@@ -1,5 +1,5 @@
-// Parts of a published row's case: what it ran on, and what it trained. Each throws Skip where the
-// row does not say enough.
+// Parts of the case of a published row: the cluster, the profile and the model. The functions throw
+// Skip if the row lacks information.
 #pragma once
 
 #include "sim/published/case.h"
@@ -10,18 +10,21 @@ struct Skip {
   std::string reason;
 };
 [[noreturn]] void skip(const std::string& reason);
-bool has(const std::string& text, const std::string& part);  // whatever the case of letters
+// Returns whether `text` contains `part`, which must be in lower case; ignores the case of `text`.
+bool has(const std::string& text, const std::string& part);
+// Returns the value; throws Skip ("COLUMN is not stated") if it is absent or not positive.
 int need(const std::optional<int>& value, const char* column);
 std::string number(std::int64_t value);
 
 Cluster read_cluster(const PublishedRow& row);
-// The shipped profile of the row's GPU, with the kernels and the clock that the row tells of.
+// Returns the shipped profile of the row's GPU, adjusted to the row's attention kernels and clock.
 HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster);
 Module read_model(const PublishedRow& row);
 
-// What selective recomputation runs again, of a block's forward by FLOPs: "op" (torchtitan), every
-// second matrix product and what is between them; "mlp", "moe", "attn", what they name. Nothing:
-// memory-bound kernels alone, a few hundredths of a block.
+// Returns which fraction of a block's forward FLOPs selective recomputation runs again. "op"
+// (torchtitan): every second matrix multiplication and what is between them; "mlp", "moe" and
+// "attn": the named parts. Returns nullopt if only memory-bound kernels are recomputed, a few
+// percent of a block.
 std::optional<double> selected_share(const PublishedRow& row, const Module& module);
 
 }  // namespace polyphony::sim

@@ -5,7 +5,7 @@
 namespace polyphony::sim {
 namespace {
 
-// Weights that a token meets, without the embedding table.
+// Number of weights that one token uses, without the embedding table.
 double used_weights(const Module& m) {
   const double width = static_cast<double>(m.heads) * m.head_dim,
                keys = static_cast<double>(m.kv_heads) * m.head_dim, h = m.hidden;
@@ -22,10 +22,10 @@ bool is_plain(const Module& m) {
   return !m.gated && m.experts == 0 && m.kv_heads == m.heads && m.ffn == 4 * m.hidden;
 }
 
-// The peak that mfu and hfu are shares of: 312 TFLOP/s, in their unit.
+// The peak to which mfu and hfu refer, as stated in their unit: 312 TFLOP/s.
 constexpr double kUtilizationPeak = 312e12;
 
-// Time · value of a metric of work.
+// Returns step time · value of the metric, which is constant for a row.
 double work_of(const PublishedRow& row, const Module& module) {
   const double gpus = *row.gpus;
   switch (row.metric) {
@@ -47,7 +47,7 @@ double work_of(const PublishedRow& row, const Module& module) {
     case Metric::param_plus_optimizer_memory:
       break;
   }
-  POLYPHONY_CHECK(false, row.id << " is no rate");
+  POLYPHONY_CHECK(false, row.id << " is not a rate");
   return 0;
 }
 
@@ -66,7 +66,7 @@ Flops published_flops(const PublishedRow& row, const Module& m, bool hardware) {
   const bool full = row.recompute.starts_with("full"),
              selective = row.recompute.starts_with("selective");
   if (!is_plain(m)) {
-    // Products with keys and with values, over half of the square.
+    // Multiplications of queries with keys, and of scores with values, over half of the square.
     const double width = static_cast<double>(m.heads) * (2 * m.head_dim + m.rotary_dim);
     const double head = 2 * h * m.vocab;
     const double blocks = 2 * used_weights(m) - head + layers * s * width;

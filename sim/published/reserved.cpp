@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kAllocatedShare = 0.94;
 
-// On a rank with the head.
+// Returns the free blocks at the loss, on a rank with the output layer.
 Bytes free_at_loss(const PublishedCase& in, const WorkSize& size) {
   const Module& module = in.scenario.model.modules.front();
   const ModuleLayout& grid = in.layout.modules.front();

@@ -94,7 +94,7 @@ constexpr CountColumn kCounts[] = {{"layers", &PublishedRow::layers},
                                    {"dense_layers", &PublishedRow::dense_layers},
                                    {"dense_ffn", &PublishedRow::dense_ffn}};
 
-// Read by name below, or for people only.
+// Columns that are read individually below, or not used by the program.
 const std::set<std::string> kOthers{"id",      "measured_metric",   "measured_value",
                                     "unit",    "sequence_parallel", "tied_embeddings",
                                     "assumed", "config_key",        "notes",
@@ -120,7 +120,7 @@ void read_metric(const CsvRow& line, PublishedRow& row) {
   const std::optional<double> value = line.number("measured_value");
   if (!value || *value <= 0)
     line.refuse("measured_value", value ? "is not positive" : "is blank",
-                "give what was measured, above 0");
+                "give the measured value, above 0");
   row.measured = *value;
 }
 
@@ -198,7 +198,7 @@ std::vector<PublishedRow> read_published(const std::string& text, const std::str
     row.id = line.text("id");
     if (row.id.empty()) line.refuse("id", "is blank", "name the row, such as mpt_7b_8gpus");
     if (!ids.insert(row.id).second)
-      line.refuse("id", "\"" + row.id + "\" stands twice", "name each row once");
+      line.refuse("id", "\"" + row.id + "\" appears twice", "name each row once");
     row.block = row.id.substr(0, row.id.find('_'));
     for (const TextColumn& column : kTexts) row.*column.member = line.text(column.name);
     for (const CountColumn& column : kCounts) row.*column.member = line.integer(column.name);

@@ -1,6 +1,6 @@
-// One published measurement: a model, a layout, a machine, and one number measured there. Columns
-// as in scenarios/published/*.csv (scenarios/published/README.md says what each means); blank: the
-// source does not say.
+// One published measurement: a model, a layout, a machine, and one measured number. The fields are
+// the columns of scenarios/published/*.csv, described in scenarios/published/README.md. A blank or
+// absent value means that the source does not state it.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ enum class Metric : std::uint8_t {
   mfu,
   hfu,
   peak_memory,           // allocated
-  peak_reserved_memory,  // by the caching allocator, unused parts included
+  peak_reserved_memory,  // reserved by the caching allocator, including unused parts
   activation_memory_first_stage,
   activation_memory_vs_tp_baseline,
   param_plus_optimizer_memory,
@@ -28,7 +28,7 @@ const char* name(Metric metric);
 bool is_memory(Metric metric);
 
 struct PublishedRow {
-  std::string id, block;  // block: of the id, up to the first "_"
+  std::string id, block;  // block: the id up to the first "_"
   std::string file;
   std::size_t line = 0;
   std::string source, model, gpu_type, recompute, precision, shard, attention, mlp, trainable,
@@ -38,19 +38,20 @@ struct PublishedRow {
       ep, microbatch, global_batch, shard_ranks, experts, topk, moe_ffn, shared_experts, head_dim,
       key_value_rank, query_rank, rotary_dim, sliding_window, dense_layers, dense_ffn;
   std::optional<bool> sequence_parallel, tied_embeddings, qk_norm;
-  std::vector<std::string> assumed;  // columns
+  std::vector<std::string> assumed;  // columns whose values are assumptions
   Metric metric = Metric::iteration_time;
   double measured = 0;
   std::string unit;
 
-  // Nothing assumed but what hardly moves a step: attention, vocab, tied_embeddings, inter_node,
-  // and the precision where all of a block's runs share it.
+  // Returns whether only columns are assumed that hardly affect a step: attention, vocab,
+  // tied_embeddings, inter_node, and precision (assumed only where all runs of a block share it).
   bool complete() const;
 };
 
-// Every line of the file. Columns id, measured_metric, measured_value and unit must be there; names
-// that no row has are returned in `unknown`. Refuses what is not a number where one is meant, an
-// empty or repeated id, a metric or unit of no known name, and a measurement that is not positive.
+// Parses the text of a CSV file; returns one row per line. Names of columns that are not known are
+// added to `unknown`. Throws InputError if a column id, measured_metric, measured_value or unit is
+// missing, for text where a number is expected, an empty or repeated id, an unknown metric or unit,
+// and a measurement that is not positive.
 std::vector<PublishedRow> read_published(const std::string& text, const std::string& file,
                                          std::vector<std::string>& unknown);
 

@@ -12,7 +12,7 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr std::uint32_t kMostUnfolded = 64;  // ranks
+constexpr std::uint32_t kMostUnfolded = 64;  // most ranks of a layout that does not fold
 
 std::string device_key(const HardwareProfile& profile) {
   const auto dash = profile.name.rfind('-');
@@ -28,7 +28,7 @@ std::variant<Prediction, Infeasible> predict_case(const PublishedCase& in) {
                  Predictor::estimate);
 }
 
-// What the first rank's works keep for their backward.
+// Returns the activations saved on the first rank at its peak.
 Bytes activations(const Prediction& prediction) {
   return prediction.memory[0].at_peak[static_cast<std::size_t>(BufferKind::tape)];
 }
@@ -44,15 +44,16 @@ double in_unit(const PublishedRow& row, Bytes bytes) {
   return value / (row.unit == "GB" ? 1e9 : static_cast<double>(std::int64_t{1} << 30));
 }
 
-// The values of arXiv 2205.05198 are of the blocks alone: its Figure 1 equals 18·12·L·h²/(t·p) and
-// the formulas of its Table 2 to the byte, without embedding and logits. So the least vocabulary.
+// Predicts with the smallest vocabulary. The values of arXiv 2205.05198 are for the blocks alone:
+// its Figure 1 equals 18·12·L·h²/(t·p) and the formulas of its Table 2 to the byte, without
+// embedding and logits.
 Prediction blocks_alone(PublishedCase in) {
   in.scenario.model.modules.front().vocab = in.layout.modules.front().tp;
   return std::get<Prediction>(predict_case(in));
 }
 
-// The tensor-parallel baseline of activation_memory_vs_tp_baseline: neither sequence parallelism
-// nor recomputation.
+// Returns the baseline of activation_memory_vs_tp_baseline: tensor parallelism without sequence
+// parallelism and without recomputation.
 Bytes baseline_activations(PublishedCase in) {
   in.layout.modules.front().sp = false;
   in.layout.modules.front().recompute = Recompute::none;
@@ -92,7 +93,7 @@ double memory_value(const PublishedRow& row, const PublishedCase& in,
   return 0;
 }
 
-// Time · e of the naive baseline.
+// Returns step time · e of the naive baseline: the step time at efficiency 1.
 double naive_work(const PublishedRow& row, const PublishedCase& in) {
   const Module& m = in.scenario.model.modules.front();
   const ModuleLayout& grid = in.layout.modules.front();
@@ -143,7 +144,7 @@ RowResult run_row(const PublishedRow& row, const Overrides& overrides) {
     result.step = least + *in.recomputed * (result.step - least);
   }
   result.layout = in.layout;
-  // Errors stated of what ships: a fit's trials need none.
+  // Certainty is stated for shipped values only; the trials of a fit do not need it.
   if (overrides.empty())
     result.belief = make_belief(
         result.step,
@@ -162,28 +163,28 @@ RowResult run_row(const PublishedRow& row, const Overrides& overrides) {
 void apply_overrides(const Overrides& overrides, HardwareProfile& profile) {
   for (const auto& [name, value] : overrides) {
     const auto dot = name.find('.');
-    const std::string who = name.substr(0, dot), key = name.substr(dot + 1);
-    if (who == device_key(profile)) set_number(profile, key, value);
-    if (who == profile.stack.name) set_number(profile.stack, key, value);
+    const std::string owner = name.substr(0, dot), key = name.substr(dot + 1);
+    if (owner == device_key(profile)) set_number(profile, key, value);
+    if (owner == profile.stack.name) set_number(profile.stack, key, value);
   }
 }
 
 void check_overrides(const Overrides& overrides) {
   for (const auto& [name, value] : overrides) {
     const auto dot = name.find('.');
-    const std::string who = name.substr(0, dot),
+    const std::string owner = name.substr(0, dot),
                       key = dot == std::string::npos ? "" : name.substr(dot + 1);
-    const SoftwareStack* stack = find_stack(who);
-    const HardwareProfile* profile = find_profile(default_profile(who));
+    const SoftwareStack* stack = find_stack(owner);
+    const HardwareProfile* profile = find_profile(default_profile(owner));
     if (stack == nullptr && profile == nullptr)
       throw InputError(
-          "--set", "", "\"" + who + "\" is neither a device nor a stack",
+          "--set", "", "\"" + owner + "\" is neither a device nor a stack",
           "write DEVICE.KEY=VALUE or STACK.KEY=VALUE, such as h100.gemm_efficiency=0.7");
     SoftwareStack a = stack ? *stack : SoftwareStack{};
     HardwareProfile b = profile ? *profile : HardwareProfile{};
     if (!(stack && set_number(a, key, value)) && !(profile && set_number(b, key, value)))
-      throw InputError("--set", "", who + " has no number \"" + key + "\"",
-                       "polyphony validate --help names the keys");
+      throw InputError("--set", "", owner + " has no numeric parameter \"" + key + "\"",
+                       "polyphony validate --help lists the keys");
   }
 }
 

@@ -23,6 +23,7 @@ std::string stem_of(const std::string& file) {
   return name.substr(0, name.rfind('.'));
 }
 
+// Returns a result with the measured value, not yet predicted.
 RowResult describe(const JsonValue& value, const std::string& file, const Scenario& scenario) {
   RowResult result;
   PublishedRow& row = result.row;
@@ -47,11 +48,11 @@ RowResult describe(const JsonValue& value, const std::string& file, const Scenar
     row.unit = "GB";
     row.measured = static_cast<double>(parse_bytes(value.at("value").text()).value) / 1e9;
   }
-  if (row.measured <= 0) value.refuse_at("value", "is not positive", "give what was measured");
+  if (row.measured <= 0) value.refuse_at("value", "is not positive", "give the measured value");
   return result;
 }
 
-// One prediction per stack.
+// Predicts the scenario once per software stack.
 class Predictions {
  public:
   Predictions(const Scenario& scenario, const Overrides& overrides)
@@ -76,7 +77,7 @@ class Predictions {
   std::map<std::string, std::variant<Prediction, Infeasible>> known_;
 };
 
-// How sure the prediction is, and the naive one beside it.
+// Adds the uncertainty of the prediction, and the naive baseline.
 void add_beliefs(const Scenario& scenario, const std::string& stack, const Overrides& overrides,
                  const Prediction& prediction, RowResult& result) {
   const Layout& layout = *scenario.layout;
@@ -103,7 +104,7 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
                                     const Scenario& scenario, const Overrides& overrides) {
   const JsonValue root = JsonValue::parse(text, file);
   if (!root.has("published"))
-    root.refuse("key \"published\" is missing", "say what was measured of this layout");
+    root.refuse("key \"published\" is missing", "list what was measured with this layout");
   const JsonValue list = root.at("published");
   Predictions predictions(scenario, overrides);
   std::vector<RowResult> results;
@@ -138,7 +139,8 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
         result.step = predicted.step;
         result.predicted = result.step.count();
         result.layout = *scenario.layout;
-        // Of given times no profile says how sure they are, and they are of no device's peak.
+        // If the scenario gives layer times, no profile states their uncertainty, and there is no
+        // peak for the naive baseline.
         if (scenario.layer_times.empty())
           add_beliefs(scenario, stack, overrides, prediction, result);
       }

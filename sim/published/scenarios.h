@@ -1,9 +1,9 @@
-// Scenario files with a "published" list: values that somebody measured of the scenario's layout,
-// for layouts that no row of numbers can say (several modules). One result per value.
+// Published measurements in scenario files, for layouts that a CSV row cannot describe (several
+// modules). The list "published" in the file has values measured with the scenario's layout:
 //   {"what": "step_time", "value": "2.733s", "source": "…", "stack": "megatron-core",
 //    "assumed": ["recompute"]}
-//   id: the file's name, "." and what is measured (and which, when measured again); block: the name
-//   up to its first "_".
+// The id of a result is the file's name, "." and what was measured (with a number if it was
+// measured several times). The block is the name up to its first "_".
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@
 
 namespace polyphony::sim {
 
-// `text` is the file's own: "published" is not taken from a file that it extends.
+// Predicts the scenario and returns one result per value. `text` is the text of the file itself;
+// "published" is not inherited from a file that it extends.
 std::vector<RowResult> run_scenario(const std::string& text, const std::string& file,
                                     const Scenario& scenario, const Overrides& overrides);
 

@@ -1,4 +1,4 @@
-// `polyphony replay TRACE... --format json` and its schema (sim/text/json_keys.h).
+// The answer of `polyphony replay TRACE... --format json` and its schema (sim/text/json_keys.h).
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -15,9 +15,9 @@
 namespace polyphony::sim {
 namespace {
 
-// A replay alone that is further off has missed something of the run.
+// An unchanged replay with a larger relative error has missed something of the run.
 constexpr double kReplayBar = 0.01;
-// Normal: the interquartile range in deviations.
+// The interquartile range of a normal distribution, in standard deviations.
 constexpr double kQuartiles = 1.349;
 
 void require_classes(const Program& program, const std::vector<traces::Speedup>& faster) {
@@ -27,7 +27,7 @@ void require_classes(const Program& program, const std::vector<traces::Speedup>&
     if (std::any_of(labels.begin(), labels.end(), named)) continue;
     std::string all;
     for (const std::string& label : labels) all += (all.empty() ? "" : ", ") + label;
-    throw InputError("--faster", "", "no op is of the class \"" + speedup.what + "\"",
+    throw InputError("--faster", "", "no op has the class \"" + speedup.what + "\"",
                      "the classes are " + all);
   }
 }
@@ -98,7 +98,8 @@ std::vector<PathDifference> differences(const ReplayedRun& before, const Replaye
   return largest_first(std::move(by_label));
 }
 
-// Of the median of as many steps of another run, from that of these.
+// Returns the relative deviation of the median of as many steps of another run from the median of
+// these.
 double jitter_of(const traces::Spread& steps) {
   if (steps.median.count() <= 0) return 0;
   const double single = (steps.p75 - steps.p25) / steps.median / kQuartiles;
@@ -106,9 +107,9 @@ double jitter_of(const traces::Spread& steps) {
                             static_cast<double>(std::max<std::size_t>(1, steps.count)));
 }
 
-// What the model leaves out of the change.
-double left_out(const traces::Measurement& measured, const ReplayChange& change,
-                const HardwareProfile& profile, const traces::Mixture& mixture) {
+// Returns the relative deviation due to what the model does not cover of the change.
+double unmodeled(const traces::Measurement& measured, const ReplayChange& change,
+                 const HardwareProfile& profile, const traces::Mixture& mixture) {
   const Certainty& certainty = profile.certainty;
   const double layout_error = certainty.layout_error.value_or(std::log1p(profile.step_error) /
                                                               central(0.9, certainty.freedom));
@@ -116,12 +117,13 @@ double left_out(const traces::Measurement& measured, const ReplayChange& change,
   const auto by = traces::total(mixture);
   const Seconds all = by[0] + by[1] + by[2];
   const double unmeasured = all.count() > 0 ? 1 - by[0] / all : 0;
-  LayoutDistance apart;
+  LayoutDistance distance;
   if (change.scenario &&
       change.scenario->layout->modules.size() == measured.scenario.layout->modules.size())
-    apart = layout_distance(*measured.scenario.layout, *change.scenario->layout);
-  return std::max(layout_error * unmeasured, std::sqrt(layout_error * layout_error * apart.other +
-                                                       tensor_error * tensor_error * apart.tensor));
+    distance = layout_distance(*measured.scenario.layout, *change.scenario->layout);
+  return std::max(layout_error * unmeasured,
+                  std::sqrt(layout_error * layout_error * distance.other +
+                            tensor_error * tensor_error * distance.tensor));
 }
 
 Belief belief_of(const Replayer& replayer, const std::vector<PlayedProgram>& programs,
@@ -139,12 +141,10 @@ Belief belief_of(const Replayer& replayer, const std::vector<PlayedProgram>& pro
 
 void require_replayable(const traces::Measurement& measured) {
   if (measured.steps.size() >= kLeastReplayed) return;
-  throw InputError(
-      measured.source, "",
-      "has " +
-          counted(static_cast<std::int64_t>(measured.steps.size()), "traced step", "traced steps") +
-          "; a replay needs " + std::to_string(kLeastReplayed),
-      "record more: polyphony run --trace-steps 5:15");
+  throw InputError(measured.source, "",
+                   "a replay needs at least " + std::to_string(kLeastReplayed) +
+                       " traced steps (got " + std::to_string(measured.steps.size()) + ")",
+                   "record more: polyphony run --trace-steps 5:15");
 }
 
 std::variant<ReplayAnswer, Infeasible> replay(const traces::Measurement& measured,
@@ -170,9 +170,9 @@ std::variant<ReplayAnswer, Infeasible> replay(const traces::Measurement& measure
     if (answer.measured.median.count() > 0)
       answer.replay_error = answer.before.steps.median / answer.measured.median - 1;
     if (std::abs(answer.replay_error) > kReplayBar)
-      answer.notes.push_back("replayed as it was measured the step is " +
+      answer.notes.push_back("the unchanged replay differs from the measured step by " +
                              signed_percent_text(answer.replay_error) +
-                             " off: something of this run is in no op's time");
+                             ": some time of this run is not in the time of any op");
   };
   if (!change.changes()) {
     answer_before();
@@ -194,7 +194,7 @@ std::variant<ReplayAnswer, Infeasible> replay(const traces::Measurement& measure
   answer.belief = belief_of(replayer, programs, step, change, *answer.after, profile);
   answer.jitter = jitter_of(answer.after->steps);
   answer.belief.residual =
-      std::hypot(left_out(measured, change, profile, answer.after->mixture), answer.jitter);
+      std::hypot(unmodeled(measured, change, profile, answer.after->mixture), answer.jitter);
   return answer;
 }
 

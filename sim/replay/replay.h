@@ -1,14 +1,19 @@
-// A measured run played again, and once more with something changed: what `polyphony replay` says.
-//   Every traced step is played with its own times (traces/replay/measured_step.h), so that what was slow in a step
-//   stays so in both; steps are given as medians over them. One step, that of the changed median, is shown whole.
-//   Of the changed scenario each step's batch is lowered anew: the run's where the data are the same.
-//   interval   of the changed run's median step. Logarithms add up: effects of the profile's errors on both sides
-//              priced again with them (what was measured as it is does not move); what the model leaves out:
-//              layout_error for every doubling by which the layouts differ (shared/chance/belief.h), and at least for
-//              the share of time that was not measured; the jitter of the played steps, twice as a median
-//   path       seconds of the critical path by class: they add up to the step, so that their differences
+// Replays a measured run, as it was and with something changed: `polyphony replay`.
+//   Every traced step is replayed with its own times (traces/replay/measured_step.h), so what was
+//   slow in a step stays slow in both replays. Results are medians over the steps. One step is
+//   shown in detail: the median step of the changed replay. For a changed scenario each step's
+//   batch is lowered again; if the data are the same, it is the batch of the run.
+//
+//   interval   for the median step of the changed run. Variances of logarithms add up: the effects
+//              of the profile's errors, repriced in both replays (what stays as it was measured
+//              does not move); what the model does not cover, layout_error for every doubling by
+//              which the layouts differ (shared/chance/belief.h), at least for the share of time
+//              that was not measured; and the jitter of the replayed steps, as of two medians
+//   path       seconds on the critical path by class; they add up to the step, so their differences
 //              explain its difference
-// Does not model: links that are shared otherwise than they were measured, caches, ranks that share a core anew.
+//
+// Not modeled: links that are shared differently than when they were measured, caches, ranks that
+// newly share a core.
 #pragma once
 
 #include <optional>
@@ -25,18 +30,18 @@
 
 namespace polyphony::sim {
 
-// A median of fewer steps says nothing of their jitter.
+// Fewest steps for a replay: the median of fewer says nothing about jitter.
 inline constexpr std::size_t kLeastReplayed = 3;
 
 struct ReplayChange {
-  std::vector<std::string> said{};     // "cluster.node.link=1GBps", in words of the command line
-  std::optional<Scenario> scenario{};  // with a legal layout; none: as measured
-  HardwareProfile profile{};           // that the changed scenario is priced with
+  std::vector<std::string> said{};     // the changes as on the command line: "cluster.…=1GBps"
+  std::optional<Scenario> scenario{};  // changed, with a legal layout; none: as measured
+  HardwareProfile profile{};           // prices the changed scenario
   std::vector<traces::Speedup> faster{};
   bool changes() const { return scenario || !faster.empty(); }
 };
 
-// Consecutive pieces of the critical path of one class on one rank.
+// Consecutive ops of one class on one rank, on the critical path.
 struct PathStretch {
   std::string label;
   Rank rank;
@@ -47,17 +52,17 @@ struct PathStretch {
 struct ReplayedRun {
   std::string layout;
   traces::Spread steps;
-  traces::Machine machine;  // it was played on
-  Program program;          // of the step shown
+  traces::Machine machine;  // on which it was replayed
+  Program program;          // of the step shown in detail
   Timeline timeline;
   std::vector<traces::PartTimes> parts;  // by rank
   traces::IdleTimes idle{};              // mean over ranks
   std::vector<PathStretch> path;
   traces::Mixture mixture;  // over all steps
-  Bytes peak_memory{};      // of the worst rank, as the model says
+  Bytes peak_memory{};      // predicted, of the rank that needs most
 };
 
-// Of the critical paths, by class.
+// Seconds on the critical paths before and after the change, for one class of ops.
 struct PathDifference {
   std::string label;
   Seconds before{}, after{};
@@ -66,23 +71,24 @@ struct PathDifference {
 
 struct ReplayAnswer {
   std::string source, profile;
-  std::vector<std::string> said;
+  std::vector<std::string> said;  // the changes, as on the command line
   traces::Spread measured;
-  double replay_error = 0;  // (replayed alone - measured) / measured
+  double replay_error = 0;  // (replayed unchanged - measured) / measured
   ReplayedRun before;
   std::optional<ReplayedRun> after;
-  // Of the changed step, where there is one.
+  // For the changed step, if there is one.
   Belief belief;
   double jitter = 0;                        // part of belief.residual
   std::vector<PathDifference> differences;  // the largest first
   std::vector<std::string> notes;
 };
 
-// InputError: too few steps.
+// Throws InputError if there are too few steps.
 void require_replayable(const traces::Measurement& measured);
 
-// `profile`: that the run is priced with. Errors: InputError for too few steps, a class that is not there, a
-// change that cannot be lowered; Infeasible: a link the cluster does not have.
+// Replays a run. `profile`: prices the run as it was measured. Throws InputError for too few steps,
+// a class that no op has, or a change that cannot be lowered; returns Infeasible if the cluster
+// lacks a link.
 std::variant<ReplayAnswer, Infeasible> replay(const traces::Measurement& measured,
                                               const HardwareProfile& profile,
                                               const ReplayChange& change);

@@ -1,4 +1,4 @@
-// `polyphony replay --format json` and its schema (sim/text/json_keys.h).
+// The answer of `polyphony replay --format json` and its schema (sim/text/json_keys.h).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace polyphony::sim {
 
-// One answer a question: of `--vary` several.
+// One answer per question; `--vary` asks several.
 nlohmann::json to_json(const std::vector<ReplayAnswer>& answers);
 std::string replay_schema();
 

@@ -22,10 +22,10 @@ Bytes largest(const std::vector<RankMemory>& memory) {
   return most;
 }
 
-// Whether a step's batch is the run's own: the same data, and items as large.
+// Returns whether the batches are the same: the same data, and items of the same size.
 bool same_batches(const Scenario& a, const Scenario& b) {
   Data first = a.data, second = b.data;
-  first.samples.clear();  // read or not, they are the same files'
+  first.samples.clear();  // the files are the same, whether read or not
   second.samples.clear();
   if (first != second) return false;
   return !std::holds_alternative<SyntheticData>(first.source) ||
@@ -80,7 +80,7 @@ std::variant<Replayer::Played, Infeasible> Replayer::play(
   traces::ReplayedCosts given =
       samples_[s].costs_of(program.program, program.compiled, machine, faster);
   Played played{{}, std::move(given.mixture)};
-  if (given.costs.flows.empty()) {  // no link is shared: the longest path is the step
+  if (given.costs.flows.empty()) {  // no link is shared, so the step is the longest path
     played.timeline = estimate(program.program, program.compiled, given.costs).timeline;
     return played;
   }

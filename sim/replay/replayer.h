@@ -1,4 +1,4 @@
-// The steps of a measured run, played: internal to sim/replay/replay.cpp.
+// Replays the steps of a measured run. Internal to sim/replay/replay.cpp.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace polyphony::sim {
 
-// A Program that runs, and the step whose times it is played with.
+// A Program to replay, compiled.
 struct PlayedProgram {
   Program program;
   Compiled compiled;
@@ -24,7 +24,7 @@ class Replayer {
 
   std::size_t steps() const { return programs_.size(); }
   const std::vector<PlayedProgram>& measured_programs() const { return programs_; }
-  // Of each step's batch under the change.
+  // Returns the Programs of all steps under the change.
   std::variant<std::vector<PlayedProgram>, Infeasible> changed_programs(
       const ReplayChange& change) const;
 
@@ -32,11 +32,12 @@ class Replayer {
     Timeline timeline;
     traces::Mixture mixture;
   };
-  // `program` with step `s`'s times; `moved` changes every profile.
+  // Replays `program` with the times of step `s`, scaled from the measured machine to `machine`.
   std::variant<Played, Infeasible> play(std::size_t s, const PlayedProgram& program,
                                         const traces::Machine& machine,
                                         const std::vector<traces::Speedup>& faster) const;
-  // Without a Timeline, and without shared links.
+  // Returns the step time only, without a Timeline and without modeling shared links. `moved` is
+  // applied to the profiles of both machines.
   Seconds step(std::size_t s, const PlayedProgram& program, const traces::Machine& machine,
                const std::vector<traces::Speedup>& faster, const Moved& moved) const;
 

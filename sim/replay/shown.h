@@ -1,4 +1,4 @@
-// What a replay shows of several: one step for all, and what explains a difference.
+// Chooses what to show of several steps: one step for all, and what explains a difference.
 #pragma once
 
 #include <map>
@@ -9,10 +9,10 @@
 
 namespace polyphony::sim {
 
-// Position of the median step; the upper of two middles, where no step is the median.
+// Returns the index of the median step; of an even number, the upper of the two middle ones.
 std::size_t middle_of(const std::vector<Seconds>& steps);
 
-// By label, which becomes the row's; the largest difference first.
+// Returns the rows with their labels set, the largest difference first.
 std::vector<PathDifference> largest_first(std::map<std::string, PathDifference> by_label);
 
 }  // namespace polyphony::sim

@@ -1,14 +1,17 @@
-// Plays a Program on SimGrid: the predictor that knows contention. Every op starts when the
-// blocking rules of shared/program/program.h let it, lasts what the CostTable says, and flows that
-// cross the same link at the same time share its rate (max-min fair).
-//   Compute and delays are fixed times. A node with flows: its delay, then all flows together,
-//   ended by the last. Rates in bytes a second, times in seconds from the start of the step; bytes
-//   are integers.
-// Every call runs in its own forked child (sim/runner/child.h): results do not depend on what was
-// simulated before, and equal input gives equal bytes out.
+// Simulates a Program on SimGrid, with contention for links. Every op starts as soon as the
+// blocking rules of shared/program/program.h allow and takes the time in the CostTable; flows that
+// cross the same link at the same time share its rate (max-min fairness).
 //
-// Does not model: ranks that share a CPU core, jitter, packets. One step from a cold start, not the
-// steady period of chained steps.
+// Compute ops and delays take fixed times. A node with flows waits for its delay, then starts all
+// its flows at once, and ends with the last. Rates are in bytes per second, times in seconds from
+// the start of the step, and bytes are integers.
+//
+// Every call runs the helper program polyphony-simulate (sim/runner/helper.h). Results do not depend
+// on earlier simulations, and equal input gives equal output, byte by byte. May be called from
+// several threads at a time.
+//
+// Does not model: ranks that share a CPU core, jitter, packets. Simulates one step from a cold
+// start, not the steady period of consecutive steps.
 //
 // Source: SimGrid 4.1, model "raw" (flow-level, time = size / bandwidth, max-min sharing).
 #pragma once
@@ -24,25 +27,26 @@
 
 namespace polyphony::sim {
 
-// Bytes that left one rank over each of its links.
+// Bytes that one rank sent, by kind of link.
 struct Sent {
   Bytes node{};
   Bytes fabric{};
   bool operator==(const Sent&) const = default;
 };
 
-// What a simulation saw.
+// The result of a simulation.
 struct Playback {
   Timeline timeline;
-  std::vector<Sent> sent;   // by rank, counted as transfers end
-  std::uint64_t flows = 0;  // transfers that crossed links
-  Seconds wall{};  // time the child took to build the platform and run; not part of the prediction
+  std::vector<Sent> sent;   // by rank; a transfer is counted when it ends
+  std::uint64_t flows = 0;  // number of transfers that crossed links
+  Seconds wall{};           // wall time of the child for setup and run; not part of the prediction
 };
 
-// Infeasible: a flow needs a link that the cluster does not have (rate zero). Throws InternalError
-// when SimGrid fails.
+// Returns the simulated step, or Infeasible if a flow needs a link that the cluster does not have
+// (its rate is zero). Throws InternalError if SimGrid fails.
 std::variant<Playback, Infeasible> play(const Program& program, const Compiled& compiled,
                                         const CostTable& costs);
+// The same, but returns only the Timeline.
 std::variant<Timeline, Infeasible> simulate(const Program& program, const Compiled& compiled,
                                             const CostTable& costs);
 

@@ -10,17 +10,18 @@
 namespace polyphony::sim {
 namespace {
 
-std::string not_here(const Scheme& scheme, const StageTimes& times, const CompareOptions& options) {
-  if (!scheme.settings.empty()) return "no setting of it can run";
+std::string why_refused(const Scheme& scheme, const StageTimes& times,
+                        const CompareOptions& options) {
+  if (!scheme.settings.empty()) return "no setting can run";
   for (const Schedule& row : kSchedules) {
     if (scheme.name != row.name) continue;
     for (int v = 1; v <= kMostRounds; ++v)
       if (row.refusal({options.ranks, v, times.microbatches, 0}).empty())
-        return "needs " + std::to_string(v * options.ranks) + " stages, there are " +
+        return "needs " + std::to_string(v * options.ranks) + " stages, but there are only " +
                std::to_string(chained(times).pieces) + " pieces";
     return row.refusal({options.ranks, 2, times.microbatches, 0});
   }
-  return "modules have too few pieces, or the pipeline too few ranks";
+  return "the modules have too few pieces, or the pipeline has too few ranks";
 }
 
 bool splits_backwards(const Timetable& table) {
@@ -32,7 +33,7 @@ bool splits_backwards(const Timetable& table) {
 
 ComparedSchedule best_of(const Scheme& scheme, const StageTimes& times,
                          const CompareOptions& options, const Setting** chosen) {
-  ComparedSchedule best{scheme.name, "", not_here(scheme, times, options), {}, {}};
+  ComparedSchedule best{scheme.name, "", why_refused(scheme, times, options), {}, {}};
   Bytes least{};
   for (const Setting& setting : scheme.settings) {
     Arranged made = setting.arrange(times);
@@ -62,7 +63,7 @@ ComparedSchedule best_of(const Scheme& scheme, const StageTimes& times,
   return best;
 }
 
-// As many microbatches, each with all its works one of those given.
+// Returns a batch of as many microbatches, each drawn from those given, with all its works.
 StageTimes drawn(const StageTimes& times, std::uint64_t seed) {
   StageTimes batch{times.microbatches, times.modules};
   std::vector<int> from;
@@ -87,24 +88,25 @@ StageTimes drawn(const StageTimes& times, std::uint64_t seed) {
   return batch;
 }
 
-// Encoders' parts may run on several ranks at once: the longest way is the last module's.
+// Returns a lower bound for any schedule. Parts in encoders may run on several ranks at once, so
+// the longest dependency chain is that of the last module.
 Seconds bound_of_any(const StageTimes& times, int ranks) {
   Seconds sum{}, longest{};
   for (const ModuleTimes& module : times.modules)
     for (const StageCost& cost : module.costs) sum += seconds(cost);
   const ModuleTimes& last = times.modules.back();
   for (std::size_t w = 0; w < last.microbatch_of.size(); ++w) {
-    Seconds way{};
+    Seconds chain{};
     for (int piece = 0; piece < last.pieces; ++piece) {
       const StageCost& cost = last.cost(piece, static_cast<int>(w));
-      way += cost.forward + cost.input;
+      chain += cost.forward + cost.input;
     }
-    longest = std::max(longest, way);
+    longest = std::max(longest, chain);
   }
   return std::max(sum / ranks, longest);
 }
 
-// Those that fit first, the quickest of them first; refused ones last.
+// Returns the order of the rows: those that fit first, fastest first; refused ones last.
 std::vector<std::size_t> in_order(const std::vector<ComparedSchedule>& rows) {
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

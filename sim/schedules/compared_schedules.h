@@ -1,25 +1,31 @@
-// What orders of a step's actions come to, side by side, over nothing but times: no model, no cluster.
-//   Of a module's pieces, the finest that it is cut into, each schedule makes stages of its own:
+// Compares schedules (orders of a step's actions) given only stage times: no model, no cluster.
+//   A module is given in pieces, the finest units it can be cut into. Each schedule makes its own
+//   stages of them:
 //     named schedules       all modules in one chain (shared/schedule/schedule.h)
-//     encoders first        on the last module's ranks, along its pipeline; all forwards before it, all
-//                           backwards after it
-//     bubble filling        the same stages; encoders run where the last module would rest (as
-//                           Optimus does, arXiv 2408.03505)
-//     apart, reordered      encoders on ranks of their own, microbatches in the best of three orders: as
-//                           they come, by work, least work at both ends (as DistTrain does, arXiv
-//                           2408.04275)
-//     modalities beside each other   each encoder on ranks of its own, all at once (as Cornstarch does,
-//                           arXiv 2503.11367)
-//     entrain               encoders on ranks of their own; parts of microbatches dealt to microbatches
-//                           anew, some encoded one early (shared/planner/entrain.h)
-//     dip                   every rank has stages of every module; shared/planner/order_search.h, backwards
-//                           whole or in two parts
-//     own                   actions of a file, on stages of the one chain, or of each module
-//     searched              the stages of each of the rows above, orders searched from theirs: never slower
-//   Each at its best setting: the quickest that fits, or, where none does, the one that keeps least.
-//   What others do is ours in their manner: none of their code is run.
-// The last module is fed by all before it. Works of a module are microbatches or parts of them; in the
-// one chain parts are summed up.
+//     encoders first        on the last module's ranks, along its pipeline: all encoder forwards
+//                           before it, all encoder backwards after it
+//     bubble filling        the same stages; encoders run in the bubbles of the last module (as
+//                           in Optimus, arXiv 2408.03505)
+//     apart, reordered      encoders on ranks of their own; microbatches in the best of three
+//                           orders: as given, by amount of work, least work at both ends (as in
+//                           DistTrain, arXiv 2408.04275)
+//     modalities beside each other   each encoder on ranks of its own, all in parallel (as in
+//                           Cornstarch, arXiv 2503.11367)
+//     entrain               encoders on ranks of their own; parts of microbatches are reassigned to
+//                           microbatches, some are encoded one microbatch early
+//                           (shared/planner/entrain.h)
+//     dip                   every rank has stages of every module (shared/planner/order_search.h),
+//                           with backwards whole or split in two
+//     own                   actions read from a file, on stages of one chain or of each module
+//     searched              the stages of each schedule above, with orders searched from theirs:
+//                           never slower
+//
+//   Each schedule is shown at its best setting: the fastest that fits in memory or, if none does,
+//   the one with the lowest peak. Schedules of other systems are our reimplementations; none of
+//   their code is run.
+//
+// The last module is fed by all others. A module processes microbatches or parts of them ("works"
+// in the code); in the one chain, parts are summed up.
 #pragma once
 
 #include <optional>
@@ -31,10 +37,11 @@
 
 namespace polyphony::sim {
 
+// The times of one module.
 struct ModuleTimes {
   std::string name;
   int pieces = 0;
-  std::vector<int> microbatch_of;  // by work, ascending
+  std::vector<int> microbatch_of;  // by work: the microbatch it belongs to, ascending
   std::vector<StageCost> costs;    // [piece][work]
   const StageCost& cost(int piece, int work) const {
     return costs[static_cast<std::size_t>(piece) * microbatch_of.size() +
@@ -48,33 +55,34 @@ struct StageTimes {
 
 inline constexpr const char* kOwn = "own";
 
+// One schedule at its best setting.
 struct ComparedSchedule {
   std::string name, setting;
-  std::string refusal;  // not empty: there is no more
+  std::string refusal;  // why no setting can run; if not empty, the rest is unset
   StepCosts costs;
   Timetable table;
-  Seconds bound{};  // of any order of these stages on their ranks
+  Seconds bound{};  // lower bound for any order of these stages on their ranks
   bool fits = true;
-  std::vector<Seconds> drawn{};  // makespans over drawn batches, ascending
+  std::vector<Seconds> drawn{};  // makespans over randomly drawn batches, ascending
 };
 struct ScheduleComparison {
-  Seconds bound{};  // of any stages: all work evenly over the ranks, or the longest microbatch
-  std::vector<ComparedSchedule> rows;  // quickest first, refused ones last
+  Seconds bound{};  // lower bound for any stages: total work ÷ ranks, or the longest microbatch
+  std::vector<ComparedSchedule> rows;  // those that fit, fastest first; others; refused ones last
 };
 struct CompareOptions {
   int ranks = 1;
-  std::optional<Bytes> memory{};  // of a rank, for what forwards keep
-  std::vector<Actions> own{};     // empty: none
+  std::optional<Bytes> memory{};  // of a rank, for saved activations
+  std::vector<Actions> own{};     // by rank; empty: none
   bool own_by_module =
-      false;           // they are on stages of each module (module_actions.h), not of the one chain
-  std::string only{};  // one schedule's name; empty: all
-  int draws = 0;       // batches of as many microbatches, drawn from those given
-  int placements = 400;  // of dip's search, each setting
+      false;           // `own` uses stages of each module (module_actions.h), not of the one chain
+  std::string only{};  // compare only the schedule of this name; empty: all
+  int draws = 0;       // number of batches drawn at random from the given microbatches
+  int placements = 400;  // tried by the search of dip, per setting
 };
 std::vector<std::string> scheme_names(const StageTimes& times, const CompareOptions& options);
 ScheduleComparison compare_schedules(const StageTimes& times, const CompareOptions& options);
 
-// Shares of the makespan that a rank does not compute.
+// Returns the idle share of the makespan of each rank.
 std::vector<double> bubbles(const Timetable& table);
 
 std::string comparison_json(const ScheduleComparison& comparison);

@@ -8,7 +8,7 @@ namespace {
 using nlohmann::json;
 using Row = ComparedSchedule;
 
-// Of a schedule that is not refused.
+// A key that exists only if the schedule can run.
 JsonKey<Row> if_legal(const char* key, json schema, const char* about,
                       std::function<json(const Row&)> value) {
   return {key, std::move(schema), about,
@@ -21,27 +21,29 @@ JsonKey<Row> if_legal(const char* key, json schema, const char* about,
 const JsonKeys<Row>& row_keys() {
   static const JsonKeys<Row> keys{
       {"schedule", a("string"), "its name", [](const Row& of) { return of.name; }},
-      {"refusal", a("string"), "why it cannot be; then nothing else is said",
+      {"refusal", a("string"), "why no setting can run; if present, the other keys are absent",
        [](const Row& of) {
          return of.refusal.empty() ? std::optional<json>() : std::optional<json>(of.refusal);
        },
        false},
-      if_legal("setting", a("string"), "its best", [](const Row& of) { return json(of.setting); }),
-      if_legal("makespan_seconds", a("number"), "of the step",
+      if_legal("setting", a("string"), "the best setting of the schedule",
+               [](const Row& of) { return json(of.setting); }),
+      if_legal("makespan_seconds", a("number"), "time of the step",
                [](const Row& of) { return json(of.table.makespan.count()); }),
-      if_legal("bound_seconds", a("number"), "no order of its stages is quicker",
+      if_legal("bound_seconds", a("number"), "lower bound for any order of these stages",
                [](const Row& of) { return json(of.bound.count()); }),
-      if_legal("bubbles", list_of(a("number")), "share of the step, by rank",
+      if_legal("bubbles", list_of(a("number")), "idle share of the step, by rank",
                [](const Row& of) { return json(bubbles(of.table)); }),
-      if_legal("peak_activation_bytes", list_of(a("integer")), "by rank",
+      if_legal("peak_activation_bytes", list_of(a("integer")), "saved activations, by rank",
                [](const Row& of) {
                  std::vector<std::int64_t> peaks;
                  for (const Bytes peak : of.table.peak) peaks.push_back(peak.value);
                  return json(peaks);
                }),
-      if_legal("fits", a("boolean"), "in the memory that was given",
+      if_legal("fits", a("boolean"), "whether it fits in the given memory",
                [](const Row& of) { return json(of.fits); }),
-      {"drawn_makespan_seconds", list_of(a("number")), "of steps with drawn times",
+      {"drawn_makespan_seconds", list_of(a("number")),
+       "times of steps with randomly drawn microbatches, ascending",
        [](const Row& of) {
          std::vector<double> drawn;
          for (const Seconds makespan : of.drawn) drawn.push_back(makespan.count());
@@ -55,10 +57,10 @@ const JsonKeys<Row>& row_keys() {
 const JsonKeys<ScheduleComparison>& comparison_keys() {
   using Of = ScheduleComparison;
   static const JsonKeys<Of> keys{
-      {"bound_seconds", a("number"), "no order of any schedule's stages is quicker",
+      {"bound_seconds", a("number"), "lower bound for any stages and any order",
        [](const Of& of) { return of.bound.count(); }},
-      {"schedules", list_of(schema_of(row_keys(), "a schedule at its best")),
-       "those that fit first, the quickest first; refused ones last",
+      {"schedules", list_of(schema_of(row_keys(), "a schedule at its best setting")),
+       "those that fit first, fastest first; refused ones last",
        [](const Of& of) { return array_of(row_keys(), of.rows); }}};
   return keys;
 }
@@ -71,7 +73,7 @@ std::string comparison_json(const ScheduleComparison& comparison) {
 
 std::string schedule_times_schema() {
   return schema_document("polyphony schedules --times --format json",
-                         schema_of(comparison_keys(), "schedules side by side"), json::object());
+                         schema_of(comparison_keys(), "comparison of schedules"), json::object());
 }
 
 }  // namespace polyphony::sim

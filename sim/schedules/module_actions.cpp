@@ -17,7 +17,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// "vision 0F3": "vision" and "0F3"; no name: the first is empty.
+// Splits "vision 0F3" into "vision" and "0F3". Without a module name the first is empty.
 std::pair<std::string, std::string> name_and_action(const std::string& cell) {
   const std::size_t blank = cell.find_last_of(" \t");
   if (blank == std::string::npos) return {"", cell};
@@ -38,8 +38,8 @@ std::optional<std::uint16_t> module_at(const std::string& name, const StageTimes
   return {};
 }
 
-// "0F3" in the form that is read action by action, "F0.3".
-std::string turned(const std::string& action) {
+// Converts "0F3" to the form that read_actions() takes, "F0.3".
+std::string action_text(const std::string& action) {
   const std::size_t at = action.find_first_of("FBIW");
   if (at == std::string::npos) return action;
   return action[at] + action.substr(0, at) + "." + action.substr(at + 1);
@@ -73,18 +73,17 @@ std::vector<Actions> read_module_actions(const std::string& text, const std::str
         throw InputError(file, where, "\"" + cell.substr(0, 40) + "\" " + what, how);
       };
       if (cell.front() == '(')
-        refuse("is a pair of actions",
-               "write them one after the other: every action names its module");
+        refuse("is a pair of actions", "write two cells: every action names its module");
       const auto [name, action] = name_and_action(cell);
       const auto module = module_at(name, times);
       if (!module)
-        refuse(name.empty() ? "names no module" : "names a module that the times do not have",
-               "MODULE and its action, such as \"" + times.modules.front().name +
+        refuse(name.empty() ? "names no module" : "names a module that is not in the stage times",
+               "write MODULE and its action, such as \"" + times.modules.front().name +
                    " 0F3\"; modules: " + names);
       if (action.find('.') != std::string::npos)
-        refuse("is a part of a microbatch",
-               "leave the part out: all that a microbatch has of a module runs in one action");
-      Actions read = read_actions(turned(action), file, where);
+        refuse("is an action of a part of a microbatch",
+               "omit the part: all parts of a microbatch in a module run in one action");
+      Actions read = read_actions(action_text(action), file, where);
       read.front().branch = *module;
       actions.push_back(read.front());
     }

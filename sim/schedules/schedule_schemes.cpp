@@ -1,4 +1,4 @@
-// The schedules of the page (compared_schedules.h says what each is) and their settings.
+// The schedules (described in compared_schedules.h) and their settings.
 #include <algorithm>
 #include <numeric>
 
@@ -9,7 +9,7 @@
 namespace polyphony::sim {
 namespace {
 
-// The settings of a schedule's row on so many ranks: how many virtual stages.
+// Returns the numbers of virtual stages per rank with which a schedule can run.
 std::vector<int> rounds(const Schedule& row, int ranks, int microbatches, int pieces) {
   std::vector<int> result;
   for (int v = 1; v <= kMostRounds && v * ranks <= pieces; ++v)
@@ -30,7 +30,7 @@ Scheme named(const Schedule& row, const StageTimes& times, int ranks) {
   return scheme;
 }
 
-// Every module on all ranks; `v` virtual stages of the last one, placed as `row` says.
+// Every module on all ranks; the last one with `v` virtual stages per rank, placed by `row`.
 StepCosts colocated(const StageTimes& times, int ranks, const Schedule& row, int v) {
   StepCosts costs{ranks, times.microbatches, {}, {}};
   for (std::size_t i = 0; i < times.modules.size(); ++i) {
@@ -96,7 +96,7 @@ Scheme bubble_filling(const StageTimes& times, const CompareOptions& options) {
   return scheme;
 }
 
-// Stages of the one chain where the file's rows have them.
+// Actions of a file on stages of the one chain, which are placed by the file's rows.
 Scheme own(const CompareOptions& options) {
   return {kOwn, {{"", [&options](const StageTimes& of) {
                     std::vector<int> rank_of_stage;
@@ -111,7 +111,7 @@ Scheme own(const CompareOptions& options) {
                       return Arranged{{},
                                       {},
                                       "has actions of " + std::to_string(rank_of_stage.size()) +
-                                          " stages, there are " + std::to_string(pieces) +
+                                          " stages, but there are only " + std::to_string(pieces) +
                                           " pieces"};
                     Arranged made{{options.ranks, of.microbatches, {}, {}}, options.own};
                     made.costs.branches = {split(chained(of), rank_of_stage)};
@@ -119,7 +119,7 @@ Scheme own(const CompareOptions& options) {
                   }}}};
 }
 
-// The same on stages of each module: a microbatch's parts one after another.
+// As above, on stages of each module. The parts of a microbatch run one after another.
 Scheme own_by_module(const CompareOptions& options) {
   return {kOwn, {{"", [&options](const StageTimes& of) {
                     const std::size_t last = of.modules.size() - 1;
@@ -136,8 +136,9 @@ Scheme own_by_module(const CompareOptions& options) {
                           return Arranged{{},
                                           {},
                                           "has an action of microbatch " +
-                                              std::to_string(action.work) + ", there are " +
-                                              std::to_string(of.microbatches)};
+                                              std::to_string(action.work) +
+                                              ", but there are only " +
+                                              std::to_string(of.microbatches) + " microbatches"};
                         const auto slots = slots_of(of.modules[action.branch], {action.work});
                         for (const int work : slots.front()) {
                           action.work = work;
@@ -169,9 +170,9 @@ std::vector<Scheme> schemes(const StageTimes& times, const CompareOptions& optio
   if (times.modules.size() > 1) {
     result.push_back(encoders_first(times, options.ranks));
     result.push_back(bubble_filling(times, options));
-    result.push_back(apart_reordered(times, options.ranks));
-    result.push_back(entrain_deals(times, options.ranks));
-    if (times.modules.size() > 2) result.push_back(beside_each_other(times, options.ranks));
+    result.push_back(non_colocated_reordered(times, options.ranks));
+    result.push_back(entrain_scheme(times, options.ranks));
+    if (times.modules.size() > 2) result.push_back(modality_parallel(times, options.ranks));
   }
   result.push_back(dip(times, options));
   if (!options.own.empty())

@@ -1,4 +1,4 @@
-// Schedules whose encoders have ranks of their own.
+// Schedules whose encoders have ranks of their own (non-colocated).
 #include <algorithm>
 #include <numeric>
 
@@ -8,7 +8,7 @@
 namespace polyphony::sim {
 namespace {
 
-std::vector<int> by_work(const StageTimes& times) {
+std::vector<int> in_order_of_work(const StageTimes& times) {
   std::vector<Seconds> work(static_cast<std::size_t>(times.microbatches));
   for (const ModuleTimes& module : times.modules)
     for (std::size_t i = 0; i < module.costs.size(); ++i)
@@ -22,13 +22,13 @@ std::vector<int> by_work(const StageTimes& times) {
   return order;
 }
 std::vector<int> least_at_ends(const StageTimes& times) {
-  const std::vector<int> order = by_work(times);
+  const std::vector<int> order = in_order_of_work(times);
   std::vector<int> ends = order;
   for (std::size_t i = 0; i < order.size(); ++i)
     ends[i % 2 == 0 ? i / 2 : order.size() - 1 - i / 2] = order[i];
   return ends;
 }
-std::vector<int> as_they_come(const StageTimes& times) {
+std::vector<int> in_given_order(const StageTimes& times) {
   std::vector<int> order(static_cast<std::size_t>(times.microbatches));
   std::iota(order.begin(), order.end(), 0);
   return order;
@@ -48,7 +48,7 @@ std::vector<std::vector<int>> slots_of(const ModuleTimes& module, const std::vec
   return slots;
 }
 
-Arranged apart(const StageTimes& times, const ApartBranches& branches) {
+Arranged non_colocated(const StageTimes& times, const SeparateBranches& branches) {
   Arranged made{{0, times.microbatches, {}, {}}, {}, {}};
   const std::size_t last = times.modules.size() - 1;
   const Schedule& row =
@@ -74,60 +74,61 @@ Arranged apart(const StageTimes& times, const ApartBranches& branches) {
   return made;
 }
 
-std::vector<ApartDeal> apart_deals(const StageTimes& times, int ranks) {
-  std::vector<ApartDeal> deals;
+std::vector<RankAssignment> rank_assignments(const StageTimes& times, int ranks) {
+  std::vector<RankAssignment> assignments;
   const int pieces = chained_encoders(times).pieces, last = times.modules.back().pieces;
   for (int e = 1; e < ranks && e <= pieces; ++e)
     for (int v = 1; v <= kMostRounds && v * (ranks - e) <= last; ++v)
       if (v == 1 || schedules::groups_of_ranks({ranks - e, v, times.microbatches, 0}).empty())
-        deals.push_back({std::to_string(e) + " + " + std::to_string(ranks - e) + " ranks" +
-                             (v > 1 ? ", " + vpp(v) : ""),
-                         e, ranks - e, v});
-  return deals;
+        assignments.push_back({std::to_string(e) + " + " + std::to_string(ranks - e) + " ranks" +
+                                   (v > 1 ? ", " + vpp(v) : ""),
+                               e, ranks - e, v});
+  return assignments;
 }
 
-Scheme apart_reordered(const StageTimes& times, int ranks) {
+Scheme non_colocated_reordered(const StageTimes& times, int ranks) {
   Scheme scheme{"apart, reordered", {}};
   const std::pair<const char*, std::vector<int> (*)(const StageTimes&)> orders[] = {
-      {"as they come", as_they_come},
-      {"by work", by_work},
+      {"as they come", in_given_order},
+      {"by work", in_order_of_work},
       {"least work at both ends", least_at_ends}};
-  for (const ApartDeal& deal : apart_deals(times, ranks))
+  for (const RankAssignment& assignment : rank_assignments(times, ranks))
     for (const auto& [name, order] : orders)
       scheme.settings.push_back(
-          {deal.name + ", " + name, [deal, order](const StageTimes& of) {
+          {assignment.name + ", " + name, [assignment, order](const StageTimes& of) {
              const StageTimes two{of.microbatches, {chained_encoders(of), of.modules.back()}};
              const std::vector<int> actions = order(of);
-             return apart(two,
-                          {{deal.encoder_ranks, deal.ranks},
-                           deal.rounds,
-                           0,
-                           {slots_of(two.modules[0], actions), slots_of(two.modules[1], actions)}});
+             return non_colocated(
+                 two, {{assignment.encoder_ranks, assignment.ranks},
+                       assignment.rounds,
+                       0,
+                       {slots_of(two.modules[0], actions), slots_of(two.modules[1], actions)}});
            }});
   return scheme;
 }
 
-Scheme beside_each_other(const StageTimes& times, int ranks) {
+Scheme modality_parallel(const StageTimes& times, int ranks) {
   Scheme scheme{"modalities beside each other", {}};
-  std::vector<int> dealt(times.modules.size(), 1);
-  const std::function<void(std::size_t, int)> deal = [&](std::size_t b, int left) {
-    if (b + 1 == dealt.size()) {
+  std::vector<int> assigned(times.modules.size(), 1);
+  const std::function<void(std::size_t, int)> assign = [&](std::size_t b, int left) {
+    if (b + 1 == assigned.size()) {
       if (left < 1 || left > times.modules[b].pieces) return;
-      dealt[b] = left;
+      assigned[b] = left;
       std::string name;
-      for (const int one : dealt) name += (name.empty() ? "" : " + ") + std::to_string(one);
-      scheme.settings.push_back({name + " ranks", [dealt](const StageTimes& of) {
-                                   ApartBranches branches{dealt, 1, 0, {}};
+      for (const int one : assigned) name += (name.empty() ? "" : " + ") + std::to_string(one);
+      scheme.settings.push_back({name + " ranks", [assigned](const StageTimes& of) {
+                                   SeparateBranches branches{assigned, 1, 0, {}};
                                    for (const ModuleTimes& module : of.modules)
-                                     branches.slots.push_back(slots_of(module, as_they_come(of)));
-                                   return apart(of, branches);
+                                     branches.slots.push_back(slots_of(module, in_given_order(of)));
+                                   return non_colocated(of, branches);
                                  }});
       return;
     }
-    for (dealt[b] = 1; dealt[b] < left && dealt[b] <= times.modules[b].pieces; ++dealt[b])
-      deal(b + 1, left - dealt[b]);
+    for (assigned[b] = 1; assigned[b] < left && assigned[b] <= times.modules[b].pieces;
+         ++assigned[b])
+      assign(b + 1, left - assigned[b]);
   };
-  deal(0, ranks);
+  assign(0, ranks);
   return scheme;
 }
 

@@ -1,7 +1,9 @@
-// Entrain (shared/planner/entrain.h) over parts of microbatches: each part, with all encoders' work of it and
-// an equal share of its microbatch's time in the last module, is a sample; a microbatch without parts is
-// one. Samples are dealt to microbatches anew; encoders on ranks of their own. What is deferred is a work of
-// the microbatch after, which encoders run with the one before.
+// Entrain (shared/planner/entrain.h) over parts of microbatches. A sample is one part: all
+// encoders' times for it, and an equal share of its microbatch's time in the last module. A
+// microbatch without parts is one sample.
+//
+// Samples are reassigned to microbatches; encoders have ranks of their own. Deferred samples belong
+// to the next microbatch, and the encoders process them with the current one.
 #include "shared/planner/entrain.h"
 
 #include <algorithm>
@@ -55,10 +57,10 @@ std::vector<Sample> samples_of(const StageTimes& times) {
   return samples;
 }
 
-// A module that is to be filled work by work.
-class Works {
+// Builds a module, one work at a time.
+class ModuleBuilder {
  public:
-  Works(std::string name, int pieces) : module_{std::move(name), pieces, {}, {}} {}
+  ModuleBuilder(std::string name, int pieces) : module_{std::move(name), pieces, {}, {}} {}
   void add_work(int microbatch, const std::vector<Sample>& samples, const entrain::Positions& of,
                 std::vector<StageCost> Sample::* part) {
     std::vector<StageCost> sums(static_cast<std::size_t>(module_.pieces));
@@ -78,7 +80,7 @@ class Works {
   std::vector<std::vector<StageCost>> by_work_;
 };
 
-Arranged dealt_anew(const StageTimes& times, const ApartDeal& deal) {
+Arranged reassigned(const StageTimes& times, const RankAssignment& assignment) {
   const std::vector<Sample> samples = samples_of(times);
   std::vector<entrain::SampleWork> works;
   for (const Sample& sample : samples) {
@@ -88,9 +90,10 @@ Arranged dealt_anew(const StageTimes& times, const ApartDeal& deal) {
   }
   const std::vector<entrain::Slot> planned = entrain::plan_replica(works, times.microbatches);
   const ModuleTimes encoders = chained_encoders(times);
-  Works first(encoders.name, encoders.pieces);
-  Works last(times.modules.back().name, times.modules.back().pieces);
-  ApartBranches branches{{deal.encoder_ranks, deal.ranks}, deal.rounds, 0, {{}, {}}};
+  ModuleBuilder first(encoders.name, encoders.pieces);
+  ModuleBuilder last(times.modules.back().name, times.modules.back().pieces);
+  SeparateBranches branches{
+      {assignment.encoder_ranks, assignment.ranks}, assignment.rounds, 0, {{}, {}}};
   for (int k = 0; k < times.microbatches; ++k) {
     const entrain::Slot& slot = planned[static_cast<std::size_t>(k)];
     std::vector<int>& together = branches.slots[0].emplace_back();
@@ -109,16 +112,17 @@ Arranged dealt_anew(const StageTimes& times, const ApartDeal& deal) {
     branches.slots[1].push_back({k});
     last.add_work(k, samples, here, &Sample::last);
   }
-  return apart({times.microbatches, {first.take(), last.take()}}, branches);
+  return non_colocated({times.microbatches, {first.take(), last.take()}}, branches);
 }
 
 }  // namespace
 
-Scheme entrain_deals(const StageTimes& times, int ranks) {
+Scheme entrain_scheme(const StageTimes& times, int ranks) {
   Scheme scheme{"entrain", {}};
-  for (const ApartDeal& deal : apart_deals(times, ranks))
-    scheme.settings.push_back(
-        {deal.name, [deal](const StageTimes& of) { return dealt_anew(of, deal); }});
+  for (const RankAssignment& assignment : rank_assignments(times, ranks))
+    scheme.settings.push_back({assignment.name, [assignment](const StageTimes& of) {
+                                 return reassigned(of, assignment);
+                               }});
   return scheme;
 }
 

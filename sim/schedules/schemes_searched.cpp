@@ -7,11 +7,11 @@
 namespace polyphony::sim {
 namespace {
 
-void search(Arranged& made, const CompareOptions& options, bool apart) {
+void search(Arranged& made, const CompareOptions& options, bool split_backwards) {
   limit(made.costs, options);
   SearchBudget budget;
   budget.placements = options.placements;
-  budget.apart = apart;
+  budget.apart = split_backwards;
   if (!made.orders.empty()) budget.from = {std::move(made.orders)};
   made.orders.clear();
   auto found = search_order(made.costs, budget);
@@ -21,8 +21,8 @@ void search(Arranged& made, const CompareOptions& options, bool apart) {
 
 }  // namespace
 
-// One segment of each module; or as many as their times ask for, and twice and four times that, as
-// far as there are pieces. Backwards whole, or in two parts.
+// Tries one segment per module, the numbers of segments that balance their times, and two and four
+// times these, as far as there are pieces; each with backwards whole and split in two.
 Scheme dip(const StageTimes& times, const CompareOptions& options) {
   std::vector<Seconds> mean;
   for (const ModuleTimes& module : times.modules) {
@@ -40,13 +40,13 @@ Scheme dip(const StageTimes& times, const CompareOptions& options) {
   }
   Scheme scheme{"dip", {}};
   for (const std::vector<int>& rounds : tried)
-    for (const bool apart : {false, true}) {
+    for (const bool split_backwards : {false, true}) {
       std::string name;
       for (const int one : rounds)
         name += (name.empty() ? "segments " : " + ") + std::to_string(one);
-      if (apart) name += ", weight parts later";
+      if (split_backwards) name += ", weight parts later";
       scheme.settings.push_back(
-          {name, [rounds, apart, &options](const StageTimes& of) {
+          {name, [rounds, split_backwards, &options](const StageTimes& of) {
              Arranged made{{options.ranks, of.microbatches, {}, {}}, {}, {}};
              for (std::size_t b = 0; b < of.modules.size(); ++b) {
                const ModuleTimes& module = of.modules[b];
@@ -55,7 +55,7 @@ Scheme dip(const StageTimes& times, const CompareOptions& options) {
                if (b + 1 < of.modules.size())
                  made.costs.branches.back().feeds = of.modules.size() - 1;
              }
-             search(made, options, apart);
+             search(made, options, split_backwards);
              return made;
            }});
     }

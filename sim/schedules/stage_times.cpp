@@ -16,10 +16,10 @@ const std::set<std::string> kColumns = {"module",  "stage",          "microbatch
 constexpr int kMost = 1 << 20;  // microbatches, parts of one, stages
 constexpr int kAll = -1;
 
-// Microbatch and part; kAll: of all.
+// Microbatch and part; microbatch kAll: all microbatches.
 using Work = std::pair<int, int>;
 
-// Digits alone: in base units.
+// Digits without a unit are in base units.
 template <class Parse>
 double quantity(const CsvRow& row, const std::string& column, Parse parse) {
   const std::string text = row.text(column);
@@ -34,7 +34,7 @@ double quantity(const CsvRow& row, const std::string& column, Parse parse) {
       row.refuse(column, wrong.what_is_wrong, wrong.hint);
     }
   }
-  if (value < 0) row.refuse(column, "is negative", "nothing takes less than no time or room");
+  if (value < 0) row.refuse(column, "must not be negative", "times and sizes are 0 or more");
   return value;
 }
 Seconds time(const CsvRow& row, const std::string& column) {
@@ -46,9 +46,10 @@ int count(const CsvRow& row, const std::string& column, const std::string& text)
   const bool digits =
       !text.empty() && text.size() < 9 && text.find_first_not_of("0123456789") == std::string::npos;
   if (!digits || std::stoi(text) >= kMost)
-    row.refuse(column, "\"" + text + "\" is no place",
-               column == "stage" ? "stages are 0, 1, 2 …"
-                                 : "microbatches are 0, 1, 2 …, parts of one 3.0, 3.1, or all");
+    row.refuse(column, "\"" + text + "\" is not a valid index",
+               column == "stage"
+                   ? "stages are 0, 1, 2 …"
+                   : "microbatches are 0, 1, 2 … or all; parts of one are 3.0, 3.1 …");
   return std::stoi(text);
 }
 Work work_of(const CsvRow& row) {
@@ -59,9 +60,9 @@ Work work_of(const CsvRow& row) {
           point == std::string::npos ? 0 : count(row, "microbatch", text.substr(point + 1))};
 }
 
-struct Read {
+struct ModuleRows {
   std::string name;
-  std::size_t line = 0;                             // its first
+  std::size_t line = 0;                             // of its first row
   std::map<std::pair<int, Work>, StageCost> costs;  // by stage, work
   int stages = 0;
 };
@@ -75,36 +76,36 @@ std::string name_of(const Work& work) {
   return std::to_string(work.first) + (work.second > 0 ? "." + std::to_string(work.second) : "");
 }
 
-ModuleTimes times_of(const Read& read, const std::string& file, int microbatches, bool last) {
+ModuleTimes times_of(const ModuleRows& rows, const std::string& file, int microbatches, bool last) {
   std::set<Work> works;
-  for (const auto& [place, cost] : read.costs) {
+  for (const auto& [place, cost] : rows.costs) {
     if (place.second.first != kAll)
       works.insert(place.second);
     else
       for (int k = 0; k < microbatches; ++k) works.insert({k, 0});
   }
-  ModuleTimes module{read.name, read.stages, {}, {}};
+  ModuleTimes module{rows.name, rows.stages, {}, {}};
   for (const Work& work : works) module.microbatch_of.push_back(work.first);
-  for (int stage = 0; stage < read.stages; ++stage)
+  for (int stage = 0; stage < rows.stages; ++stage)
     for (const Work& work : works) {
-      auto found = read.costs.find({stage, work});
-      if (found == read.costs.end()) found = read.costs.find({stage, {kAll, 0}});
-      if (found == read.costs.end())
-        refuse(file, read.line,
-               "module " + read.name + " has no time of stage " + std::to_string(stage) +
-                   " for microbatch " + name_of(work),
-               "every stage of a module has a row for each of its microbatches, or one for all");
+      auto found = rows.costs.find({stage, work});
+      if (found == rows.costs.end()) found = rows.costs.find({stage, {kAll, 0}});
+      if (found == rows.costs.end())
+        refuse(file, rows.line,
+               "module " + rows.name + " has no time for stage " + std::to_string(stage) +
+                   " and microbatch " + name_of(work),
+               "every stage of a module needs a row for each of its microbatches, or one for all");
       module.costs.push_back(found->second);
     }
   if (!last) return module;
   for (int k = 0; k < microbatches; ++k)
     if (std::count(module.microbatch_of.begin(), module.microbatch_of.end(), k) != 1)
-      refuse(file, read.line,
-             "module " + read.name + " has " +
+      refuse(file, rows.line,
+             "module " + rows.name + " has " +
                  std::to_string(
                      std::count(module.microbatch_of.begin(), module.microbatch_of.end(), k)) +
-                 " works of microbatch " + std::to_string(k),
-             "the last module takes each microbatch once, whole");
+                 " rows for microbatch " + std::to_string(k),
+             "the last module must process each microbatch exactly once, whole");
   return module;
 }
 
@@ -117,18 +118,18 @@ StageTimes read_stage_times(const std::string& text, const std::string& file, in
     if (std::find(table.columns.begin(), table.columns.end(), needed) == table.columns.end())
       throw InputError(file, "line 1", "has no column " + std::string(needed),
                        "columns are module, stage, microbatch, forward, backward_input, "
-                       "backward_weight and, if known, bytes, message");
+                       "backward_weight and optionally bytes, message");
   for (const std::string& column : table.columns)
     if (!kColumns.contains(column))
-      throw InputError(file, "line 1", "\"" + column + "\" is no column of times",
-                       "polyphony schedules --help lists them");
-  std::vector<Read> modules;
+      throw InputError(file, "line 1", "\"" + column + "\" is not a column of stage times",
+                       "polyphony schedules --help lists the columns");
+  std::vector<ModuleRows> modules;
   for (const CsvTable::Line& line : table.lines) {
     const CsvRow row(table, line);
     const std::string name = row.text("module");
     if (name.empty()) row.refuse("module", "is empty", "name the module");
     auto module = std::find_if(modules.begin(), modules.end(),
-                               [&](const Read& one) { return one.name == name; });
+                               [&](const ModuleRows& one) { return one.name == name; });
     if (module == modules.end()) module = modules.insert(modules.end(), {name, line.number, {}, 0});
     const int stage = count(row, "stage", row.text("stage"));
     const Work work = work_of(row);
@@ -138,19 +139,19 @@ StageTimes read_stage_times(const std::string& text, const std::string& file, in
             row, "bytes", [](const std::string& t) { return double(parse_bytes(t).value); }))),
         time(row, "message")};
     if (!module->costs.try_emplace({stage, work}, cost).second)
-      row.refuse("microbatch", "stands twice for stage " + std::to_string(stage) + " of " + name,
-                 "drop one of the rows");
+      row.refuse("microbatch", "occurs twice for stage " + std::to_string(stage) + " of " + name,
+                 "remove one of the rows");
     module->stages = std::max(module->stages, stage + 1);
     microbatches = std::max(microbatches, work.first + 1);
   }
   if (modules.empty())
-    throw InputError(file, "", "has no rows", "a row for each stage and microbatch");
+    throw InputError(file, "", "has no rows", "add a row for each stage and microbatch");
   if (microbatches == 0)
     throw InputError(file, "",
-                     "every row is of all microbatches, and nobody says how many there are",
+                     "the number of microbatches is unknown: every row is for all of them",
                      "give --microbatches");
   StageTimes times{microbatches, {}};
-  for (const Read& module : modules)
+  for (const ModuleRows& module : modules)
     times.modules.push_back(times_of(module, file, microbatches, &module == &modules.back()));
   return times;
 }

@@ -1,12 +1,12 @@
-// Times of modules' pieces from a CSV (sim/schedules/compared_schedules.h), one row each:
-//   module           in the order of the data; the last is fed by all others
-//   stage            0, 1, …: the finest piece that it is cut into
-//   microbatch       0, 1, …; all; or a part of one: 3.0, 3.1. A module that has no work of a
-//                    microbatch has no row of it; the last one has all
+// Reads the times of modules' pieces from a CSV file (sim/schedules/compared_schedules.h). Columns:
+//   module           modules in the order of the data; all others feed the last one
+//   stage            0, 1, …: a piece, the finest unit that the module is cut into
+//   microbatch       0, 1, …; all; or a part of one: 3.0, 3.1. A module that does not process a
+//                    microbatch has no row for it; the last module has all microbatches
 //   forward, backward_input, backward_weight   seconds, or with a unit: 1.5ms
-//   bytes            kept from the forward to the end of the backward: digits, or 12MiB. May be left out
-//   message          seconds to the next stage. May be left out
-// Errors: InputError naming file, line and column.
+//   bytes            saved from the forward to the end of the backward: digits, or 12MiB. Optional
+//   message          seconds to send to the next stage. Optional
+// Throws InputError naming file, line and column.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace polyphony::sim {
 
-// `microbatches`: how many, where every row says all; 0: the file must say it.
+// `microbatches`: their number, if every row is for all microbatches; 0: taken from the file.
 StageTimes read_stage_times(const std::string& text, const std::string& file, int microbatches);
 
 }  // namespace polyphony::sim

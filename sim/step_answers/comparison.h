@@ -1,4 +1,5 @@
-// A measured step beside its prediction: what `compare`, `rehearse` and the report show.
+// The comparison of a measured run with its prediction, as shown by `polyphony compare`, `polyphony
+// rehearse` and the report of a run.
 #pragma once
 
 #include <string>
@@ -12,14 +13,15 @@
 namespace polyphony::sim {
 
 struct RunComparison {
-  std::string source;  // of the measurement: its folder
+  std::string source;  // folder of the measurement
   std::string layout;
-  std::string profile, stack;  // that it was predicted with
-  Prediction prediction;       // of the measured Program
+  std::string profile, stack;  // used for the prediction
+  Prediction prediction;       // of the Program of the middle step
   traces::Comparison comparison;
 };
 
-// Errors: InputError where the cluster lacks a link that the run used.
+// Predicts the Program of every measured step by simulation and compares the two. Throws InputError
+// if the cluster does not have a link that the run used.
 RunComparison compare_run(const traces::Measurement& measured, const HardwareProfile& profile);
 
 }  // namespace polyphony::sim

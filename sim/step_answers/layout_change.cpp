@@ -21,7 +21,7 @@ std::string works_text(const Layout& layout) {
   return layout.encoder_microbatches == 0 ? "by default" : text(layout.encoder_microbatches);
 }
 
-// "a block from stage 3 to stage 4".
+// Returns a text such as "a block from stage 3 to stage 4".
 std::string shift_text(const std::vector<int>& from, const std::vector<int>& to) {
   std::string less, more;
   int moved = 0;
@@ -58,12 +58,12 @@ void add_grid(const std::string& whose, bool experts, const ModuleLayout& from,
   words.add(whose + "ranks", from.ranks, to.ranks);
   words.add(whose + "TP", from.tp, to.tp);
   words.add(whose + "sequence parallelism", from.sp, to.sp);
-  words.add(whose + "TP pieces", from.tp_pieces, to.tp_pieces);
+  words.add(whose + "TP chunks", from.tp_pieces, to.tp_pieces);
   words.add(whose + "CP", from.cp, to.cp);
   if (from.cp > 1 && to.cp > 1) words.add(whose + "tokens", from.tokens, to.tokens);
   if (from.cp > 1 && to.cp > 1)
     words.add(whose + "attention over CP", from.cp_attention, to.cp_attention);
-  words.add(whose + "heads a gather", from.cp_heads, to.cp_heads);
+  words.add(whose + "heads per gather", from.cp_heads, to.cp_heads);
   words.add(whose + "row split", from.row_split, to.row_split);
   if (experts) {
     words.add(whose + "EP", from.ep, to.ep);
@@ -108,7 +108,7 @@ std::vector<std::string> changes(const Model& model, const Layout& from, const L
                           schedule_name(to));
   words.add("microbatches", from.microbatches, to.microbatches);
   if (from.encoder_microbatches != to.encoder_microbatches)
-    words.found.push_back("encoder work items " + works_text(from) + " -> " + works_text(to));
+    words.found.push_back("encoder microbatches " + works_text(from) + " -> " + works_text(to));
   words.add("encoder order", from.encoder_order, to.encoder_order);
   words.add("bridge", from.bridge, to.bridge);
   words.add("balance", from.balance, to.balance);

@@ -1,4 +1,4 @@
-// What one layout changes of another, in words.
+// The differences between two layouts, in words.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace polyphony::sim {
 
-// "language PP 6 -> 3", "microbatches 16 -> 8": one line for each coordinate that differs, none for
-// equal layouts. Of one grid for all modules the module is not said. Of stages' blocks only those
-// that both state for as many stages. Not said: actions of its own.
+// Returns one line per field that differs, such as "language PP 6 -> 3" or "microbatches 16 -> 8";
+// none for equal layouts. The name of the module is omitted if all modules share one grid. Blocks
+// of stages are compared only if both layouts state them for the same number of stages. Lists of
+// actions are not compared.
 std::vector<std::string> changes(const Model& model, const Layout& from, const Layout& to);
 
 }  // namespace polyphony::sim

@@ -16,7 +16,8 @@
 namespace polyphony::sim {
 namespace {
 
-// Frameworks count the language module on sequences as long as the batch's longest.
+// Frameworks count the FLOPs of the language module as if all sequences had the length of the
+// longest one in the batch.
 void find_framework_mfu(StepAnswer& answer) {
   const Program& program = answer.prediction.program;
   const double available = answer.prediction.peak.value * program.ranks *
@@ -32,24 +33,26 @@ void find_framework_mfu(StepAnswer& answer) {
   answer.torchtitan_mfu = torchtitan_flops(language, sequences, length).value / available;
 }
 
-// Only a profile's corrections can say so: its efficiencies are at most 1.
+// Adds a note if the MFU exceeds 1. Only the corrections of a profile can cause that, because its
+// efficiencies are at most 1.
 void note_beyond_peak(StepAnswer& answer) {
   const double mfu = answer.figures.model_flops_utilization;
   if (mfu <= 1) return;
-  answer.notes.push_back("the model FLOPs are " + percent_text(mfu) + " of what " +
-                         answer.profile.device.name + " can do: profile " + answer.profile.name +
-                         " understates its peak, or its corrections are too good");
+  answer.notes.push_back("the model FLOPs are " + percent_text(mfu) + " of the peak of " +
+                         answer.profile.device.name + ": profile " + answer.profile.name +
+                         " understates the peak, or its corrections are too optimistic");
 }
 
 std::optional<Infeasible> find_jitter(const StepOptions& options, StepAnswer& answer) {
   const int steps = options.jitter_steps;
   if (steps < 0)
-    throw InputError("--jitter", "", std::to_string(steps) + " steps", "a number such as 1000");
+    throw InputError("--jitter", "", "must not be negative (got " + std::to_string(steps) + ")",
+                     "give a number of steps, such as 1000");
   if (steps == 0) return {};
   const auto& jitter = answer.profile.certainty.jitter;
   if (!jitter)
     throw InputError("--jitter", "/certainty/jitter",
-                     "profile " + answer.profile.name + " knows of no jitter",
+                     "profile " + answer.profile.name + " has no model of jitter",
                      "`polyphony calibrate` measures it from a traced run of four steps or more");
   auto outcome = jittered_steps(
       answer.prediction, *jitter, steps,
@@ -60,7 +63,7 @@ std::optional<Infeasible> find_jitter(const StepOptions& options, StepAnswer& an
   return {};
 }
 
-// No fold leaves less than one of them.
+// Returns the most replicas of any module: at least one of these remains when a layout is folded.
 int most_lanes(const Layout& layout) {
   int most = 1;
   for (const ModuleLayout& grid : layout.modules) most = std::max(most, grid.dp());
@@ -85,7 +88,7 @@ std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, cons
   const bool large =
       options.fold_large && need_of(scenario, layout, {options.predictor}).ops > kMostWhole;
   if (large && !layout.actions.empty()) {
-    notes.emplace_back("played whole: the layout has actions of its own");
+    notes.emplace_back("not folded: the layout has a list of actions");
   } else if (large) {
     const NeedOptions least{.predictor = Predictor::estimate, .lanes = most_lanes(layout)};
     if (const auto no = check_need(scenario, layout, least, options.memory)) return *no;
@@ -95,11 +98,11 @@ std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, cons
       const Program& program = found->program;
       const auto working = std::count_if(program.rank_ops.begin(), program.rank_ops.end(),
                                          [](const Range& ops) { return ops.size() > 0; });
-      notes.push_back("folded: " + count_text(working) + " ranks stand for all " +
-                      count_text(program.ranks) + ", an estimate; --whole plays every one of them");
+      notes.push_back("folded: " + count_text(working) + " ranks represent all " +
+                      count_text(program.ranks) + ", an estimate; --whole predicts every rank");
       return folded;
     }
-    notes.push_back("played whole: " + std::get<Infeasible>(folded).reason);
+    notes.push_back("not folded: " + std::get<Infeasible>(folded).reason);
   }
   if (const auto no =
           check_need(scenario, layout, {.predictor = options.predictor, .trace = options.trace},
@@ -136,8 +139,8 @@ std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const
     answer.out_of_memory = out_of_memory_text(scenario, layout, prediction, profile);
   answer.other_software = other_software(scenario.training.software, profile);
   if (!answer.other_software.empty())
-    answer.notes.push_back("the scenario trains with another stack than profile " + profile.name +
-                           ", which is of " + answer.other_software);
+    answer.notes.push_back("the scenario uses another software stack than profile " + profile.name +
+                           ", which is for " + answer.other_software);
   if (auto note = shared_cores_note(scenario, options.cores)) answer.notes.push_back(*note);
   return answer;
 }
@@ -147,7 +150,7 @@ std::vector<std::pair<std::string, Rank>> worst_by_stage(const Prediction& predi
   std::map<std::string, std::size_t> places;
   const std::vector<std::string> names = stage_names(prediction.program);
   for (std::uint32_t r = 0; r < prediction.program.ranks; ++r) {
-    if (prediction.program.rank_ops[r].size() == 0) continue;  // another stands for it
+    if (prediction.program.rank_ops[r].size() == 0) continue;  // represented by another rank
     const std::string& stage = names[r];
     const auto [place, fresh] = places.try_emplace(stage, worst.size());
     if (fresh) worst.emplace_back(stage, Rank(r));

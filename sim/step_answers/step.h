@@ -1,11 +1,12 @@
-// What one training step of a layout takes: time and where it goes, memory, how sure that is, what
-// it costs, and what would fit where it does not.
-//   belief         the step's interval: every error that the profile states, priced again
-//   extrapolated   what lies outside the profile's ranges
-//   jittered       the same step on other days, when asked for
-//   *_mfu          what frameworks would print beside Figures' own (shared/cost/model_flops.h);
-//                  zero: the device has no such peak
-//   notes          what a reader should know of the answer: lines without file or prefix
+// The answer of `polyphony simulate`: time and memory of one training step of a layout, where the
+// time goes, how uncertain the prediction is, what the step costs, and, if it does not fit in
+// memory, what would fit.
+//   belief         uncertainty of the step: its change for each error that the profile states
+//   extrapolated   what lies outside the ranges that the profile was fitted to
+//   jittered       the step with random jitter, if requested
+//   *_mfu          MFU as other frameworks would print it, in addition to that of Figures
+//                  (shared/cost/model_flops.h); zero: the device's peak is unknown
+//   notes          remarks for the user, one line each, without file or prefix
 #pragma once
 
 #include <functional>
@@ -24,13 +25,13 @@ namespace polyphony::sim {
 
 struct StepOptions {
   Predictor predictor = Predictor::simulate;
-  int jitter_steps = 0;  // drawn with the profile's jitter
-  int jobs = 1;          // worker processes for them
-  int cores = 0;         // of this machine, where a prediction is about it; 0: not judged
-  // Steps of more than kMostWhole ops by ranks that stand for all that do the same, where they fold: estimated.
+  int jitter_steps = 0;  // number of steps to draw with the profile's jitter
+  int jobs = 1;          // worker processes for these
+  int cores = 0;         // of this machine, if the scenario runs on it; 0: not checked
+  // Fold steps with more than kMostWhole ops, if they can be folded. These are estimated.
   bool fold_large = false;
-  bool trace = false;  // its text will be made
-  Bytes memory{};      // of this machine, for the answer; zero: not known
+  bool trace = false;  // the text of a trace will be produced
+  Bytes memory{};      // free memory of this machine; zero: unknown
   std::function<void(double share)> progress = {};
 };
 
@@ -44,28 +45,31 @@ struct StepAnswer {
   std::optional<JitteredSteps> jittered;
   double megatron_mfu = 0, torchtitan_mfu = 0;
   std::vector<traces::PartTimes> parts;  // by rank
-  traces::PartTimes mean_parts{};        // of ranks that have ops
-  Rank busiest;                          // of `parts`
-  bool recomputes = false;               // backwards hold recomputation
-  std::string other_software;            // the profile's, when the scenario names another stack
-  std::string out_of_memory;             // what it needs and what would fit; empty: it fits
+  traces::PartTimes mean_parts{};        // mean over ranks that have ops
+  Rank busiest;                          // the rank that idles least
+  bool recomputes = false;               // backward passes include recomputation
+  std::string other_software;            // the profile's stack, if the scenario names another one
+  std::string out_of_memory;             // what the layout needs and what would fit; empty: it fits
   std::vector<std::string> notes;
 };
 
-// Needs a layout that check_layout() accepts. The step whole or, where the options ask for it, folded; `notes` say
-// which, where it is large. Infeasible: a link the cluster does not have, or `memory` is too little.
+// Predicts the whole step, or the folded one if the options allow it and the step is large; `notes`
+// then states which. The layout must be accepted by check_layout(). Returns Infeasible if the
+// cluster does not have a link that the layout needs, or if options.memory is too small for the
+// prediction.
 std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, const Layout& layout,
                                                   const Batch& batch,
                                                   const HardwareProfile& profile,
                                                   const StepOptions& options,
                                                   std::vector<std::string>& notes);
-// Needs a layout that check_layout() accepts. Infeasible: as predict_step(). Errors: InputError for jitter that the
-// profile does not know. Folded, no energy is counted.
+// Predicts a step with everything that StepAnswer contains. Conditions and Infeasible as for
+// predict_step(). Throws InputError if jitter is requested and the profile has none. The energy of
+// a folded step is not computed (0).
 std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const Layout& layout,
                                                  const Batch& batch, const HardwareProfile& profile,
                                                  const StepOptions& options);
 
-// The worst rank of each stage, in the order of stages.
+// Returns for each stage, in order, its name and its rank with the largest peak memory.
 std::vector<std::pair<std::string, Rank>> worst_by_stage(const Prediction& prediction);
 
 }  // namespace polyphony::sim

@@ -110,7 +110,7 @@ StreamBatch read_batch(const json& value) {
   return batch;
 }
 
-// Stages by rank: the same for every batch.
+// Returns the index of each rank's stage in `names`, which it fills; the same for every batch.
 std::vector<std::size_t> find_stages(const Program& program, std::vector<std::string>& names) {
   std::vector<std::size_t> stage_of;
   for (const std::string& name : stage_names(program)) {
@@ -131,7 +131,7 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
   stream.predictor = options.predictor;
   if (layout.planner != Planning::none) stream.planner = name(layout.planner);
   stream.device = scenario.cluster.device.memory;
-  // Split and weighed once, not for every batch.
+  // Stages are split and costs computed once, not for every batch.
   const Layout resolved = with_blocks(layout, balanced_plan(scenario, layout, profile));
   const auto predicted = [&](std::uint64_t number) {
     return predict(scenario, resolved, batch_of_step(scenario, number), profile, options.predictor);

@@ -1,14 +1,19 @@
-// Many steps of varying data: each batch of the scenario's stream planned, lowered and predicted anew, in
-// worker processes.
-//   Percentiles are of the batches seen: those that so few do not reach are left out.
-//   Bubbles: shares of a step in which a rank's compute stream has nothing to do (traces/compare/idle.h).
-//   Out of memory in M steps: 1 - (1 - p)^M, batches taken as independent draws, p
-//     seen       exceedances ÷ batches
-//     at most    its Clopper-Pearson bound at 95 %: 3 ÷ batches when none was seen
-//     tail       what an exponential tail fitted to the largest twentieth of the peaks (ten at
-//                least) says; an assumption, too large where data are bounded
-//   Source of the tail: peaks over threshold with shape 0, Pickands, Annals of Statistics 1975.
-// Does not model: fragmentation of the allocator, a batch's own tensors.
+// Predicts many steps with varying data: each batch of the scenario's stream is planned, lowered
+// and predicted separately, in worker processes. Gives percentiles of step time, idle time and peak
+// memory, and the probability of running out of memory.
+//
+//   Percentiles   of the predicted batches; omitted if there are too few batches for one
+//   Bubbles       shares of a step in which a rank's compute stream is idle (traces/compare/idle.h)
+//
+// The probability that any of M steps runs out of memory is 1 - (1 - p)^M, if batches are
+// independent draws. The probability p of one step is given in three ways:
+//   per_step        number of batches that exceed the memory / number of batches
+//   per_step_most   the 95 % Clopper-Pearson upper bound of that; 3 / batches if none exceeds
+//   per_step_tail   from an exponential tail fitted to the largest 5 % of the peaks (at least ten).
+//                   An assumption; too large if the data are bounded.
+// Source of the tail: peaks over threshold with shape 0, Pickands, Annals of Statistics 1975.
+//
+// Does not model: fragmentation of the allocator, memory of a batch's input tensors.
 #pragma once
 
 #include <functional>
@@ -23,40 +28,41 @@ namespace polyphony::sim {
 struct StreamSample {
   std::uint32_t id = 0;
   std::vector<std::pair<Modality, std::int64_t>> tokens;  // by modality, of all its items
-  Bytes held{};                                           // at the peak of the worst rank
+  Bytes held{};  // its memory on the worst rank at the time of the peak
 };
+// Fractions of the step.
 struct Bubbles {
   double mean = 0;           // over ranks
   double worst = 0;          // of the rank that idles most
-  double communication = 0;  // of the mean, what waits for messages and collectives under way
+  double communication = 0;  // part of the mean spent waiting for messages and collectives
 };
 struct StreamBatch {
   std::uint64_t number = 0;
   Seconds step{};
   Bubbles bubbles;
   std::vector<Bytes> peaks;           // by BatchStream::stages
-  std::size_t worst = 0;              // position in `peaks`
-  Seconds when{};                     // of that peak
-  std::vector<StreamSample> samples;  // that hold most of it
+  std::size_t worst = 0;              // index of the largest in `peaks`
+  Seconds when{};                     // time of that peak
+  std::vector<StreamSample> samples;  // the samples with the most memory at that time
 };
 struct BatchStream {
   std::string profile, stack;  // their names
-  std::string planner;         // the layout's, that plans each batch; empty: none
+  std::string planner;         // the layout's planner, which plans each batch; empty: none
   Predictor predictor = Predictor::estimate;
   std::vector<std::string> stages;
   std::vector<StreamBatch> batches;
-  std::vector<std::string> failed;  // why a batch has no answer
-  Bytes device{};
+  std::vector<std::string> failed;  // error messages of batches without an answer
+  Bytes device{};                   // memory of a device
   Bytes peak(const StreamBatch& batch) const { return batch.peaks[batch.worst]; }
-  const StreamBatch& worst() const;  // needs a batch
+  const StreamBatch& worst() const;  // with the largest peak; requires at least one batch
   std::vector<Seconds> sorted_steps() const;
   std::vector<double> sorted_bubbles(double Bubbles::* share) const;
   std::vector<Bytes> sorted_peaks(std::size_t stage) const;
 };
-// Of which answers print percentiles, and by what names.
+// The percentiles in answers, and their names.
 inline constexpr double kStreamQuantiles[] = {0.05, 0.5, 0.95, 0.999};
 inline constexpr const char* kStreamQuantileNames[] = {"p5", "p50", "p95", "p99.9"};
-// Whether so many batches reach it: from above, or from below.
+// Returns whether there are enough batches for quantile `q`, in the upper or the lower tail.
 bool stream_reaches(std::size_t batches, double q);
 
 struct StreamOptions {
@@ -65,16 +71,21 @@ struct StreamOptions {
   Predictor predictor = Predictor::estimate;
   std::function<void(double share)> progress;
 };
+// Predicts the first options.batches batches of the scenario's stream. Failed batches are listed in
+// `failed`; they are not an error.
 BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
                            const HardwareProfile& profile, const StreamOptions& options);
 
+// Probabilities of running out of memory; see the top of this file.
 struct MemoryRisk {
-  std::size_t exceeded = 0;
+  std::size_t exceeded = 0;  // number of batches that exceed the memory
   double per_step = 0, per_step_most = 0, per_step_tail = 0;
   double in_run = 0, in_run_most = 0, in_run_tail = 0;
 };
+// Returns the probabilities per step and for a run of `steps` steps.
 MemoryRisk memory_risk(const BatchStream& stream, double steps);
-// P(one value > limit) by an exponential tail over the largest twentieth.
+// Returns P(a value > limit) according to an exponential tail fitted to the largest 5 % of
+// `values`.
 double exponential_tail(std::vector<Bytes> values, Bytes limit);
 
 }  // namespace polyphony::sim

@@ -1,4 +1,5 @@
-// The answer to a question as it is written, beside that with some of its values changed.
+// Baseline and modified answers of a command with --set: figures of the scenario as written, and
+// with the values of --set.
 #pragma once
 
 #include <optional>
@@ -11,8 +12,8 @@ namespace polyphony::sim {
 
 struct Unchanged {
   std::optional<Figures> figures;
-  std::string why_not;  // when there are none: what the scenario lacks without the changes
-  std::string layout;   // the best, of a sweep
+  std::string why_not;  // why there are no figures: what the scenario lacks without the changes
+  std::string layout;   // for a sweep, the best layout
 };
 
 struct WhatIf {

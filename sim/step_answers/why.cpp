@@ -16,10 +16,10 @@ namespace polyphony::sim {
 namespace {
 
 constexpr std::size_t kCompared = 16;
-// Below it are roundings.
+// Smallest relative improvement; smaller differences are rounding errors.
 constexpr double kBetter = 1e-4;
 
-// One step away and different at rest; the layout itself is the first.
+// Returns the layout itself, and then the layouts one change away that are different in effect.
 std::vector<Layout> layouts_near(const Scenario& scenario, const Layout& layout) {
   std::vector<Layout> found;
   std::set<std::string> seen;
@@ -88,7 +88,7 @@ void find_changes(const Question& question, const Layout& layout, const WhyOptio
   const Candidate& now = trials.all().front();
   answer.looked_at = which.size() - 1;
   if (!now.why_not.empty()) {
-    answer.notes.push_back("changes were not looked at: " + now.why_not);
+    answer.notes.push_back("no changes were tried: " + now.why_not);
     return;
   }
   answer.estimate = now.figures.step;
@@ -137,7 +137,7 @@ std::variant<WhyAnswer, Infeasible> answer_why(const Scenario& scenario, const L
   if (layout.actions.empty())
     find_changes({scenario, profile, batch, sizes}, layout, options, answer);
   else
-    answer.notes.push_back("changes were not looked at: the layout has actions of its own");
+    answer.notes.push_back("no changes were tried: the layout has a list of actions");
   return answer;
 }
 

@@ -1,16 +1,19 @@
-// Where the time of one layout goes, and what to change of it.
-//   now           the step as answer_step() says it; its parts are traces::part_times()
-//   idle          what the idle time of each rank was spent on (traces/compare/idle.h); on every rank
-//                 forward, backward, recompute, optimizer and these add up to the step
-//   worth_trying  of the layouts one step away (shared/search/neighbours.h) those that fit, are faster
-//                 and different at rest, by gain × certainty. Both sides are estimates (contention left
-//                 out), so that a simulation may say otherwise where links are shared
-//     gain        (now - then) / now
-//     certainty   P(faster), from what the profile says of its errors (shared/chance/belief.h); of the
-//                 kCompared of largest gain, others are left out
-// A layout that does not fit is offered what fits, fastest first, slower or not. Not looked at: two
-// changes at once; other placements; layouts with actions of their own; what a search would leave out,
-// but for products in more pieces.
+// The answer of `polyphony why`: where the time of one layout goes, and which changes of the layout
+// would make it faster.
+//   now            the step, as answer_step() returns it; its parts are traces::part_times()
+//   idle           what the idle time of each rank is spent on (traces/compare/idle.h). On every
+//                  rank forward, backward, recompute, optimizer and these add up to the step
+//   worth_trying   layouts one change away (shared/search/neighbours.h) that fit and are faster, by
+//                  gain · certainty. Both steps are estimates without contention, so a simulation
+//                  may disagree if links are shared
+//     gain         (now - then) / now
+//     certainty    P(faster), from the errors that the profile states (shared/chance/belief.h).
+//                  Computed for the kCompared largest gains; the others are omitted
+//
+// If the layout itself does not fit, worth_trying has the layouts that do, fastest first, even if
+// they are slower. Not tried: two changes at once, other placements, layouts with a list of
+// actions, and what a search does not try (except more chunks of tensor-parallel communication
+// overlap).
 #pragma once
 
 #include <functional>
@@ -26,9 +29,9 @@ namespace polyphony::sim {
 struct WhyOptions {
   Predictor predictor = Predictor::simulate;
   int jobs = 1;
-  Bytes memory{};  // free for the worker processes together; 0: not judged
-  int cores = 0;   // as StepOptions
-  std::size_t most = 5;
+  Bytes memory{};        // free memory for all worker processes together; 0: not checked
+  int cores = 0;         // as in StepOptions
+  std::size_t most = 5;  // number of changes in the answer, at most
   std::function<void(double share)> progress = {};
 };
 
@@ -43,13 +46,14 @@ struct WorthTrying {
 struct WhyAnswer {
   StepAnswer now;
   std::vector<traces::IdleTimes> idle;  // by rank
-  Seconds estimate{};                   // of now, as the changes' steps
+  Seconds estimate{};                   // estimated step of `now`, for comparison with the changes
   std::vector<WorthTrying> worth_trying;
-  std::size_t looked_at = 0, fitting = 0, unanswered = 0;  // changes
-  std::vector<std::string> notes;                          // now's first
+  // Numbers of changes: evaluated; of these, fit in memory; could not be predicted.
+  std::size_t looked_at = 0, fitting = 0, unanswered = 0;
+  std::vector<std::string> notes;  // those of `now` first
 };
 
-// As answer_step().
+// Analyzes the layout. Conditions, Infeasible and errors as for answer_step().
 std::variant<WhyAnswer, Infeasible> answer_why(const Scenario& scenario, const Layout& layout,
                                                const Batch& batch, const HardwareProfile& profile,
                                                const WhyOptions& options);

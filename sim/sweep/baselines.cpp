@@ -36,7 +36,8 @@ class Rules {
   }
 
  private:
-  // Tensor parallelism up to a domain, and then stages.
+  // Returns (tp, pp) in the order in which they are tried: tensor parallelism up to an NVLink
+  // domain, then pipeline stages.
   std::vector<std::pair<int, int>> shapes() const {
     const int ranks = scenario_.cluster.ranks(), domain = scenario_.cluster.domain_size();
     std::vector<std::pair<int, int>> found;

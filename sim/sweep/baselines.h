@@ -1,12 +1,13 @@
-// What people would run without a search: what an answer is set beside.
-//   rule of thumb        one pipeline over all modules, as little model parallelism as fits: tensor
-//                        parallelism up to 8 ranks of a domain, then stages; recomputation of
-//                        attention, or of all where nothing else fits; sequence parallelism, optimizer
-//                        sharded, one sample a microbatch, 1F1B. Source: Narayanan et al., arXiv
-//                        2104.04473 §3 (takeaways 1 and 2); Korthikanti et al., arXiv 2205.05198
-//   encoder in stage 0   the same with every encoder whole before the language module's first
-//                        stage, blocks split evenly: what a framework does that puts an encoder
-//                        into an existing pipeline
+// Layouts that are commonly chosen without a search. A sweep compares its results with them.
+//   rule of thumb        One pipeline over all modules, with as little model parallelism as fits:
+//                        tensor parallelism up to 8 ranks of an NVLink domain, then pipeline
+//                        stages. Selective recomputation, or full if nothing else fits; sequence
+//                        parallelism, sharded optimizer, one sample per microbatch, 1F1B.
+//                        Source: Narayanan et al., arXiv 2104.04473 §3 (takeaways 1 and 2);
+//                        Korthikanti et al., arXiv 2205.05198
+//   encoder in stage 0   The same, but all encoders run in the language module's first stage, whose
+//                        blocks are split evenly, as in a framework that adds an encoder to an
+//                        existing pipeline.
 #pragma once
 
 #include <optional>
@@ -22,7 +23,7 @@ struct Baseline {
   std::string name;
   Layout layout;
 };
-// Those that are legal and fit by the closed form.
+// Returns the baselines that are legal and whose memory fits according to the closed form.
 std::vector<Baseline> baselines(const Scenario& scenario, Screen& screen);
 
 }  // namespace polyphony::sim

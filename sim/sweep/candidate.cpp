@@ -77,7 +77,7 @@ void describe_into(const Question& question, const Prediction& prediction, bool 
   candidate.simulated = prediction.simulated;
   candidate.folded = prediction.lanes > 1;
   candidate.ops = static_cast<std::int64_t>(prediction.program.ops.size());
-  if (!with_parts) return;  // a tenth of what an estimate costs
+  if (!with_parts) return;  // the rest takes a tenth of the time of an estimate
   const std::vector<traces::PartTimes> parts =
       traces::part_times(prediction.program, prediction.timeline);
   const Rank critical = traces::critical_rank(parts);

@@ -1,10 +1,10 @@
-// One layout of a sweep: its bound, then what worker processes found of it.
-//   estimate   the longest path of the folded Program where it folds (shared/plan/plan.h), of the
-//              whole one otherwise: milliseconds
-//   simulate   the whole Program on SimGrid, and the effects of the profile's errors, for intervals
-//              and comparisons (sim/prediction/effects.h)
-// bound ≤ estimate ≤ simulate. A worker lowers the layout once for each, and sends back all that a
-// sweep needs of it.
+// One layout of a sweep, with its lower bound and the predictions made by worker processes:
+//   estimate   longest path of the folded Program (shared/plan/plan.h), or of the whole Program if
+//              it does not fold; takes milliseconds
+//   simulate   the whole Program on SimGrid, and the effects of the profile's errors, which give
+//              intervals and comparisons (sim/prediction/effects.h)
+// The step times satisfy bound ≤ estimate ≤ simulate. A worker lowers the layout once per
+// prediction and returns everything that the sweep needs from it.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@
 
 namespace polyphony::sim {
 
-// The step beside a baseline's: (this - baseline) / baseline.
+// Relative difference from the step of a baseline: (this - baseline) / baseline.
 struct StepChange {
   double ratio = 0;
   std::optional<std::pair<double, double>> interval{};  // 90 %
@@ -29,25 +29,25 @@ struct Candidate {
   Layout layout;
   std::string text;  // the layout in words
   Bound bound;
-  Figures figures;            // of the sharpest predictor so far
-  traces::PartTimes parts{};  // of the critical rank, where effects are known
+  Figures figures;            // of the most accurate predictor that has run
+  traces::PartTimes parts{};  // of the critical rank; set if effects are known
   Seconds estimate{};
   bool simulated = false;
-  bool folded = false;   // figures are of one lane that stands for all
-  std::int64_t ops = 0;  // of the Program that was lowered: what an answer costs
-  std::vector<double>
-      effects;  // by HardwareProfile::certainty.errors; of those that were asked for
-  std::optional<traces::IdleTimes> idle{};  // of the critical rank, where effects are known
+  bool folded = false;          // figures are from one replica that represents all
+  std::int64_t ops = 0;         // ops of the lowered Program: the cost of predicting it
+  std::vector<double> effects;  // by HardwareProfile::certainty.errors; empty if not requested
+  std::optional<traces::IdleTimes> idle{};  // of the critical rank; set if effects are known
   std::uint64_t lowerings = 0;              // Programs that the worker lowered for it
-  std::string why_not;                      // no answer: why; empty: there is one
-  std::optional<Belief> belief{};           // where effects are known
-  std::optional<Difference> difference{};   // from the best; of those but the best
+  std::string why_not;                      // why it has no prediction; empty: it has one
+  std::optional<Belief> belief{};           // set if effects are known
+  std::optional<Difference> difference{};   // from the best candidate; not set for the best
   std::optional<StepChange> change{};       // from the first baseline
-  bool tied = false;                        // the best is tied with itself
-  // 95th percentile of the step over batches of varying data; infinite: one of them does not fit.
+  bool tied = false;                        // with the best; true for the best itself
+  // 95th percentile of the step over batches with varying data; infinite if one does not fit.
   std::optional<Seconds> p95{};
 };
 
+// What all candidates of a sweep have in common.
 struct Question {
   const Scenario& scenario;
   const HardwareProfile& profile;
@@ -55,16 +55,20 @@ struct Question {
   const std::vector<WorkSize>& sizes;  // module_sizes() of the batch (shared/cost/layer_costs.h)
 };
 
-// What a worker sends back of a candidate: its estimate; with `effects`, those and its idle times too;
-// its simulation and all of these. Infeasible: a link the cluster does not have, or no memory to predict it with
-// (`memory` free, 0: not judged; sim/prediction/need.h).
+// The next three run in a worker process and return JSON text. It states that the layout is
+// infeasible if the cluster lacks a link, or if predicting needs more than `memory`, the free
+// memory of this machine (0: not checked; sim/prediction/need.h).
+
+// Returns the estimate; with `effects` also the effects of the profile's errors and the idle times.
 std::string estimate_candidate(const Question& question, const Layout& layout, bool effects,
                                Bytes memory);
+// Returns the prediction of the whole Program by `predictor`, with effects and idle times.
 std::string examine_candidate(const Question& question, Predictor predictor, const Layout& layout,
                               Bytes memory);
-// Of the first 40 batches of the scenario's stream: {"p95": seconds}, null where one does not fit.
+// Returns the 95th percentile of the step over the first 40 batches of the scenario's stream:
+// {"p95": seconds}, or null if one of them does not fit.
 std::string stream_candidate(const Question& question, const Layout& layout, Bytes memory);
-// Reads that into the candidate.
+// Each parses such a text into the candidate.
 void read_answer(const std::string& answer, Candidate& candidate);
 void read_p95(const std::string& answer, Candidate& candidate);
 

@@ -11,12 +11,12 @@
 namespace polyphony::sim {
 namespace {
 
-// Candidates of a round, for however many workers: enough that starting them does not count, few enough
-// that what is learned soon guides the next.
+// Candidates per round of estimates, for any number of workers. Enough that starting workers takes
+// little time, and few enough that results soon guide the next round.
 constexpr std::size_t kRound = 24;
-// The first may cost so many times what all may.
+// The first simulation may cost this many times the budget.
 constexpr std::int64_t kFirstSimulated = 4;
-// As many are simulated before it is asked again who is best.
+// Candidates simulated before the ranking is computed again.
 constexpr std::size_t kSimulatedAtOnce = 2;
 
 }  // namespace
@@ -123,7 +123,7 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
       return a.seconds != b.seconds ? a.seconds < b.seconds
                                     : simpler(candidates_[a.at].layout, candidates_[b.at].layout);
     });
-    // Of a kind that nobody knows yet, one: it tells about the others.
+    // Of a kind without estimates, only one candidate is taken: it gives the ratio for the others.
     std::vector<std::size_t> round;
     std::set<Kind> asked;
     for (const Promise& promise : promises) {
@@ -144,7 +144,7 @@ void Contest::simulate_best(Placement placement, std::size_t at_least, std::int6
     std::vector<std::size_t> round;
     const std::vector<std::size_t> ranked = ranking(placement);
     std::int64_t cost = 0;
-    // The best, as long as nobody has simulated it; then the next of the first few.
+    // The best if it is not simulated yet, then the next of the first few.
     for (std::size_t i = 0; i < ranked.size() && round.size() < kSimulatedAtOnce; ++i) {
       const bool wanted = i == 0 || (done > 0 ? done + round.size() < at_least : true);
       if (!wanted) break;
@@ -170,7 +170,7 @@ void Contest::simulate_best(Placement placement, std::size_t at_least, std::int6
         ++simulated_;
         ++done;
       } else {
-        failed.insert(round[i]);  // its estimate stands
+        failed.insert(round[i]);  // its estimate remains
       }
     }
   }

@@ -1,17 +1,22 @@
-// The second part of a sweep: candidates and what is known of them, sharpened one after another.
-//   A candidate is waiting (its bound is known), estimated, or simulated. Each predictor's answer is
-//   at least the one before, so that whoever is waiting above the best known is beaten.
-//   estimate_best   takes first what promises most: its bound times what estimates were over bounds
-//                   among its kind so far. What turns out not to fit is tried again, recomputing more
-//                   (shared/search/least_recompute.h). Where it ends before all that wait are beaten, the best
-//                   known may be missed by the gap, which is said.
-//   split_misfits   what is too large split by time, tried with the split that fits
-//                   (shared/split/balanced_plan.h), as long as its bound promises more than the best
-//   climb           from a candidate to the best of its neighbours (shared/search/neighbours.h) as
-//                   long as there is a better one: what a space left to be varied, and stages'
-//                   blocks.
-// Work is counted in ops lowered, not in seconds, so that the same question has the same answer on
-// any machine.
+// The second part of a sweep: predicts the screened candidates, most promising first, until the
+// best is found or the budget is spent.
+//
+// A candidate is waiting (only its lower bound is known), estimated, or simulated. Step times never
+// decrease from one to the next, so waiting candidates whose bound exceeds the best known time can
+// be pruned. Budgets are counted in lowered ops, not in seconds, so that the same question has the
+// same answer on any machine.
+//
+//   estimate_best   Estimates candidates in the order of their expected time: the bound times the
+//                   mean ratio of estimate to bound among similar candidates so far. Candidates
+//                   that do not fit are retried with more recomputation
+//                   (shared/search/least_recompute.h). If the budget ends first, gap() tells how
+//                   much faster an unseen layout could be.
+//   split_misfits   Retries candidates that are too large when stages are balanced by time, with a
+//                   split that fits (shared/split/balanced_plan.h), while their bounds are below
+//                   the best step time.
+//   climb           Local search: moves from a candidate to its best neighbor
+//                   (shared/search/neighbours.h) while that is faster. Varies what the space leaves
+//                   open, and the blocks of pipeline stages.
 #pragma once
 
 #include <deque>
@@ -27,46 +32,51 @@ namespace polyphony::sim {
 
 struct ContestOptions {
   int jobs = 2;
-  Bytes memory{};  // free for the workers together; 0: not judged
+  Bytes memory{};  // free memory for all workers together; 0: not checked
   ShowProgress progress;
-  std::function<bool()> stopped;  // to end with what is known
+  std::function<bool()> stopped;  // returns true to end early, with the results so far
 };
 
 class Contest {
  public:
-  // All must outlive it. `screen`: of the question's scenario and batch.
+  // All arguments must outlive the Contest. `screen` must be of the question's scenario and batch.
   Contest(const Question& question, const Space& space, Screen& screen, KnownAnswers& known,
           const ContestOptions& options);
 
-  // Waiting from now on; what is known already stays as it is.
+  // Adds the screened candidates as waiting. Candidates that are already known are not changed.
   void enter(const Screened& screened);
-  // Until no candidate of the placement that waits can be better than the best by more than a factor of
-  // 1 - `within`, or `ops` are spent.
+  // Estimates candidates of the placement until no waiting one can be faster than the best by more
+  // than the fraction `within`, or `ops` are spent.
   void estimate_best(Placement placement, std::int64_t ops, double within);
-  // At most `tries` of the placement's.
+  // Tries new splits for at most `tries` candidates of the placement that are too large.
   void split_misfits(Placement placement, std::size_t tries, std::int64_t ops, double within);
-  // From the best of the placement, one of each kind and at most `starts` within `near` of it.
+  // Climbs from the best candidates of the placement: at most one per screened unit, at most
+  // `starts`, and only those within the fraction `near` of the best.
   void climb(Placement placement, std::size_t starts, double near, std::int64_t ops);
-  // Best first, until the best is simulated and at least `at_least` are, or `ops` are spent (the first
-  // may cost four times that, where there is memory for it; else its estimate stands).
+  // Simulates candidates, best first, until the best one and at least `at_least` are simulated, or
+  // `ops` are spent. The first may cost four times `ops`; if memory does not suffice for it, its
+  // estimate remains.
   void simulate_best(Placement placement, std::size_t at_least, std::int64_t ops);
-  // One layout, now: its position.
+  // Estimates one layout immediately and returns its position in all().
   std::size_t estimate(const Layout& layout);
+  // Adds effects of the profile's errors, or 95th percentiles, to the candidates at `positions`.
   void add_effects(const std::vector<std::size_t>& positions);
   void add_p95(const std::vector<std::size_t>& positions);
 
   const std::deque<Candidate>& all() const { return candidates_; }
-  // Estimated or simulated candidates that fit, by what is known of them.
+  // Returns the positions of estimated or simulated candidates that fit, fastest first.
   std::vector<std::size_t> ranking(Placement placement) const;
   std::vector<std::size_t> ranking() const;
-  Seconds best(Placement placement) const;  // infinite: none
-  // What the best known may still be beaten by, as a share of it; 0: proven the best of the space,
-  // as estimates go.
+  Seconds best(Placement placement) const;  // step time of the best; infinite if there is none
+  // Returns by what fraction of the best step time an unseen layout could still be faster,
+  // according to the bounds. 0: the best is proven, by estimated step time. `rest`: Screened::rest.
   double gap(Placement placement, const std::map<Placement, Seconds>& rest) const;
   std::int64_t estimated() const { return estimated_; }
   std::int64_t simulated() const { return simulated_; }
 
  private:
+  // Candidates of one kind have similar ratios of estimate to bound. The number is the screened
+  // unit.
   using Kind = std::tuple<std::size_t, Shard, ScheduleKind, Recompute>;
   struct Standing {
     Kind kind;
@@ -78,12 +88,13 @@ class Contest {
   };
   std::size_t position(const Layout& layout, const Bound& bound, const Kind& kind);
   Kind kind_of(const Screened::Kept& kept) const;
-  // Estimated or simulated candidates that fit, in no order; which of two is better.
+  // fitting(): estimated or simulated candidates that fit, unordered. better(): compares two.
   std::vector<std::size_t> fitting() const;
   std::vector<std::size_t> fitting(Placement placement) const;
   std::function<bool(std::size_t, std::size_t)> better() const;
   bool stopped() const { return options_.stopped && options_.stopped(); }
-  // Of the layouts at these positions; `saying`: what is shown, and how many were so before.
+  // Runs `work` on the layouts at these positions in workers and returns the answers. `saying`: the
+  // progress text, and how many were done before.
   std::vector<std::string> ask(const std::string& what, const std::vector<std::size_t>& positions,
                                const std::pair<std::string, std::int64_t>& saying,
                                const std::function<std::string(const Layout&, Bytes)>& work);
@@ -99,7 +110,7 @@ class Contest {
   const ContestOptions options_;
   std::deque<Candidate> candidates_;
   std::deque<Standing> standings_;
-  std::vector<Screened::Kept> tight_;             // too large split by time, best bound first
+  std::vector<Screened::Kept> tight_;             // too large if balanced by time; best bound first
   std::map<std::string, std::size_t> positions_;  // by layout
   std::map<Kind, Ratio> ratios_;
   std::int64_t estimated_ = 0, simulated_ = 0;

@@ -1,4 +1,4 @@
-// Of a contest: its climbs.
+// Contest::climb and its parts: local search from the best candidates.
 #include <set>
 
 #include "shared/search/neighbours.h"
@@ -8,10 +8,10 @@
 namespace polyphony::sim {
 namespace {
 
-// An improvement worth a step of a climb: below it are roundings.
+// Smallest relative improvement for a step of a climb; smaller differences are rounding errors.
 constexpr double kBetter = 1e-4;
 constexpr int kMostSteps = 40;
-// Splits into more stages are left as the plan has them: pairs of stages would be too many.
+// Blocks are moved between stages only up to this many stages; with more, there are too many pairs.
 constexpr int kMostStagesToShift = 24;
 
 }  // namespace
@@ -32,7 +32,7 @@ std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout
 
 void Contest::climb_from(std::size_t start, std::int64_t& ops) {
   std::size_t at = start;
-  bool split = false;  // blocks are said, and shifted
+  bool split = false;  // blocks of stages are stated, and moved between stages
   for (int step = 0; step < kMostSteps && ops > 0 && !stopped(); ++step) {
     Layout layout = candidates_[at].layout;
     if (split) {

@@ -4,8 +4,9 @@
 
 namespace polyphony::sim {
 
-// A Program holds what the screen leaves out: that much less may be seen of the next. Ends, because each
-// is seen below the one before.
+// Adds candidates with more recomputation, or another split, in place of one that does not fit. A
+// Program needs some memory that the screen does not count, so the screen's memory of the new
+// candidates must be lower by that amount. This ends, because it decreases from each to the next.
 void Contest::recompute_more(std::size_t misfit) {
   const Candidate& c = candidates_[misfit];
   if (!c.why_not.empty() || c.figures.fits()) return;
@@ -26,7 +27,7 @@ void Contest::recompute_more(std::size_t misfit) {
 
 void Contest::split_misfits(Placement placement, std::size_t tries, std::int64_t ops,
                             double within) {
-  constexpr std::size_t kAtOnce = 8;  // are estimated before it is asked again who is best
+  constexpr std::size_t kAtOnce = 8;  // new splits estimated at once, before the best is updated
   std::size_t found = 0;
   for (const Screened::Kept& kept : tight_) {
     const Layout& layout = kept.listed.layout;

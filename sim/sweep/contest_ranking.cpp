@@ -1,4 +1,4 @@
-// Who is ahead, and by what it may be beaten: sim/sweep/contest.h.
+// Ranking of the candidates of a Contest, and the gap to what may still be faster.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,8 @@ std::vector<std::size_t> Contest::fitting(Placement placement) const {
   return found;
 }
 
-// Estimates stand for what a simulation would say: as much more as it was for others of the placement.
+// Compares expected step times. For an estimated candidate, that is its estimate times the mean
+// ratio of simulation to estimate of the simulated candidates with the same placement.
 std::function<bool(std::size_t, std::size_t)> Contest::better() const {
   std::map<Placement, Ratio> over;
   for (const std::size_t i : fitting()) {

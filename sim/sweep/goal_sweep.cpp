@@ -8,10 +8,12 @@
 namespace polyphony::sim {
 namespace {
 
-// Of a variant that is asked again with less memory.
+// Factor by which the allowed memory decreases each time a variant is repeated, and the most
+// repeats.
 constexpr double kLessMemory = 0.75;
 constexpr int kMostLimits = 12;
-// Share by which the second objective is better in the next row of a front.
+// Smallest relative improvement of the second objective between points of a Pareto front that
+// belong to the same variant.
 constexpr double kWorthARow = 0.02;
 
 Bytes state_of(const Model& model) {
@@ -32,7 +34,7 @@ std::optional<Campaign> campaign_of(const VariantSweep& of, const Candidate& c, 
                    scenario.cluster.ranks_per_node, state, scenario.cluster.dollars_per_rank_hour});
 }
 
-// NaN: not known.
+// Returns the value of an objective in its unit; NaN if it is unknown.
 double value_of(Objective objective, const Candidate& c, const std::optional<Campaign>& campaign,
                 double of_written_batch) {
   switch (objective) {
@@ -103,7 +105,7 @@ class Asking {
       const VariantSweep& of = result_.sweeps[s];
       const std::vector<Candidate>& ranked = of.sweep.ranked;
       for (std::size_t place = 0; place < ranked.size(); ++place) {
-        // What is estimated alone may be slower than it seems: it does not stand beside simulations.
+        // Estimates are too low if links are shared, so they are not compared with simulations.
         if (place > 0 && (!two || (ranked.front().simulated && !ranked[place].simulated))) continue;
         add(s, place);
       }
@@ -131,8 +133,8 @@ class Asking {
     if (known) result_.reached.push_back(std::move(point));
   }
 
-  // Of points by the first objective: those that are better in the second than all before, by enough
-  // to be worth a row.
+  // Keeps the Pareto front of points sorted by the first objective: those that are better in the
+  // second objective than all before, within a variant by at least kWorthARow.
   void keep_front() {
     const Objective second = scenario_.goal.objectives[1];
     std::vector<Reached> front;
@@ -154,7 +156,7 @@ class Asking {
   KnownAnswers own_;
   const Bytes state_ = state_of(scenario_.model);
   GoalSweep result_;
-  std::pair<double, double> share_{0, 1};  // of the progress: where this variant begins, its part
+  std::pair<double, double> share_{0, 1};  // progress at the start of this variant, and its part
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
-// Answers of worker processes by what was asked: each question is worked out once, whoever asks again,
-// and what a file of earlier answers knows is not worked out at all.
-//   key       what is asked, in a few words and numbers ("estimate …"); the same for the same work
-//   learned   called as answers arrive: who wants to keep them writes them down there
-// Pure work alone: an answer depends on its key and on what all keys have in common (a scenario, a
-// profile), which is the caller's to keep apart (sim/sweep/sweep.h: question_digest).
+// A cache of the answers of worker processes. Each question is computed once per process, and not
+// at all if its answer was loaded from a file of earlier answers (a journal).
+//
+// An answer is identified by its key, a short text such as "estimate …". It must depend only on the
+// key and on what all keys have in common: a scenario and a profile. The caller must not mix
+// answers of different scenarios or profiles (question_digest() in sim/sweep/sweep.h identifies
+// them).
 #pragma once
 
 #include <functional>
@@ -15,16 +16,17 @@ namespace polyphony::sim {
 
 class KnownAnswers {
  public:
+  // Called for each new answer; use it to save answers.
   std::function<void(const std::string& key, const std::string& answer)> learned;
-  std::string of;                 // which of several questions: stands before every key
-  std::function<bool()> stopped;  // once it says so, nothing more is worked out: "error"
+  std::string of;                 // prefix of every key; tells several questions apart
+  std::function<bool()> stopped;  // once it returns true, unknown answers are errors
 
   void add(const std::string& key, std::string answer) { known_[key] = std::move(answer); }
   std::size_t size() const { return known_.size(); }
-  std::size_t reused() const { return reused_; }  // asked for, and known from before
+  std::size_t reused() const { return reused_; }  // number of answers given from the cache
 
-  // By key, in their order; work(i) for those that are not known, `jobs` at a time
-  // (sim/runner/worker_pool.h). Answers that say "error" are given, and not kept.
+  // Returns the answers in the order of `keys`. Runs work(i) for unknown ones in `jobs` worker
+  // processes (sim/runner/worker_pool.h). Answers that are errors are returned but not cached.
   std::vector<std::string> ask(int jobs, std::vector<std::string> keys,
                                const std::function<std::string(std::size_t)>& work,
                                const std::function<void(std::size_t done)>& progress);

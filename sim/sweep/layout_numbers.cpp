@@ -5,7 +5,7 @@
 namespace polyphony::sim {
 namespace {
 
-// visit(number) for every number of the layout that has a place of its own, to read or to write.
+// Calls visit(number) for every scalar field of the layout, to read or to write it.
 template <class Whole, class Visit>
 void visit_numbers(Whole& layout, Visit visit) {
   visit(layout.placement);

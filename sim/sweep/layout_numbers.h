@@ -1,4 +1,5 @@
-// A layout without actions of its own as numbers: what worker processes send each other.
+// Layouts as arrays of numbers: the form in which worker processes exchange them, and the keys of
+// cached answers. Layouts with a list of actions are not supported.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

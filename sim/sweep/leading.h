@@ -1,5 +1,6 @@
-// Rows of a ranking that differ in what a person sees first: how the ranks are divided, and the
-// language module's grid. Rows in between are near relatives of an earlier one.
+// Selects the rows of a ranking that differ in their main features: the placement, the ranks of
+// each module, and the language module's tp, cp, pp, vpp and ep. Other rows are variants of an
+// earlier one.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace polyphony::sim {
 
-// By row: whether no earlier one is of its shape.
+// Returns for each row of sweep.ranked whether it is the first with its features.
 std::vector<bool> leading_rows(const Sweep& sweep, const Model& model);
 
 }  // namespace polyphony::sim

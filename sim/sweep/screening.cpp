@@ -38,7 +38,8 @@ std::string answer_of(const Shortlist& list) {
   return answer.dump();
 }
 
-// Units of a thinned space are numbered alike, and are others.
+// Returns the cache key of a unit. `of`: digest of the scenario with its search, because units of
+// the reduced space have the same numbers but different contents.
 std::string key_of(const Division& division, const Unit& unit, const ListerOptions& options,
                    const std::string& of) {
   json key = {"unit",        static_cast<int>(division.placement),

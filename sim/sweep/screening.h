@@ -1,5 +1,6 @@
-// The first part of a sweep: all units of a space listed in worker processes
-// (shared/search/shortlist.h), their best few together.
+// The first part of a sweep: evaluates all combinations of a search space by closed-form memory and
+// lower bound. Units of the space are listed in worker processes (shared/search/shortlist.h); their
+// best candidates are merged into one list.
 #pragma once
 
 #include <functional>
@@ -14,26 +15,28 @@ namespace polyphony::sim {
 struct Screened {
   struct Kept {
     Listed listed;
-    std::size_t unit = 0;  // candidates of one unit are of one kind
+    std::size_t unit = 0;  // candidates of one unit are similar
   };
   std::vector<Kept> kept;             // best bound first
-  std::map<Placement, Seconds> rest;  // the least bound of what was not kept, where there is any
-  double combinations = 0;
+  std::map<Placement, Seconds> rest;  // least bound of the candidates not kept; absent if none
+  double combinations = 0;            // of the whole space
+  // Sums over all units of the counts of Shortlist.
   std::int64_t considered = 0, legal = 0, too_large = 0, beaten = 0;
-  std::optional<Listed> misfit;
-  std::vector<Kept> tight;  // Shortlist::tight of all units, best bound first
+  std::optional<Listed> misfit;  // of candidates that do not fit, the one that needs least memory
+  std::vector<Kept> tight;       // Shortlist::tight of all units, best bound first
   Rejections rejections;
-  std::vector<std::string> failed;  // units whose worker broke
+  std::vector<std::string> failed;  // error messages of units whose worker failed
 };
 
-// One part of several, that are worked out on machines of their own.
+// One of `count` parts of the space, which are evaluated on different machines.
 struct Shards {
   int index = 0, count = 1;
 };
 
 using ShowProgress = std::function<void(double share, const std::string& what)>;
 
-// `lister`: of a space of the scenario.
+// Screens the units of the lister's space that belong to `shards`, in `jobs` worker processes. The
+// lister must be of a space of the scenario.
 Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOptions& options,
                       KnownAnswers& known, const Shards& shards, int jobs,
                       const ShowProgress& progress);

@@ -20,21 +20,23 @@
 namespace polyphony::sim {
 namespace {
 
-// Spaces of so many combinations are listed whole, and their best is proven.
+// Spaces of up to this many combinations are evaluated completely, which proves the best.
 constexpr double kSmallSpace = 30000;
-// Ops lowered of each placement at effort 1: a million take one to two seconds of a core.
+// Budgets in lowered ops per placement at effort 1. A million ops take one to two seconds of a
+// core.
 constexpr double kThinOps = 1e6, kSpaceOps = 6e6, kClimbOps = 6e6, kSimulatedOps = 3e6;
-// In a large space, estimates go on until the best is known to so much, and the climbs start from
-// what is that near to it.
+// In a large space, estimates end when the best is known to within kWithin, and climbs start from
+// candidates within kNear of it.
 constexpr double kWithin = 0.005, kNear = 0.05;
 constexpr std::size_t kStarts = 4;
-// What may fit with another split of stages is tried, so many of a placement: each takes some 0.1 s.
+// Candidates per placement that are tried with another split of stages, to make them fit. Each
+// takes about 0.1 s.
 constexpr std::size_t kSplitsTried = 8;
 
 constexpr Placement kPlacements[] = {Placement::homogeneous, Placement::colocated,
                                      Placement::non_colocated, Placement::mixed};
 
-// Fewer choices where the search leaves them open: those that are best as a rule.
+// Restricts search dimensions that the scenario does not specify to their usual best values.
 Scenario thinned(Scenario scenario) {
   if (!scenario.search) scenario.search.emplace();
   Search& search = *scenario.search;
@@ -53,13 +55,14 @@ Scenario thinned(Scenario scenario) {
   return scenario;
 }
 
-// Whether the search leaves open how the language module's context-parallel ranks attend.
+// Returns whether the search leaves open the kind of context-parallel attention of the language
+// module.
 bool leaves_ways(const Scenario& scenario) {
   const std::size_t language = language_module(scenario.model).value;
   return !scenario.search || scenario.search->modules.size() <= language ||
          scenario.search->modules[language].cp_attention.empty();
 }
-// One of them, in whose place a Lister takes what is best on each grid.
+// Restricts that to one kind. A Lister with choose_attention replaces it by the best kind for each grid.
 Scenario one_way(Scenario scenario) {
   if (!scenario.search) scenario.search.emplace();
   scenario.search->modules.resize(scenario.model.modules.size());
@@ -81,7 +84,7 @@ void add_counts(const Screened& screened, const Model& model, Sweep& result) {
   result.smallest_misfit.text = describe(model, screened.misfit->layout);
 }
 
-// The first so many are set beside the best: the first few, and all that may be tied with it.
+// Returns how many candidates are compared with the best: the first few, and all that may be tied.
 std::size_t compared_of(const Contest& contest, const std::vector<std::size_t>& order, double error,
                         const SweepOptions& options) {
   std::size_t count = std::min(order.size(), options.compared);
@@ -92,7 +95,7 @@ std::size_t compared_of(const Contest& contest, const std::vector<std::size_t>& 
   return count;
 }
 
-// The first few, by what the slower of their steps take; the others behind them, as they were.
+// Reorders the first few candidates by the 95th percentile of their steps over varying batches.
 void rank_by_p95(Contest& contest, std::vector<std::size_t>& order) {
   constexpr std::size_t kStreamed = 12;
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), kStreamed));
@@ -106,7 +109,7 @@ void rank_by_p95(Contest& contest, std::vector<std::size_t>& order) {
 }  // namespace
 
 std::string question_digest(const Scenario& scenario, const HardwareProfile& profile) {
-  // Of the way answers are worked out: goes up when they change.
+  // Version of the predictions; must be increased when answers to the same question change.
   constexpr int kAnswersVersion = 3;
   Fnv digest;
   digest.add(resolved_text(scenario) + to_json(profile) + std::to_string(kAnswersVersion));
@@ -132,7 +135,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   KnownAnswers own;
   KnownAnswers& known = options.known ? *options.known : own;
   known.stopped = options.stopped;
-  double share = 0;  // of the work, as far as can be said
+  double share = 0;  // estimated share of the work done
   const auto show = [&](double from, double to) {
     return [&, from, to](double part, const std::string& what) {
       if (part >= 0) share = from + (to - from) * part;
@@ -188,7 +191,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
     result.baselines.push_back({baseline.name, {}});
   }
   std::vector<std::size_t> order = contest.ranking();
-  std::erase_if(order, [&](std::size_t at) {  // a baseline may be what the search does not ask for
+  std::erase_if(order, [&](std::size_t at) {  // baselines may be outside the search space
     return !space.allows(contest.all()[at].layout);
   });
   if (wants(scenario.goal, Objective::p95)) rank_by_p95(contest, order);
@@ -210,9 +213,9 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   judge(profile, result);
   result.stopped = options.stopped && options.stopped();
   if (result.stopped) {
-    result.failed.clear();  // of workers that were stopped
-    result.gaps.clear();    // nobody knows
-    result.notes.push_back("stopped before all was done: this is what was found so far");
+    result.failed.clear();  // these are workers that were stopped
+    result.gaps.clear();    // unknown
+    result.notes.push_back("stopped early: these are the results so far");
   }
   if (auto note = shared_cores_note(scenario, options.cores)) result.notes.push_back(*note);
   return result;

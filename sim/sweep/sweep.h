@@ -1,17 +1,19 @@
-// Which layout? Everything that the scenario's search allows (shared/search/space.h), answered in
-// four parts, each on what the one before leaves:
-//   screening    closed-form memory and bound of all combinations, unit by unit
-//                (sim/sweep/screening.h); in a space too large for that, first of a thin one, whose
-//                best says what is not worth combining
-//   estimating   folded Programs, the most promising first (sim/sweep/contest.h), by placement
-//   climbing     from the best of each placement to better neighbours: what the space leaves open
-//   simulating   the best of each placement, and the next few, whole
-// The answer is proven where `gaps` are zero: no combination of the lists has a smaller estimate, splits
-// and ranges of recomputation, of which only some are tried, aside; a gap of 2 % says that one could be
-// that much faster. The first `compared`, and all within the profile's stated error of the best, are set
-// beside it: the interval of the difference, and P(faster than the best) (shared/chance/belief.h). Tied:
-// that interval holds zero. Of the tied, the
-// simplest is named (shared/search/shortlist.h: simpler).
+// Searches for the fastest layout among all that the scenario's search allows
+// (shared/search/space.h), in four phases, each on the results of the one before:
+//   screening    closed-form memory and lower bound of all combinations (sim/sweep/screening.h). A
+//                large space is preceded by a reduced one, whose best times prune combinations
+//   estimating   folded Programs, most promising first, per placement (sim/sweep/contest.h)
+//   climbing     local search from the best of each placement, over what the space leaves open
+//   simulating   whole Programs of the best few of each placement
+//
+// If a placement's gap is zero, its best layout is proven: no combination of the listed values has
+// a smaller estimate. (Stage splits and ranges of recomputed blocks are excepted, because only some
+// are tried.) A gap of 2 % means that an unseen layout could be up to 2 % faster.
+//
+// The first `compared` candidates, and all within the profile's stated error of the best, are
+// compared with it: a 90 % interval of the difference, and P(faster than the best)
+// (shared/chance/belief.h). Candidates are tied with the best if the interval contains zero. Of the
+// tied ones, the simplest is reported (simpler() in shared/search/shortlist.h).
 #pragma once
 
 #include <functional>
@@ -26,58 +28,62 @@ namespace polyphony::sim {
 struct SweepOptions {
   int jobs = 2;
   std::size_t at_least = 3;   // simulated candidates per placement
-  double effort = 1;          // of the work that is done where nothing is proven: twice, half
-  bool runnable = false;      // only what the executor can run
-  int cores = 0;              // of this machine, where the search is about it; 0: not judged
-  Bytes memory{};             // free for the search's workers together; 0: not judged
-  std::size_t compared = 32;  // with the best, itself included; and the best of each placement
-  std::size_t ranked = 256;   // candidates in the answer; and the best of each placement
+  double effort = 1;          // scales the search budgets: 2 is twice the default
+  bool runnable = false;      // search only layouts that the executor can run
+  int cores = 0;              // of this machine, if the scenario runs on it; 0: not checked
+  Bytes memory{};             // free memory for all workers together; 0: not checked
+  std::size_t compared = 32;  // candidates compared with the best, plus the best of each placement
+  std::size_t ranked = 256;   // candidates in the answer, plus the best of each placement
   Predictor predictor = Predictor::simulate;
-  KnownAnswers* known = nullptr;  // answers from before, and where new ones go
-  Shards shard;                   // of the space: this part alone
-  std::function<bool()> stopped;  // to end with what is known, when it says so
+  KnownAnswers* known = nullptr;  // cache of answers, read and extended
+  Shards shard;                   // search only this part of the space
+  std::function<bool()> stopped;  // returns true to end early, with the results so far
   ShowProgress progress;
 };
 
+// A baseline that the ranking is compared with (sim/sweep/baselines.h).
 struct SetBeside {
   std::string name;
   Candidate candidate;
 };
 
-// Of Sweep::tied_by: no parameter says it.
+// Name used in Sweep::tied_by for the errors of the model that no profile parameter describes.
 inline constexpr const char* kModelMisses = "what the model misses";
 
 struct Sweep {
-  std::string profile, stack;  // their names
-  double stated_error = 0;     // and its step_error
+  std::string profile, stack;  // names of the hardware profile and the software stack
+  double stated_error = 0;     // step_error of the profile
   Footing footing = Footing::stated;
   std::vector<Candidate> ranked;  // fastest first
   std::vector<SetBeside> baselines;
   std::vector<Rejection> rejected;  // illegal combinations
-  double combinations = 0;          // of the whole space
-  std::int64_t legal = 0;           // looked at one by one
-  std::int64_t too_large = 0;       // do not fit in memory
-  Candidate smallest_misfit;        // of those, the one that needs least
-  std::int64_t beaten = 0;          // fit, but their bound rules them out
+  double combinations = 0;          // number of combinations in the whole space
+  std::int64_t legal = 0;           // legal combinations that were evaluated individually
+  std::int64_t too_large = 0;       // of these, the ones that do not fit in memory
+  Candidate smallest_misfit;        // the one of these that needs the least memory
+  std::int64_t beaten = 0;          // fit, but pruned by their bound
   std::int64_t estimated = 0, simulated = 0;
-  std::map<Placement, double> gaps;  // share of its best that an unseen layout could be faster by
-  std::string not_runnable;          // why nothing is, where that was asked for
-  std::vector<std::string> failed;   // work that broke: reason
-  std::size_t tied = 0;              // candidates, the best included
-  std::size_t simplest = 0;          // position of the simplest of them
-  // What the order of the tied hangs on: parameters of the profile (by their keys) or what no
-  // parameter says, and its share of the variance of their differences from the best, largest first.
+  std::map<Placement, double> gaps;  // fraction by which an unseen layout could beat the best
+  std::string not_runnable;          // why the executor can run none, if `runnable` was set
+  std::vector<std::string> failed;   // error messages of failed workers
+  std::size_t tied = 0;              // number of tied candidates, including the best
+  std::size_t simplest = 0;          // position of the simplest tied candidate
+  // What determines the order of the tied candidates: parameters of the profile (by key), or
+  // kModelMisses; each with its share of the variance of the differences from the best, largest
+  // first.
   std::vector<std::pair<std::string, double>> tied_by;
-  // One sentence a part: where the best layout of each other placement loses its time against the
-  // winner.
+  // For each other placement, one sentence: where its best layout loses time compared with the
+  // fastest layout.
   std::vector<std::string> why;
-  bool stopped = false;            // before all was done
-  std::vector<std::string> notes;  // what a reader should know of the answer
+  bool stopped = false;            // ended early
+  std::vector<std::string> notes;  // remarks on the answer, for the user
 };
 
+// Runs the search.
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options);
 
-// Of all that the answers of a sweep depend on: which journal is whose.
+// Returns a digest of everything that the answers of a sweep depend on. It tells whether a journal
+// belongs to this scenario and profile.
 std::string question_digest(const Scenario& scenario, const HardwareProfile& profile);
 
 }  // namespace polyphony::sim

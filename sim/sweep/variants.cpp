@@ -11,7 +11,8 @@
 namespace polyphony::sim {
 namespace {
 
-// More would be asked for longer than anybody waits; rank counts that most divisions have come first.
+// Most values of the global batch. More would take too long; those that suit most rank counts come
+// first.
 constexpr std::size_t kMostBatches = 6;
 
 int odd_part(int number) {
@@ -19,7 +20,8 @@ int odd_part(int number) {
   return number;
 }
 
-// In [least, most], a multiple of `factor` times the largest power of two; the nearest to `to`. 0: none.
+// Returns a number in [least, most] that is a multiple of `factor` times the largest possible power
+// of two; of several, the nearest to `to`. 0 if there is none.
 int suited(int factor, int least, int most, int to) {
   int best = 0;
   for (std::int64_t step = factor; step <= most; step *= 2) {
@@ -31,7 +33,7 @@ int suited(int factor, int least, int most, int to) {
   return best;
 }
 
-// Within `share` of the scenario's, which comes first.
+// Returns values of the global batch within the fraction `share` of the scenario's, which is first.
 std::vector<int> batches(const Scenario& scenario, double share) {
   const int written = scenario.data.global_batch;
   std::vector<int> found{written};

@@ -1,9 +1,10 @@
-// What a goal lets a sweep choose beside the layout (shared/goal/goal.h): each choice is a question
-// of its own.
-//   nodes          those that the goal lists; all of the cluster's where it lists none
-//   global batch   the scenario's; within the goal's share of it, those that suit the rank counts
-//                  which a language module may have: 448 = 2⁶ · 7 ranks want a batch divisible by 7.
-//                  Of each odd factor the batch with most powers of two, and of those the nearest
+// The variants of a scenario that a goal (shared/goal/goal.h) allows a sweep to choose, in addition
+// to the layout. Each variant is searched separately.
+//   nodes          the numbers that the goal lists; all nodes of the cluster if it lists none
+//   global batch   the scenario's, and others within the goal's fraction of it that suit the rank
+//                  counts a language module may have: 448 = 2⁶ · 7 ranks need a batch divisible by
+//                  7. For each odd factor, the batch with most powers of two, and of those the
+//                  nearest to the scenario's
 #pragma once
 
 #include <vector>
@@ -16,9 +17,10 @@ struct Variant {
   int nodes = 0, global_batch = 0;
   auto operator<=>(const Variant&) const = default;
 };
-// The scenario as it is written comes first where the goal allows it.
+// Returns the allowed variants. The scenario as written is first if the goal allows it.
 std::vector<Variant> variants(const Scenario& scenario);
-// Throws InputError where the cluster cannot be cut so.
+// Returns the scenario with the variant's nodes and batch. Throws InputError if the cluster cannot
+// be reduced to that number of nodes.
 Scenario of_variant(Scenario scenario, const Variant& variant);
 
 }  // namespace polyphony::sim

@@ -1,4 +1,5 @@
-// The same question asked of several machines, data or models: where does the best layout change?
+// The result of `polyphony sweep --vary`: the same search for several values of the cluster, the
+// data or the model. Shows where the best layout changes.
 #pragma once
 
 #include <string>
@@ -13,20 +14,21 @@ struct Variation {
   std::vector<std::string> values;  // "200Gbps", "400Gbps"
 };
 
+// One combination of values, and its answer.
 struct Asked {
   std::vector<std::string> values;  // by variation
-  std::string why_not;              // no answer: why
+  std::string why_not;              // why there is no answer; empty: there is one
   Sweep answer;
   Model model;
 };
 
-// Of all combinations of values, the last variation fastest; fewer where it was stopped.
+// All combinations of values; the value of the last variation changes fastest. Fewer if stopped.
 struct Varied {
   std::vector<Variation> variations;
   std::vector<Asked> asked;
 };
 
-// The fastest of a placement, if there is one.
+// Returns the fastest candidate of a placement, or null if there is none.
 const Candidate* best_of(const Sweep& answer, Placement placement);
 
 }  // namespace polyphony::sim

@@ -10,7 +10,7 @@
 namespace polyphony::sim {
 namespace {
 
-// Steps that differ by less are one, in words.
+// Steps that differ by less than this fraction are described as equally long.
 constexpr double kAsLong = 1e-5;
 
 void compare_with_best(const HardwareProfile& profile, Sweep& result) {
@@ -47,7 +47,7 @@ void compare_with_baseline(const HardwareProfile& profile, Sweep& result) {
     other.candidate.change = change_from(baseline, other.candidate, profile);
 }
 
-// What the differences of the tied from the best are unsure by, together.
+// Sums up by cause the variances of the differences between the tied candidates and the best.
 void find_what_ties(const HardwareProfile& profile, Sweep& result) {
   std::map<std::string, double> sums;
   double all = 0;
@@ -112,8 +112,8 @@ std::vector<std::string> why_it_wins(const Sweep& result) {
     std::string text =
         "the best " + std::string(name(other.layout.placement)) + " layout takes " +
         (more > kAsLong * winner.figures.step ? seconds_text(more) + " more than" : "as long as") +
-        " the winner";
-    if (!parts.empty()) text += "; on its busiest rank: ";
+        " the fastest layout";
+    if (!parts.empty()) text += "; on the rank that idles least: ";
     for (std::size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i].second;
     lines.push_back(text + "   [" + other.text + "]");
   }

@@ -1,13 +1,13 @@
-// What a sweep says of its candidates once they are ranked: how sure their differences are, which are
-// tied and by what, where each placement loses its time.
+// Analyzes a ranking: how certain the differences are, which candidates are tied and why, and where
+// each placement loses time.
 #pragma once
 
 #include "sim/sweep/sweep.h"
 
 namespace polyphony::sim {
 
-// Differences from the best and from the first baseline, as far as effects are known (a sweep that is
-// stopped leaves some out); `tied`, `simplest`, `tied_by` and `why`.
+// Sets the differences from the best candidate and from the first baseline, for candidates whose
+// effects are known (not all are if a sweep was stopped); and `tied`, `simplest`, `tied_by`, `why`.
 void judge(const HardwareProfile& profile, Sweep& result);
 
 }  // namespace polyphony::sim

@@ -20,7 +20,7 @@ std::string trimmed(const std::string& text) {
   throw InputError(file, "line " + std::to_string(line), what, hint);
 }
 
-// Takes one record after another off the text.
+// Splits the text into records, one per call of next().
 class Reader {
  public:
   Reader(const std::string& text, const std::string& file) : text_(text), file_(file) {
@@ -77,7 +77,7 @@ class Reader {
         return value;
       }
     }
-    refuse_line(file_, opened, "a quote is opened and never closed", "close it, or double it");
+    refuse_line(file_, opened, "a quote is never closed", "close it, or double it");
   }
 
   const std::string& text_;
@@ -100,12 +100,12 @@ CsvTable read_csv(const std::string& text, const std::string& file) {
       refuse_line(file, line.number, "column " + std::to_string(c + 1) + " has no name",
                   "name it, or drop the comma");
     if (std::count(table.columns.begin(), table.columns.end(), name) > 1)
-      refuse_line(file, line.number, "column " + name + " stands twice", "drop one of them");
+      refuse_line(file, line.number, "column " + name + " appears twice", "drop one of them");
   }
   while (reader.next(line)) {
     if (line.cells.size() != table.columns.size())
       refuse_line(file, line.number,
-                  std::to_string(line.cells.size()) + " cells, the header names " +
+                  std::to_string(line.cells.size()) + " cells, but the header has " +
                       std::to_string(table.columns.size()) + " columns",
                   "quote cells that hold commas");
     table.lines.push_back(line);
@@ -124,7 +124,7 @@ std::optional<double> CsvRow::number(const std::string& column) const {
   if (value.empty()) return std::nullopt;
   const std::optional<double> number = number_of(value);
   if (!number)
-    refuse(column, "\"" + value + "\" is not a number", "write digits alone, such as 4096");
+    refuse(column, "\"" + value + "\" is not a number", "write only digits, such as 4096");
   return number;
 }
 
@@ -132,7 +132,7 @@ std::optional<int> CsvRow::integer(const std::string& column) const {
   const std::optional<double> value = number(column);
   if (!value) return std::nullopt;
   if (*value != std::floor(*value) || *value < 0 || *value > 1e9)
-    refuse(column, "\"" + text(column) + "\" is not a count", "write a whole number from 0 on");
+    refuse(column, "\"" + text(column) + "\" is not a count", "write a whole number, 0 or more");
   return static_cast<int>(*value);
 }
 
@@ -141,7 +141,7 @@ std::optional<bool> CsvRow::boolean(const std::string& column) const {
   if (value.empty()) return std::nullopt;
   if (value == "1" || value == "true") return true;
   if (value == "0" || value == "false") return false;
-  refuse(column, "\"" + value + "\" is neither yes nor no", "write 1 or 0, true or false");
+  refuse(column, "\"" + value + "\" is not a boolean", "write 1 or 0, true or false");
 }
 
 void CsvRow::refuse(const std::string& column, const std::string& what,

@@ -1,5 +1,5 @@
-// The keys of an object in a JSON answer as one table: the writer goes by it and the JSON Schema of the
-// answer (sim/answer_json/answer_schema.h) is printed from it, so that neither knows what the other does not.
+// Tables of the keys of a JSON object. The writer of an answer and its JSON Schema
+// (sim/answer_json/answer_schema.h) are both generated from the same table, so they always agree.
 #pragma once
 
 #include <functional>
@@ -15,26 +15,27 @@ namespace polyphony::sim {
 template <class Of>
 struct JsonKey {
   std::string name;
-  nlohmann::json schema;  // of the value
-  std::string about;
-  std::function<std::optional<nlohmann::json>(const Of&)> value;  // nothing: left out
-  bool always = true;                                             // never left out
+  nlohmann::json schema;  // JSON Schema of the value
+  std::string about;      // description of the key in the schema
+  std::function<std::optional<nlohmann::json>(const Of&)> value;  // nullopt: the key is omitted
+  bool always = true;                                             // required: never omitted
 };
 template <class Of>
 using JsonKeys = std::vector<JsonKey<Of>>;
 
+// Returns the JSON object of one value.
 template <class Of>
 nlohmann::json object_of(const JsonKeys<Of>& keys, const Of& of) {
   nlohmann::json object = nlohmann::json::object();
   for (const JsonKey<Of>& key : keys) {
     std::optional<nlohmann::json> value = key.value(of);
-    POLYPHONY_CHECK(value || !key.always, key.name << " is left out");
+    POLYPHONY_CHECK(value || !key.always, "the required key " << key.name << " has no value");
     if (value) object[key.name] = std::move(*value);
   }
   return object;
 }
 
-// An object for each row, of what `as` makes of it.
+// Returns an array with one object per row; `as` converts a row to the type that the keys describe.
 template <class Of, class Row, class As = std::identity>
 nlohmann::json array_of(const JsonKeys<Of>& keys, const std::vector<Row>& rows, As as = {}) {
   nlohmann::json array = nlohmann::json::array();
@@ -42,6 +43,7 @@ nlohmann::json array_of(const JsonKeys<Of>& keys, const std::vector<Row>& rows, 
   return array;
 }
 
+// Returns the JSON Schema of such an object; `about` is its description.
 template <class Of>
 nlohmann::json schema_of(const JsonKeys<Of>& keys, const std::string& about) {
   nlohmann::json schema = {{"type", "object"},
@@ -58,7 +60,7 @@ nlohmann::json schema_of(const JsonKeys<Of>& keys, const std::string& about) {
   return schema;
 }
 
-// What a value may be.
+// Schemas of values.
 inline nlohmann::json a(const char* type) { return {{"type", type}}; }
 inline nlohmann::json or_null(const nlohmann::json& schema) {
   return {{"anyOf", {schema, a("null")}}};

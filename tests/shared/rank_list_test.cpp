@@ -16,8 +16,8 @@ std::vector<Rank> ranks(const std::vector<std::size_t>& values) {
 
 }  // namespace
 
-TEST_CASE("a list of ranks is what it was made of, spaced or not") {
-  // Nothing, one, rising, falling, the same twice, a bend at the end.
+TEST_CASE("a rank list has the ranks that it was made from, evenly spaced or not") {
+  // Empty, one rank, ascending, descending, a rank twice, an irregular last rank.
   for (const auto& values : std::vector<std::vector<std::size_t>>{
            {}, {5}, {0, 1, 2}, {3, 7, 11, 15}, {9, 6, 3, 0}, {4, 4}, {0, 2, 3}, {7, 1, 4}}) {
     const std::vector<Rank> wanted = ranks(values);
@@ -37,7 +37,7 @@ TEST_CASE("a list of ranks is what it was made of, spaced or not") {
   }
 }
 
-TEST_CASE("equal lists of ranks are equal however they were made") {
+TEST_CASE("equal rank lists compare equal however they were made") {
   CHECK(RankList::spaced(Rank(3), 4, 3) == RankList(ranks({3, 7, 11})));
   CHECK(RankList::spaced(Rank(3), 4, 1) == RankList(ranks({3})));
   CHECK_FALSE(RankList::spaced(Rank(3), 4, 3) == RankList(ranks({3, 7, 12})));

@@ -150,7 +150,7 @@ class Watch(Evidence):
         self.assertEqual(drifted["step"], 41)
         text = run(POLYPHONY, "watch", log, "--prediction", prediction, "--once")
         self.assertEqual(text.returncode, 1)
-        self.assertRegex(text.stdout, r"step 41: LEFT the predicted interval, \+\d+.* \(known at step 48\)")
+        self.assertRegex(text.stdout, r"step 41: LEFT the predicted interval, \+\d+.* \(detected at step 48\)")
         self.assertTrue(text.stdout.endswith("outside\n"), text.stdout)
 
     def test_a_job_that_stays_and_one_that_comes_back(self):
@@ -215,7 +215,7 @@ class Watch(Evidence):
         process.send_signal(signal.SIGINT)
         out, err = self.finish(process, 20)
         self.assertEqual(process.returncode, 1, err)
-        self.assertRegex(out, r"step 21: LEFT .*\(known at step 28\)")
+        self.assertRegex(out, r"step 21: LEFT .*\(detected at step 28\)")
         self.assertIn("40 steps, ", out)
         self.assertEqual(err, "")
         # Inside, and none of its steps seen yet.
@@ -245,8 +245,8 @@ class Watch(Evidence):
         self.assert_one_line(run(*watch), "needs a run's folder or a log")
         self.assert_one_line(run(*watch, self.folder / "missing", "--prediction", prediction), self.folder / "missing")
         self.assert_one_line(run(*watch, log, "--once"), "--prediction")
-        self.assert_one_line(run(*watch, log, "--once", "--prediction", log), log, "is no JSON")
-        self.assert_one_line(run(*watch, log, "--once", "--prediction", self.today), self.today, "is no prediction of a step")
+        self.assert_one_line(run(*watch, log, "--once", "--prediction", log), log, "is not JSON")
+        self.assert_one_line(run(*watch, log, "--once", "--prediction", self.today), self.today, "is not a prediction of a step")
         self.assert_one_line(run(*watch, log, "--once", "--prediction", prediction, "--idle", "5"), "--idle", "no unit")
         words = self.folder / "words.log"
         words.write_text("nothing of a step\n" * 3)

@@ -38,8 +38,11 @@ def lists():
 
 
 def changed(commit):
+    """The files that the commit changed, by the names that they have today."""
     files = git("show", "--format=", "--name-only", commit).stdout.split()
-    return [file for file in files if not file.endswith((".md", ".svg"))]
+    moves = git("diff", "-M40%", "-l0", "--diff-filter=R", "--name-status", commit, "HEAD").stdout.splitlines()
+    today = dict(line.split("\t")[1:] for line in moves)
+    return [today.get(file, file) for file in files if not file.endswith((".md", ".svg"))]
 
 
 class HowToAdd(unittest.TestCase):

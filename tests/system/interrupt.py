@@ -78,7 +78,7 @@ class Interrupt(harness.SystemTest):
         harness.wait_until(lambda: not os.path.exists(f"/proc/{pids[1]}"), 3, "the rank's end")
         os.kill(pids[3], signal.SIGCONT)
         _, err = self.finish(launcher, 40)
-        self.assertIn("stopped by SIGTERM again, at once", err)
+        self.assertIn("stopped by SIGTERM again, and ends at once: the last checkpoint is kept", err)
         self.assertIn("lost rank 1: it stopped: SIGTERM", err)
 
     def assert_ends_soon(self, worker, number, name):

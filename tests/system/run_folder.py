@@ -94,22 +94,22 @@ class RunFolder(harness.SystemTest):
         harness.wait_until(lambda: len(harness.losses(out)) > 5, 60, "some steps")
         for how in (["--resume"], ["--fresh"]):
             second = run(POLYPHONY, "run", tiny, "--out", out, "--steps", 5, *how)
-            self.assert_one_line(second, "a run is at work here: polyphony run, process", out)
+            self.assert_one_line(second, "another run is using this folder: polyphony run, process", out)
         alone = self.one_worker(SCENARIOS / "tiny.json")
-        self.assert_one_line(run(WORKER, alone, "--out", out, "--steps", 5, "--resume"), "a run is at work here")
+        self.assert_one_line(run(WORKER, alone, "--out", out, "--steps", 5, "--resume"), "another run is using this folder")
         self.assertIsNone(first.poll())
         first.kill()  # and all its workers with it: the folder is free
         first.communicate()
         done = run(POLYPHONY, "run", tiny, "--out", out, "--steps", 5, "--resume")
         self.assert_ok(done)
-        self.assertIn("starts from its beginning", done.stderr)
+        self.assertIn("restarts from the beginning", done.stderr)
         self.assertEqual(sorted(harness.losses(out)), list(range(5)))
 
     def test_a_worker_alone_owns_its_folder_too(self):
         out, alone = self.folder / "run", self.one_worker(SCENARIOS / "tiny.json")
         self.assert_ok(run(WORKER, alone, "--out", out, "--steps", 3))
         before = self.contents(out)
-        self.assert_one_line(run(WORKER, alone, "--out", out, "--steps", 5), "is of an earlier run")
+        self.assert_one_line(run(WORKER, alone, "--out", out, "--steps", 5), "belongs to an earlier run")
         self.assertEqual(self.contents(out), before)
         self.assert_ok(run(WORKER, alone, "--out", out, "--steps", 5, "--resume"))
         self.assertEqual(sorted(harness.losses(out)), list(range(5)))

@@ -37,7 +37,7 @@ class WhatIf(harness.SystemTest):
         self.assertIn("simulation only", run(POLYPHONY, "plan", path).stdout)
         for verb in ("run", "rehearse"):
             out = ["--out", self.folder / verb]
-            self.assert_one_line(run(POLYPHONY, verb, path, *out), "known by its layer_times alone: simulation only", code=3)
+            self.assert_one_line(run(POLYPHONY, verb, path, *out), "defined by its layer_times alone, which is simulation only", code=3)
 
     def test_a_question_that_only_the_change_answers(self):
         path = self.scenario("too_few.json", cluster={"ranks": 1})
@@ -94,7 +94,7 @@ class WhatIf(harness.SystemTest):
             self.assertEqual(sum(module["stages"] for module in deal["modules"]), 8)
         done = run(POLYPHONY, "plan", REHEARSE, "--stages", 3)
         self.assertEqual(done.returncode, 3)
-        self.assertIn("8 ranks do not divide into 3 stages; use a divisor", done.stderr)
+        self.assertIn("the number of stages must divide the 8 ranks (got 3)", done.stderr)
 
     def test_virtual_stages_come_round_to_the_same_ranks(self):
         path = self.scenario(layout={"schedule": "interleaved", "microbatches": 4, "all": {"pp": 2, "vpp": 2}})
@@ -153,7 +153,7 @@ class Refusals(harness.SystemTest):
         done = run(POLYPHONY, "simulate", TINY, "--set", f"cluster.node.device.memory={peak - 1}B")
         self.assert_infeasible(done, "out of memory: ", "stage", "parameters", "activations", "; fits: ")
         done = run(POLYPHONY, "simulate", TINY, "--set", "cluster.node.device.memory=1kB")
-        self.assert_infeasible(done, "nearest changes fits; the smallest, ")
+        self.assert_infeasible(done, "similar layouts fits; the smallest, ")
 
     def test_missing_dimension_and_missing_profile(self):
         path = self.scenario("no_layers.json", model={"language": {"layers": None}})

@@ -1,10 +1,14 @@
-// What a profile's errors are before a step time corrects them: as the profile states them, but on a
-// device that borrows another one's fit. There the residual is mostly the device's, alike in every
-// layout (shared/hardware/shipped_certainty.h), and stands for what its kernels' efficiencies are off by:
-// one deviation for each of them, so large that the step is as uncertain as the profile says.
+// The errors of a profile before a step time corrects them. They are the errors that the profile
+// states, except for a device with a borrowed fit (shared/hardware/shipped_certainty.h).
+//
+// For a borrowed fit the residual is mostly due to the device and is the same for all layouts. It
+// then stands for errors of the kernel efficiencies: each of them gets one additional deviation s,
+// large enough that the step is as uncertain as the profile states.
+//
 //   own² = residual of each layout;  left² = residual² - own² = s² Σ_k (effect_k / error_k)²
 //   error_k' = √(error_k² + s²), s at most kMostBorrowed
-// Held against published rows by `polyphony validate --fit-smallest`.
+//
+// Checked against published rows by `polyphony validate --fit-smallest`.
 #pragma once
 
 #include <vector>
@@ -13,14 +17,16 @@
 
 namespace polyphony::traces {
 
-// Deviation of an efficiency about which nothing is known, assumed (as kUnknown in certainty.h).
+// Relative deviation of an efficiency about which nothing is known. Assumed, like kUnknown in
+// certainty.h.
 inline constexpr double kMostBorrowed = 0.5;
 
 struct EvidencePrior {
-  std::vector<double> widening;  // by error, at least 1
-  double own = 0;
+  std::vector<double> widening;  // by error: error_k' / error_k, at least 1
+  double own = 0;                // relative residual of each layout
 };
-// `effects`: of one deviation of each error on ln of a typical step.
+// Returns the widening of each error and the residual of one layout. `effects`: the change of
+// ln(step time) of a typical step per deviation of each error.
 EvidencePrior evidence_prior(const std::vector<ParameterError>& errors,
                              const std::vector<double>& effects, Footing footing,
                              const Residuals& residuals);

@@ -1,12 +1,14 @@
-// What the cost model makes of each activity of a Program, as a linear function of the profile's
-// parameters: the rows of a calibration.
+// Expresses the cost model's time of each activity of a Program as a linear function of the
+// profile's parameters. These are the rows of a calibration.
+//
 //   time = base + Σ_p (slope_p + product_p · dispatch) · θ_p
 //   θ: op_overhead, dispatch, message_latency, 1/message_efficiency, collective_latency,
 //      1/collective_efficiency, 1/fabric_efficiency, optimizer_overhead,
 //      1/optimizer_bytes_efficiency, and a correction per (layer kind, phase)
+//
 // Slopes are differences of price() itself between probe profiles, so that fit and prediction
-// cannot drift apart. A ring over several nodes is as slow as its slower kind of link: only that
-// efficiency is fitted from it.
+// always use the same cost model. A ring over several nodes is as slow as its slower kind of link:
+// only the efficiency of that link is fitted from it.
 #pragma once
 
 #include <map>
@@ -21,11 +23,11 @@ namespace polyphony::traces {
 
 using CorrectionKey = std::pair<LayerKind, Phase>;
 
-// Whether the profile gives the time of a layer of the op (HardwareProfile::layer_times): it says nothing of
-// parameters then, nor they of it.
+// Returns true if the profile gives the time of a layer of the op (HardwareProfile::layer_times).
+// The op's time then does not depend on the parameters, and does not inform them.
 bool is_given(const Program& program, const Compute& compute, const HardwareProfile& profile);
 
-// Numbers the parameters: the fixed ones, then corrections in the order of their keys.
+// Numbers the parameters: first the fixed ones, then the corrections in the order of their keys.
 class ParameterList {
  public:
   enum Fixed : std::size_t {
@@ -41,16 +43,20 @@ class ParameterList {
     fixed_count,
   };
   static bool is_slowness(std::size_t parameter);
-  // Every correction that some op of the Programs needs, but for those whose time `profile` gives.
+  // Includes every correction that an op of the Programs needs, except for ops whose time is given
+  // by `profile`.
   ParameterList(const std::vector<const Program*>& programs, const HardwareProfile& profile);
 
   std::size_t count() const { return fixed_count + keys_.size(); }
   const std::vector<CorrectionKey>& corrections() const { return keys_; }
+  // Returns a readable name of the parameter, for tables.
   std::string text(std::size_t parameter) const;
-  // As shared/hardware/hardware_json.h names it; of a slowness, its efficiency.
+  // Returns its name in shared/hardware/hardware_json.h; for a slowness, the name of the
+  // efficiency.
   std::string key(std::size_t parameter) const;
+  // Returns the value of the parameter in `profile`.
   double of(const HardwareProfile& profile, std::size_t parameter) const;
-  // Sets every parameter; corrections of other keys stay.
+  // Sets all parameters in `profile`; corrections with other keys stay unchanged.
   void apply(const std::vector<double>& value, HardwareProfile& profile) const;
 
  private:
@@ -59,8 +65,9 @@ class ParameterList {
 
 struct Features {
   std::vector<double> base;                 // by Compiled node, seconds
-  std::vector<std::vector<FitTerm>> terms;  // by Compiled node; without zeros
+  std::vector<std::vector<FitTerm>> terms;  // by Compiled node; zero terms are omitted
 };
+// Returns the linear form of the time of every node of `compiled` around `profile`.
 Features features(const Program& program, const Compiled& compiled, const Cluster& cluster,
                   const HardwareProfile& profile, const ParameterList& parameters);
 

@@ -1,13 +1,15 @@
-// How repeated ops spread, from measured steps: the jitter of a hardware profile
+// Measures how much repeated ops vary, from measured steps: the jitter of a hardware profile
 // (shared/hardware/certainty.h), by activity kind.
-//   x[i, s]  log of (time at work of activity i in step s ÷ what the cost model makes of it), so
-//            that steps of unequal samples compare
-//   c[s]     median over i of x[i, s] - median_s x[i, s]: what all activities of the step share
-//   step     spread of c over the steps, less what single ops leave in a median of so many
+//
+//   x[i, s]  log of (time of activity i in step s ÷ its time in the cost model), so that steps with
+//            different samples can be compared
+//   c[s]     median over i of x[i, s] - median_s x[i, s]: the common slowness of step s
+//   step     spread of c over the steps, less what the median over so many ops leaves of op jitter
 //   op       spread of x[i, s] - median_s x[i, s] - c[s]
-// Spread: half the distance from the 16th to the 84th of 100, one deviation of a normal number, and
-// deaf to hiccups rarer than one in six. Medians and spreads weigh an activity by its time. The
-// first step of a run (cold caches, first allocations) is left out.
+//
+// Spread is half the distance from the 16th to the 84th percentile: one standard deviation of a
+// normal variable, and insensitive to hiccups rarer than one in six. Medians and spreads weight an
+// activity by its time. The first step of a run (cold caches, first allocations) is omitted.
 #pragma once
 
 #include <optional>
@@ -20,14 +22,15 @@
 
 namespace polyphony::traces {
 
-// Nothing when no run has four steps.
+// Returns the jitter of `runs`, or nothing if no run has at least four steps.
 std::optional<Jitter> measure_jitter(const std::vector<MeasuredRun>& runs,
                                      const HardwareProfile& profile);
 
 struct WeighedValue {
   double value = 0, weight = 1;
 };
-// The smallest value with at least the share q of all weight at or below it.
+// Returns the smallest value for which values at or below it hold at least the share q of the total
+// weight.
 double weighed_quantile(std::vector<WeighedValue> values, double q);
 
 }  // namespace polyphony::traces

@@ -1,18 +1,25 @@
-// A step as Chakra execution traces, which ASTRA-sim and others read: one graph a rank, so that another simulator
-// can say what it makes of the same work. Format: traces/README.md.
-//   compute       COMP_NODE; with collectives inside, a COMP_NODE and a COMM_COLL_NODE of each in turn (op_parts.h)
+// Writes a step as Chakra execution traces, one graph per rank, which ASTRA-sim and other
+// simulators read. They can then simulate the same workload. File format: traces/README.md.
+//
+//   compute       COMP_NODE. With inner collectives: alternating COMP_NODEs and COMM_COLL_NODEs
+//                 (op_parts.h)
 //   update        COMP_NODE
-//   collective    COMM_COLL_NODE; comm_size as NCCL's calls have it: what a rank gives in
-//   exchange      a COMM_SEND_NODE or COMM_RECV_NODE a message, comm_tag the message's id at both ends; of several,
-//                 a COMP_NODE of no length on the processor after them
-//   hand-over     of a rank to itself: a COMP_NODE on the processor, which both its ops end with
-//   copy          to the host's memory MEM_STORE_NODE, back MEM_LOAD_NODE
-// Dependencies are data_deps (feeders before Chakra's third read no others): the op before in its stream, and what it waits for.
-// Times are the Timeline's, of messages from when both ends have started: starts and ends are rounded, not
-// lengths, so that a walk along the graph ends where the Timeline does, to the nanosecond (duration_nanos) and microsecond.
-// What a stack hides of a collective is not in its duration, its bytes are whole.
-// Sources: Chakra, arXiv 2305.14516, and its schema et_def.proto 0.0.4 (field numbers, attributes); ASTRA-sim's
-// workload and collective code (what comm_size is, which groups there are).
+//   collective    COMM_COLL_NODE; comm_size as in NCCL's calls: the bytes that one rank contributes
+//   exchange      one COMM_SEND_NODE or COMM_RECV_NODE per message; comm_tag is the message id at
+//                 both ends. After several messages a COMP_NODE of zero length on the CPU
+//   local copy    of a rank to itself: a COMP_NODE on the CPU with which both ops end
+//   copy          to host memory MEM_STORE_NODE, back MEM_LOAD_NODE
+//
+// Dependencies are data_deps (Chakra's feeders before the third read no others): the previous op of
+// the stream, and the ops that the op waits for.
+//
+// Times are those of the Timeline; a message counts from the moment at which both ends have
+// started. Starts and ends are rounded, not durations, so that a walk along the graph ends when the
+// Timeline does, to the nanosecond (duration_nanos) and microsecond. The part of a collective that
+// a stack overlaps with compute is not in its duration; its bytes are complete.
+//
+// Sources: Chakra, arXiv 2305.14516, and its schema et_def.proto 0.0.4 (field numbers, attributes);
+// ASTRA-sim's workload and collective code (meaning of comm_size, process groups).
 #pragma once
 
 #include <cstdint>
@@ -28,15 +35,16 @@ namespace polyphony::traces {
 
 class ExecutionTraces {
  public:
-  // All are kept by reference. The Timeline is one that was played: of every op, an op starting when what it follows
-  // has ended. `cluster`, `profile`: what shares out an op's time among what is inside it.
+  // Keeps references to all arguments. The Timeline must be complete and simulated: every op starts
+  // when its predecessors have ended. `cluster` and `profile` divide an op's time among its parts.
   ExecutionTraces(const Program& program, const Timeline& timeline, const Cluster& cluster,
                   const HardwareProfile& profile);
 
-  // The file of a rank: "PREFIX.<rank>.et" to ASTRA-sim.
+  // Returns the contents of a rank's file, which ASTRA-sim expects under the name
+  // "PREFIX.<rank>.et".
   std::string rank(Rank rank);
-  // Its file of process groups: {"<pg_name>": [ranks]}. Name 0 is the world's there, so ours are a
-  // group's id and one.
+  // Returns ASTRA-sim's file of process groups: {"<pg_name>": [ranks]}. ASTRA-sim reserves the name
+  // 0 for the world, so the name of a group is its id plus one.
   std::string groups() const;
 
  private:

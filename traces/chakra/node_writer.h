@@ -1,6 +1,6 @@
-// The messages of Chakra's execution traces: the head of a file and its nodes, each led by its length.
-// Attributes have the types that Chakra's second feeder reads (the third takes any whole number).
-// Source: Chakra, et_def.proto 0.0.4.
+// Builds the messages of a Chakra execution trace: the header of a file, and its nodes, each
+// preceded by its length. Attributes have the types that Chakra's second feeder reads (the third
+// feeder accepts any integer type). Source: Chakra, et_def.proto 0.0.4.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ inline WireMessage attribute(std::string_view name, std::string_view value) {
   return WireMessage().text(1, name).text(static_cast<int>(ValueType::string), value);
 }
 
-// CollectiveCommType.
+// Returns Chakra's CollectiveCommType of a collective.
 inline std::uint64_t comm_type(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::all_reduce:
@@ -53,12 +53,13 @@ inline std::uint64_t comm_type(CollectiveKind kind) {
   POLYPHONY_CHECK(false, "no such kind");
 }
 
-// comm_size, what a rank gives in; our bytes are of the whole array, of which an all-gather is given a part.
+// Returns comm_size, the bytes that one rank contributes. `bytes` is the size of the whole array;
+// to an all-gather a rank contributes 1/ranks of it.
 inline Bytes given_in(CollectiveKind kind, Bytes bytes, std::size_t ranks) {
   return kind == CollectiveKind::all_gather ? bytes / static_cast<std::int64_t>(ranks) : bytes;
 }
 
-// What a file says of itself.
+// Metadata of a file.
 struct TraceHead {
   std::uint64_t program = 0;
   std::uint32_t rank = 0, ranks = 0;

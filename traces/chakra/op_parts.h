@@ -1,9 +1,13 @@
-// A compute op as others' graphs have it: pieces of computation with the collectives between them.
-//   The op's time is shared out as the cost model has it: what the op takes beyond the same op on links that cost nothing goes to
-//   its collectives, each by its own closed form; the rest, floating-point operations and bytes in equal pieces, one
-//   before each collective (where among the kernels a collective stands an Expansion does not say).
-// Ops that run together are cut as the first of them, so that their collectives meet. Of a layer with
-// measured times the collectives are inside them: they get no time of their own.
+// Divides a compute op into the parts that other simulators' graphs need: compute chunks with the
+// collectives between them.
+//
+// The cost model divides the op's time. The time that exceeds the time of the same op on free links
+// goes to its collectives, each by its closed form. The remaining time, the floating-point
+// operations and the bytes are divided into equal chunks, one before each collective (an Expansion
+// does not state where among the kernels a collective runs).
+//
+// Ops that run together are divided like the first of them, so that their collectives match. The
+// measured time of a layer already contains its collectives: they get no time of their own.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +23,7 @@ namespace polyphony::traces {
 struct InnerCall {
   CollectiveKind kind = CollectiveKind::all_reduce;
   GroupKind over = GroupKind::tensor;
-  Bytes bytes{};     // as InnerCollective's
+  Bytes bytes{};     // as in InnerCollective
   double share = 0;  // of the op's time
 };
 struct OpParts {
@@ -30,11 +34,11 @@ struct OpParts {
 
 class OpCutter {
  public:
-  // All are kept by reference.
+  // Keeps references to all arguments.
   OpCutter(const Program& program, const Cluster& cluster, const HardwareProfile& profile);
-  // Of a compute op or an update.
+  // Returns the parts of a compute op or an update.
   const OpParts& of(OpId op);
-  // Whom a collective inside the op runs over.
+  // Returns the group over which an inner collective of the op runs.
   GroupId group_of(OpId op, GroupKind kind) const;
 
  private:
@@ -43,9 +47,9 @@ class OpCutter {
   using Key = std::tuple<ModuleId, LayerRange, Phase, Recipe, WorkSize, GroupId, GroupId, GroupId>;
   const Program& program_;
   const Cluster& cluster_;
-  Cluster free_;  // the same, its links free
+  Cluster free_;  // the same cluster with links that cost nothing
   const HardwareProfile& profile_;
-  std::vector<std::uint32_t> sets_;  // traces/compare/activity.h
+  std::vector<std::uint32_t> sets_;  // rendezvous_sets() of traces/compare/activity.h
   std::map<Key, OpParts> known_;
   std::map<OpId, OpParts> updates_;
 };

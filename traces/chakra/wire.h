@@ -1,6 +1,10 @@
-// Protocol Buffers' wire format, as much as execution traces need: varints, strings, messages, packed numbers.
-//   field   key (number · 8 + wire type) as a varint, then a varint (type 0) or a length and so many bytes (type 2)
-//   varint  seven bits a byte, the lowest first, the top bit where more follow
+// Writes the Protocol Buffers wire format, as far as execution traces need it: varints, strings,
+// messages and packed numbers.
+//
+//   field   key (field number · 8 + wire type) as a varint, then a varint (type 0), or a length and
+//           that many bytes (type 2)
+//   varint  seven bits per byte, lowest first; the top bit is set if more bytes follow
+//
 // Source: protobuf.dev, "Encoding".
 #pragma once
 
@@ -31,7 +35,7 @@ class WireMessage {
     for (const std::uint64_t value : values) inside.varint(value);
     return message(field, inside);
   }
-  // As a stream has it: its length, then itself.
+  // Appends the message to a stream: its length, then its bytes.
   void append_to(std::string& stream) const {
     WireMessage length;
     length.varint(bytes_.size());

@@ -1,18 +1,26 @@
-// What the idle time of each rank's compute stream was spent on.
-//   A gap lies between two pieces of compute (find_activity, activity.h). What ended it is the wait of
-//   the op behind it that ended last; behind the rank's last op, the rank's last message or
-//   collective. Of the gap is exposed communication:
-//     messages   messages between pipeline stages of one grid under way, on the stream of what ended it
-//     bridge     likewise between grids
-//     shards     likewise gathers and reduce-scatters of sharded parameters
-//     gradients  likewise sums of gradients
-//     host       likewise copies of activations to the host's memory and back
-//   The rest is waiting for other ranks:
-//     imbalance  as much of it as the rank has less to compute than the one that computes most
-//     bubble     what is left: filling and draining the pipeline, actions that come late
-// They add up to Part::idle of part_times() (compare.h). Left out: communication inside ops (tensor-,
-// context- and expert-parallel collectives are part of forward and backward); what a late message cost
-// the ranks further along, which is bubble there.
+// Divides the idle time of each rank's compute stream by cause.
+//
+// A gap lies between two active intervals of the compute stream (find_activity, activity.h). It was
+// ended by that dependency of the next op that ended last; after the rank's last op, by the rank's
+// last message or collective. Parts of the gap with communication in progress, on the stream of the
+// dependency that ended it, are exposed communication:
+//
+//   messages   messages between pipeline stages of one grid
+//   bridge     messages between grids
+//   shards     all-gathers and reduce-scatters of sharded parameters
+//   gradients  reductions of gradients
+//   host       copies of activations to the host's memory and back
+//
+// The rest of the gap is waiting for other ranks:
+//
+//   imbalance  the part due to the rank having less compute time than the rank with the most
+//   bubble     the remainder: filling and draining the pipeline, actions that arrive late
+//
+// All causes add up to Part::idle of part_times() (compare.h).
+//
+// Not modeled: communication inside ops (tensor-, context- and expert-parallel collectives are part
+// of forward and backward); the effect of a late message on ranks further along the pipeline, which
+// counts as bubble there.
 #pragma once
 
 #include <array>
@@ -29,7 +37,7 @@ const char* name(Idle idle);
 
 using IdleTimes = std::array<Seconds, kIdles>;  // by Idle
 
-// By rank.
+// Returns the idle time of each rank by cause.
 std::vector<IdleTimes> idle_times(const Program& program, const Timeline& timeline);
 IdleTimes mean(const std::vector<IdleTimes>& ranks);
 

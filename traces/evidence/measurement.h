@@ -1,8 +1,9 @@
-// What was measured of a layout's training step, wherever it came from: the one value that
-// comparison and calibration read. Doors: run_folder.h (what `polyphony run` leaves), trace_files.h
-// (trace files and the scenario they are of).
-//   Sizes differ from step to step with the data; so do ops where work items are empty, and their order
-//   where a planner makes one for every batch.
+// The measured training steps of a layout. Comparison and calibration read this value only,
+// regardless of where the measurement came from: the folder of a run (run_folder.h), or trace files
+// and the scenario that was run (trace_files.h).
+//
+// Sizes differ from step to step with the data. The ops differ where a microbatch is empty, and
+// their order differs if a planner computes a new order for every batch.
 #pragma once
 
 #include <functional>
@@ -25,24 +26,24 @@ struct Measurement {
   Scenario scenario;                   // has a legal layout
   std::vector<Timeline> steps;         // complete, of all ranks
   std::vector<Program> step_programs;  // by step
-  std::size_t middle = 0;              // the step that stands for all where one has to
-  std::optional<PaceModel> pace;       // compute ops were stretched
-  Seconds clock_error{};               // times of two ranks may be so much apart that are one
-  std::string note;                    // what it is not: a killed run's; empty: nothing to say
+  std::size_t middle = 0;              // the representative step
+  std::optional<PaceModel> pace;       // emulated compute: compute ops were stretched
+  Seconds clock_error{};               // clocks of two ranks may differ by this much
+  std::string note;                    // a limitation, e.g. that the run was killed; may be empty
   const Program& program() const { return step_programs[middle]; }
-  std::string layout() const;  // in words
+  std::string layout() const;  // the layout as text
 };
 
-// How a door reaches files: this library opens none.
+// Access to files, given by the caller: this library opens no files.
 struct Files {
   LoadText load;
   std::function<bool(const std::string& path)> exists;
-  // The samples of a scenario's data set (shared/program/data_set.h); asked for only where stages
-  // have to be split anew.
+  // Reads the samples of a scenario's data set (shared/program/data_set.h). Called only if stages
+  // have to be split again.
   std::function<void(Scenario& scenario)> read_samples;
 };
 
-// What a rank's journal holds of a step, on rank 0's clock.
+// A rank's record of a step, from its journal, on rank 0's clock.
 struct RecordedPart {
   Rank rank;
   JournalStep ops;
@@ -50,19 +51,20 @@ struct RecordedPart {
   std::string file;
 };
 
-// One traced step: its batch, and the files (of one rank, or of several) that hold its ops; of a killed
-// run the ranks' records.
+// One traced step: its batch, and the files that hold its ops (each file holds one or several
+// ranks). For a killed run: the records of the ranks' journals.
 struct TracedStep {
   std::uint64_t step = 0;
   Batch batch;
   std::vector<std::string> files;
   std::optional<StepPlan> plan =
-      {};  // as it was made while the run trained; none: the layout's own
+      {};  // the plan computed during training; absent: the plan follows from the layout
   std::vector<RecordedPart> recorded = {};
 };
-// Lowers every step's batch, reads its files and puts them together: what all doors end with. A step
-// whose live plan came too late is left out where the middle one's did not. Missing, truncated or
-// foreign files: InputError naming the file.
+// Lowers the batch of every step, reads and merges its files, and stores the steps in `into`. All
+// readers of measurements end with this call. A step whose live plan came too late is omitted if
+// that of the middle step was in time. Throws InputError with the file if a file is missing,
+// truncated or belongs to another Program.
 void read_steps(const std::vector<TracedStep>& steps, const Files& files, Measurement& into);
 
 }  // namespace polyphony::traces

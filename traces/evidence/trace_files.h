@@ -1,10 +1,12 @@
-// Trace files alone as a measurement: of one step or several, each step's ops in one file or in a
-// file per rank (traces/format/chrome_json.h), and the scenario that was run.
-//   A step's batch is that of `batches.jsonl` beside its first file when there is one, as a run
-//   leaves it, else the scenario's own of that step. Stages that the scenario does not split are split
-//   by the profile's seconds, as a run of it splits them. A trace of another batch, or of stages
-//   split by another profile, is refused by the Program's hash: give the scenario that the run left
-//   in its folder.
+// Reads trace files without a run folder as a measurement. The files hold one or several steps,
+// with the ops of each step in one file or in a file per rank (traces/format/chrome_json.h). The
+// scenario that was run is given separately.
+//
+// The batch of a step is read from `batches.jsonl` in the folder of its first file, where a run
+// writes it; if there is none, it is the scenario's batch of that step. Stages that the scenario
+// does not split are split by the profile's times, as in a run. A trace of another batch, or of
+// stages split with another profile, is rejected by the Program's hash: pass the scenario from the
+// folder of the run.
 #pragma once
 
 #include <string>
@@ -15,8 +17,9 @@
 
 namespace polyphony::traces {
 
-// `scenario`: has a legal layout, and its samples. Missing, truncated, foreign files and missing
-// ranks: InputError naming the file.
+// Returns the measurement. `scenario` must have a legal layout and its samples. Throws InputError
+// with the file if a file is missing, truncated or belongs to another Program, or if a rank is
+// missing.
 Measurement read_trace_files(const std::vector<std::string>& paths, const Scenario& scenario,
                              const HardwareProfile& profile, const Files& files);
 

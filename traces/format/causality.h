@@ -1,6 +1,8 @@
-// What clocks that are one cannot show: a message that was there before it was being sent, a collective that a
-// member had left before another came. Files of two runs, or of ranks whose clocks are apart, show it.
-//   Collectives inside compute ops are not looked at: a barrier is not what every one of them is.
+// Checks that a Timeline respects causality. On one clock a message cannot arrive before its send
+// began, and no member can leave a collective before all members have entered it. A violation means
+// that the files are from two runs, or that the ranks' clocks differ.
+//
+// Collectives inside compute ops are not checked, because not all of them are barriers.
 #pragma once
 
 #include <optional>
@@ -11,10 +13,10 @@
 namespace polyphony::traces {
 
 struct Contradiction {
-  OpId ended, began;  // `ended` cannot end before `began` begins
-  Seconds by{};       // but did, by so much
+  OpId ended, began;  // `ended` must not end before `began` begins
+  Seconds by{};       // but did, by this much
 };
-// The worst. `timeline`: of every op, by op.
+// Returns the largest violation, if any. `timeline` must hold every op, in order of op ids.
 std::optional<Contradiction> worst_contradiction(const Program& program, const Timeline& timeline);
 
 }  // namespace polyphony::traces

@@ -1,5 +1,5 @@
-// JSON text to a value, with the JSON pointer of the place where bad text stops making sense: a
-// cut-off file is named with the last element it reached. `file` is for the message.
+// Parses JSON text. An error states the JSON pointer of the place where the text stops being valid:
+// for a truncated file, the last element that it reached.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,8 @@
 
 namespace polyphony::traces {
 
-// Throws InputError. `hint` says how to get a good file.
+// Returns the parsed value. Throws InputError if the text is not valid JSON. `file` and `hint` (how
+// to get a valid file) are used in the message.
 nlohmann::json parse_json(const std::string& text, const std::string& file,
                           const std::string& hint);
 

@@ -1,4 +1,5 @@
-// JSON written piece by piece into one text: traces have hundreds of megabytes.
+// Writes JSON piece by piece into one text, without building a tree: traces have hundreds of
+// megabytes.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,8 @@ class JsonText {
     return *this << nlohmann::json(text).dump(-1, ' ', false,
                                               nlohmann::json::error_handler_t::replace);
   }
-  // Exact: never through a double.
+  // Appends nanoseconds as microseconds with three decimals. Exact: uses no floating-point
+  // arithmetic.
   JsonText& microseconds(std::int64_t ns) {
     const std::int64_t size = ns < 0 ? -ns : ns, rest = size % 1000;
     return *this << (ns < 0 ? "-" : "") << size / 1000

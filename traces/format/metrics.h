@@ -1,10 +1,13 @@
-// metrics.jsonl of a run: a line for every step and for every evaluation, in the order they happened.
+// Reads and writes metrics.jsonl of a run: one line per step and one per evaluation, in the order
+// in which they happened.
+//
 //   {"step": 3, "loss": 2.1, "gradient_norm": 0.8, "skipped": false, "learning_rate": 1e-3,
-//    "seconds": 0.12, "samples_per_second": 530, "check": "9f…"}     the step that began as the 4th
+//    "seconds": 0.12, "samples_per_second": 530, "check": "9f…"}     the step after 3 others
 //   {"step": 50, "accuracy": 0.71, "held_out": 512, "check": "9f…"}   after 50 steps
-// Of runs that plan while they train (exec/planning/live_plans.h) a step has "late_plan" and "waited", too.
-// JSON has no NaN: such losses and norms are null. "check", the last key, is the FNV-1a of the line
-// without it.
+//
+// Runs that plan during training (exec/planning/live_plans.h) also have "late_plan" and "waited" in
+// each step. JSON has no NaN: such losses and norms are null. "check", the last key, is the FNV-1a
+// hash of the line without it.
 #pragma once
 
 #include <cstdint>
@@ -20,34 +23,36 @@ namespace polyphony::traces {
 struct StepMetrics {
   std::int64_t step = 0;
   double loss = 0, gradient_norm = 0;  // NaN: not a number, or infinite
-  bool skipped = false;                // for numbers that are not finite
+  bool skipped = false;                // the update was skipped because of non-finite numbers
   double learning_rate = 0;
   Seconds seconds{};
   double samples_per_second = 0;
-  // Planned live: whether its plan came too late; and how long its beginning waited for its data.
+  // If planned during training: whether the plan came too late, and how long the step waited for
+  // its data.
   std::optional<bool> late_plan = {};
   Seconds waited{};
 };
 struct Accuracy {
   std::int64_t step = 0;
-  double share = 0;  // of the held-out samples
+  double share = 0;  // share of the held-out samples that were answered correctly
   int held_out = 0;
 };
 using MetricsLine = std::variant<StepMetrics, Accuracy>;
 
-std::string to_line(const MetricsLine& line);  // without the line's end
-// Nothing: it is damaged, or no line of ours.
+std::string to_line(const MetricsLine& line);  // without the line break
+// Returns nothing if the line is damaged or is not a metrics line.
 std::optional<MetricsLine> parse_metrics_line(const std::string& text);
 
 struct Metrics {
   std::vector<MetricsLine> lines;
-  std::string text;  // the same lines, as they stood
-  // "line 17 is damaged", "steps 12 to 14 are missing"; a last line cut off by a killed run is none.
+  std::string text;  // the same lines as text, unchanged
+  // Such as "line 17 is damaged", "steps 12 to 14 are missing". A last line that was truncated
+  // because the run was killed does not count as damage.
   std::vector<std::string> damage;
 };
 Metrics parse_metrics(const std::string& text);
-// What a run that had done `steps` steps had written; later lines are of steps that were lost with
-// it. Steps up to there that have no line are damage.
+// Returns the metrics of the first `steps` steps. Later lines are dropped: they belong to steps
+// that were lost after the last checkpoint. A missing line among the first `steps` steps is damage.
 Metrics metrics_until(const std::string& text, std::int64_t steps);
 
 }  // namespace polyphony::traces

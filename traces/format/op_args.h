@@ -1,6 +1,6 @@
-// What a trace says of an op beside its times: its name and its arguments, in the words that readers of
-// PyTorch's profiles know (HolisticTraceAnalysis, traces/kineto): messages and collectives are kernels called
-// "nccl…Kernel…", whoever carries them, with NCCL's arguments (elements of one byte each).
+// Writes the name and the arguments of an op in a trace, in the form that readers of PyTorch's
+// profiles expect (HolisticTraceAnalysis, traces/kineto). Messages and collectives are kernels with
+// names "nccl…Kernel…", whatever the transport, with NCCL's arguments (elements of one byte each).
 // Source: PyTorch, torch/csrc/profiler/util.h.
 #pragma once
 
@@ -11,9 +11,9 @@ namespace polyphony::traces {
 
 const char* kind_name(GroupKind kind);
 std::string event_name(const Program& program, OpId op);
-// "kernel"; of copies to the host and back "gpu_memcpy".
+// Returns "kernel", or "gpu_memcpy" for copies to the host and back.
 const char* event_category(const Op& op);
-// The fields of "args" after the op's id, each led by a comma.
+// Writes the fields of "args" after the op's id, each preceded by a comma.
 void write_args(const Program& program, const Op& op, JsonText& text);
 
 }  // namespace polyphony::traces

@@ -1,10 +1,12 @@
-// What one rank recorded of its traced steps, as it recorded it: appended to while it trains, so that
-// memory does not grow with the steps and a killed run keeps what was recorded. A run that ends makes
-// trace files of it; of one that did not, it is evidence itself (evidence/run_folder.h).
-//   A first line, then entries: length (8 bytes), what they hold, FNV-1a of it (8 bytes). Numbers are
-//   the machine's own. Ops are counted in the rank's own Program, times are of its own steady clock.
-//   An entry that is cut off, by a kill or a full disk, ends the journal; damage in the middle is an
-//   InputError.
+// The journal of one rank: a binary file to which the rank appends the traced steps while it
+// trains. Memory therefore does not grow with the number of steps, and a killed run keeps its
+// records. When a run ends, trace files are written from the journals; the journals of a killed run
+// are read directly (evidence/run_folder.h).
+//
+// A first line, then entries: length (8 bytes), contents, FNV-1a hash of the contents (8 bytes).
+// Numbers are in the machine's byte order. Op ids are those of the rank's own Program; times are of
+// its own steady clock. A truncated entry (killed process, full disk) ends the journal; damage in
+// the middle causes an InputError.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +19,24 @@
 
 namespace polyphony::traces {
 
-// What to add to this rank's clock to get rank 0's, as it was seen at `at` of this rank's clock.
+// The offset to add to this rank's clock to get rank 0's clock, measured at time `at` of this rank.
 struct ClockSample {
   Seconds at{}, offset{};
-  Seconds error{};  // at most so much off: half the round trip that it was seen by
+  Seconds error{};  // upper bound of the error: half the round trip of the measurement
   bool operator==(const ClockSample&) const = default;
 };
 
-// Clocks drift (crystals: some 10 ppm, a millisecond in two minutes): between two samples the offset is
-// on the line through them, before the first and after the last it stays.
+// Converts times from a rank's clock to rank 0's. Clocks drift (crystals: about 10 ppm, a
+// millisecond in two minutes): between two samples the offset is interpolated linearly; before the
+// first and after the last sample it is constant.
 class RankClock {
  public:
-  explicit RankClock(std::vector<ClockSample> samples = {});  // of ascending `at`
+  explicit RankClock(std::vector<ClockSample> samples = {});  // in ascending order of `at`
   Seconds offset(Seconds at) const;
-  Seconds error() const;  // of the worst sample; between samples too, while the drift is steady
-  double drift() const;   // seconds a second, first sample to last
+  // Returns the largest error of any sample. It also holds between samples if the drift is
+  // constant.
+  Seconds error() const;
+  double drift() const;  // seconds per second, from the first sample to the last
   bool known() const { return !samples_.empty(); }
 
  private:
@@ -45,29 +50,30 @@ struct DataWait {  // for the step's data, before its first op
 
 struct JournalStep {
   std::uint64_t step = 0;
-  std::uint64_t plan = 0;  // digest() of the whole StepPlan and the batch
+  std::uint64_t plan = 0;  // digest() of the StepPlan and the batch
   bool late_plan = false;
   DataWait data;
-  Seconds recorded_in{};  // what recording the step before this one took; of the first one: 0
+  Seconds recorded_in{};  // time that recording the previous step took; 0 for the first step
   std::vector<OpTime> ops;
   bool operator==(const JournalStep&) const = default;
 };
-// Onto another clock.
+// Converts all times of the step to rank 0's clock.
 void move_to(const RankClock& clock, JournalStep& step);
 
 std::string journal_head();
 std::string journal_entry(const ClockSample& sample);
 std::string journal_entry(const JournalStep& step);
 
-// Holds one step at a time.
+// Reads a journal; keeps one step at a time in memory.
 class JournalReader {
  public:
-  // `in` must outlive it; `file` is for messages.
+  // `in` must outlive the reader; `file` is used in messages.
   JournalReader(std::istream& in, std::string file);
   const RankClock& clock() const { return clock_; }
-  // The numbers of its steps, as recorded.
+  // Returns the numbers of the recorded steps, in order of recording.
   const std::vector<std::uint64_t>& steps() const { return steps_; }
-  // Of the rank's own clock. Nothing: it holds no such step.
+  // Returns the step, with times of the rank's own clock, or nothing if the journal does not hold
+  // it.
   std::optional<JournalStep> read(std::uint64_t step);
 
  private:

@@ -1,4 +1,4 @@
-// One line of a framework's log (framework_log.h says which ones), as what it says.
+// Parses one line of a framework's log. framework_log.h lists the lines that are recognized.
 #pragma once
 
 #include <string_view>
@@ -16,9 +16,10 @@ struct LogLine {
 };
 LogLine read_log_line(std::string_view line);
 
-// Without "\x1b[…m", which terminals colour by.
+// Returns the line without the color codes of terminals ("\x1b[…m").
 std::string without_colours(std::string_view line);
-// That the line's head names: "[rank3]:", "[default3]:", "3:", "[Rank 3]"; -1: none.
+// Returns the rank in the prefix of the line ("[rank3]:", "[default3]:", "3:", "[Rank 3]"), or -1
+// if there is none.
 int rank_of_line(std::string_view line);
 
 }  // namespace polyphony::traces

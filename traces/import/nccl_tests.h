@@ -1,11 +1,16 @@
-// Tables of nccl-tests (all_reduce_perf and its sisters), as printed: how long collectives of many
-// sizes took among the ranks that the table's head lists.
-//   size [bytes]  count  type  redop  root  time [us]  algbw  busbw  #wrong   (out of place; then in place)
-// Out of place is read. Which collective it was, the head says ("Collective test starting: …"), or
-// busbw ÷ algbw does: 2(n − 1)/n all-reduce, (n − 1)/n all-gather and reduce-scatter (all-to-all has
-// the same, so that without a head it is told by its redop "none", which all-gather shares: refused).
-// Errors: InputError with "file:line": no rows, no ranks, a row that is cut, #wrong above 0.
-// Source: nccl-tests, src/common.cu (columns), doc/PERFORMANCE.md (the factors).
+// Reads the printed tables of nccl-tests (all_reduce_perf and the other programs): the time of a
+// collective at many sizes, among the ranks that the header lists.
+//
+//   size [bytes]  count  type  redop  root  time [us]  algbw  busbw  #wrong
+//   (out of place, then in place)
+//
+// The out-of-place columns are used. The collective is read from the header ("Collective test
+// starting: …"). Without it, the ratio busbw ÷ algbw tells it: 2(n − 1)/n for all-reduce, (n − 1)/n
+// for all-gather and reduce-scatter. All-to-all has the same ratio and, like all-gather, the redop
+// "none", so a table without header is rejected if it could be either.
+//
+// Throws InputError with "file:line" if there are no rows or no ranks, if a row is truncated, or if
+// #wrong is above 0. Source: nccl-tests, src/common.cu (columns), doc/PERFORMANCE.md (the factors).
 #pragma once
 
 #include <string>
@@ -19,13 +24,14 @@ namespace polyphony::traces {
 struct CollectiveTimes {
   CollectiveKind kind = CollectiveKind::all_reduce;
   int ranks = 0;
-  int nodes = 1;  // host names in the head
+  int nodes = 1;  // number of different host names in the header
   struct Row {
-    Bytes bytes{};  // the whole array
+    Bytes bytes{};  // size of the whole array
     Seconds time{};
   };
-  std::vector<Row> rows;  // as printed
+  std::vector<Row> rows;  // in the order of the table
 };
+// Parses a table. `file` is used in messages.
 CollectiveTimes read_nccl_tests(const std::string& text, const std::string& file);
 
 }  // namespace polyphony::traces

@@ -1,4 +1,5 @@
-// Puts a KernelGraph together: internal to traces/kernels/kernel_graph.cpp, whose header says the rules.
+// Builds a KernelGraph. Internal to traces/kernels/kernel_graph.cpp; the rules are in its header,
+// kernel_graph.h.
 #pragma once
 
 #include <map>
@@ -14,14 +15,14 @@ class GraphBuilder {
   RecordedGraph build();
 
  private:
-  // Of one rank, while its edges are looked for.
+  // Index of one rank's events, used while its edges are found.
   struct Lines {
     std::map<std::int32_t, std::vector<std::uint32_t>> streams;  // events by start
-    std::vector<std::uint32_t> launched;                         // those with a launch, by it
-    std::vector<Nanoseconds> ended;                              // their ends, rising
+    std::vector<std::uint32_t> launched;                         // events, in launch order
+    std::vector<Nanoseconds> ended;                              // their ends, ascending
     std::map<std::uint32_t, std::vector<std::uint32_t>>
-        waits;              // by event: recorded ones for others
-    Nanoseconds soonest{};  // from a launch to its kernel
+        waits;              // by event: the events for which it has a recorded wait
+    Nanoseconds soonest{};  // shortest time from a launch to its kernel
   };
   struct Raw {
     GraphEdge edge;
@@ -33,7 +34,7 @@ class GraphBuilder {
   };
 
   std::uint32_t add_point(std::uint32_t rank, Nanoseconds at);
-  // False where the recorded times say otherwise: there is no such edge then.
+  // Adds an edge. Returns false, and adds nothing, if the recorded times contradict it.
   bool add_edge(const GraphEdge& edge, Nanoseconds least = {});
 
   const DeviceTrace& trace(std::uint32_t rank) const { return ranks_.traces[rank]; }
@@ -45,7 +46,8 @@ class GraphBuilder {
   void add_events(std::uint32_t rank);
   void follow_streams(std::uint32_t rank);
   void take_recorded_waits(std::uint32_t rank);
-  // What event `index` waits for on other streams; `known`: when all else that it follows was done.
+  // Adds the edges from other streams to event `index`. `known`: the time at which all its other
+  // predecessors were done.
   void follow_others(std::uint32_t rank, std::uint32_t index, Nanoseconds known, bool first_update);
   std::optional<std::uint32_t> ended_before(std::uint32_t rank,
                                             const std::vector<std::uint32_t>& stream,
@@ -68,7 +70,7 @@ class GraphBuilder {
   std::vector<Raw> raw_;
   std::vector<Nanoseconds> at_;            // by point
   std::vector<Lines> lines_;               // by rank
-  std::vector<std::vector<bool>> waited_;  // by rank and event: another stream waits for it
+  std::vector<std::vector<bool>> waited_;  // by rank and event: whether another stream waits for it
 };
 
 }  // namespace polyphony::traces

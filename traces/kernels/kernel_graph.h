@@ -1,26 +1,37 @@
-// What a profiler recorded of some ranks as a graph that can be played: kernels and copies of the devices, calls
-// of their hosts, and what each had to wait for. Durations stand beside it, as a CostTable stands beside a Program.
-//   Points are moments (a kernel's start, its end, a launch, a return from a wait); a point is reached as soon as,
-//   for all edges to it, their beginning was reached and their time has passed. Each edge is there because of
-//     stream        kernels of a stream run in the order in which they were recorded
-//     launch        a kernel starts after the host has asked for it: by the rank's shortest such time at least
-//     host          a host does one thing after another, whichever thread does it (autograd's takes over from
-//                   the main one): the recorded time from what it had done last. Where it synchronises, copies,
-//                   or launches while kQueued launches wait already, and the device ended what was launched
-//                   before during the call, it waits for that
-//     other_stream  where the profiler recorded waits between streams (enable_cuda_sync_events): those. Elsewhere,
-//                   in this order: a collective waits for the computation launched before it, and the optimizer
-//                   for the collectives launched before it (as PyTorch's process groups and DDP do); a kernel that starts
-//                   more than kExplained after all else that is known of it, for what ended last on another stream,
-//                   at most kExplained before
-//     members       of a collective: none ends before all have come (matched over ranks by step, call, size, group
-//                   and order)
-//     absent        waiting for members that were not recorded: what a collective took beyond the shortest of its
-//                   shape, as long as it was. Where its size was not recorded, all of it
-//   What is left between the last of these and a point's recorded time goes to all its edges, so that the graph
-//   played as it is gives back every recorded time.
-// Not seen where waits were not recorded: who waits for a collective that ended early (counted in the notes).
-// Source of the waits: PyTorch, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (syncStream), reducer.cpp.
+// A profiler's record of some ranks as a graph that can be simulated: kernels and copies of the
+// devices, calls of the hosts, and the dependencies between them. Durations are stored separately,
+// like a CostTable next to a Program.
+//
+// A point is a moment: the start or end of a kernel, a launch, or the return from a wait. A point
+// is reached when, for each edge to it, the origin of the edge was reached and the edge's duration
+// has passed. The kinds of edges:
+//
+//   stream        kernels of a stream run in the recorded order
+//   launch        a kernel starts after the host has launched it, at the earliest after the
+//                 shortest such delay of the rank
+//   host          the host does one thing after another, in whichever thread (autograd's thread
+//                 takes over from the main thread). The edge takes the recorded time since the
+//                 previous call. If a call synchronizes, copies, or launches while kQueued launches
+//                 are already queued, and the device finished earlier launched work during the
+//                 call, the call waits for that work
+//   other_stream  waits between streams, if the profiler recorded them (enable_cuda_sync_events).
+//                 Otherwise these are inferred, in this order: a collective waits for the
+//                 computation launched before it, and the optimizer for the collectives launched
+//                 before it (as in PyTorch's process groups and DDP); a kernel that starts more
+//                 than kExplained after all its other known predecessors waits for what ended last
+//                 on another stream, at most kExplained earlier
+//   members       no member of a collective ends before all have entered it (matched across ranks
+//                 by step, call, size, group and order)
+//   absent        waiting for members that were not recorded: the time that a collective took
+//                 beyond the shortest of its shape. This time stays as measured. If the size was
+//                 not recorded, the whole time is of this kind
+//
+// The time between the last of these predecessors and the recorded time of a point is added to all
+// its edges, so that the unchanged graph reproduces every recorded time.
+//
+// Not detected if waits were not recorded: what waits for a collective that ended early (counted in
+// the notes). Source of the waits: PyTorch, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp
+// (syncStream), reducer.cpp.
 #pragma once
 
 #include <string>
@@ -30,60 +41,62 @@
 
 namespace polyphony::traces {
 
-// Waking up after an event of another stream takes a few microseconds, times of 2022's files are whole ones.
+// Waking up after an event of another stream takes a few microseconds; files from 2022 have times
+// in whole microseconds.
 inline constexpr Nanoseconds kExplained = std::chrono::microseconds(20);
 
-// CUDA queues about 1,024 launches, then the next one waits. (Not documented; copies and events take places, too.)
+// CUDA queues about 1,024 launches; then the next launch waits. (Not documented; copies and events
+// also take places in the queue.)
 inline constexpr std::int64_t kQueued = 512;
 
 enum class EdgeKind : std::uint8_t {
-  kernel,    // from its start to its end
-  transfer,  // of a collective: from when all have come to its end
+  kernel,    // from the start of a kernel to its end
+  transfer,  // of a collective: from the moment when all members have entered it to its end
   absent,
   members,
   stream,
   other_stream,
   launch,
   host,
-  begin  // from the first moment of all to what waits for nothing recorded
+  begin  // from the start of the record to a point without recorded predecessors
 };
 
 struct GraphEdge {
   std::uint32_t from = 0, to = 0;  // points
   EdgeKind kind = EdgeKind::begin;
   std::uint32_t rank = 0;       // position in RankSet::traces
-  std::uint32_t event = kNone;  // of kernel, transfer, absent: position in its events
+  std::uint32_t event = kNone;  // kernel, transfer, absent: position in the rank's events
   std::uint32_t meeting = kNone;
 };
 
-// A collective of the ranks that recorded it.
+// One collective, matched across the ranks that recorded it.
 struct Meeting {
   struct Member {
     std::uint32_t rank = 0, event = 0;
   };
   std::vector<Member> members;
-  bool complete = false;  // nobody is absent
+  bool complete = false;  // all members of the group were recorded
 };
 
 struct KernelGraph {
-  std::size_t points = 0;                 // what a point follows has a smaller number
+  std::size_t points = 0;                 // in topological order: edges go to larger numbers
   std::vector<GraphEdge> edges;           // by `to`
-  std::vector<std::uint32_t> first;       // by point: its first edge; one more at the end
-  std::vector<std::uint32_t> point_rank;  // by point; kNone: of none
+  std::vector<std::uint32_t> first;       // by point: its first edge; points + 1 entries
+  std::vector<std::uint32_t> point_rank;  // by point; kNone: no rank
   std::vector<Meeting> meetings;
-  // By rank and event.
+  // By rank and event: the points of its start and end.
   std::vector<std::vector<std::uint32_t>> starts, ends;
-  std::vector<std::vector<std::int32_t>> windows;  // the step it belongs to; -1: before the first
-  std::vector<std::int64_t> steps;  // numbers of the steps that all ranks have; none told: one, 0
+  std::vector<std::vector<std::int32_t>> windows;  // its step; -1: before the first
+  std::vector<std::int64_t> steps;  // steps that all ranks recorded; {0} if no steps are marked
   std::vector<std::string> notes;
 };
 
 struct RecordedGraph {
   KernelGraph graph;
   std::vector<Seconds> lags;   // by edge, as recorded
-  std::vector<Seconds> times;  // by point, as recorded; 0: the first of all
+  std::vector<Seconds> times;  // by point, as recorded; 0 is the earliest
 };
-// InputError: events that wait for each other in a circle.
+// Returns the graph of the ranks' records. Throws InputError if the waits of events form a cycle.
 RecordedGraph recorded_graph(const RankSet& ranks);
 
 }  // namespace polyphony::traces

@@ -1,6 +1,8 @@
-// A file's bytes, piece by piece: traces are larger than memory is worth. This library opens no file; who
-// does gives a source. Packed bytes (gzip, several members included) are told by their first two.
-// Errors: InputError where packed bytes are damaged or end too early.
+// Reads the bytes of a file piece by piece, because traces can be larger than memory should hold.
+// This library opens no files: the caller passes a source of bytes. Gzip data (also with several
+// members) is recognized by its first two bytes.
+//
+// Throws InputError if packed data is damaged or truncated.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +12,11 @@
 
 namespace polyphony::traces {
 
-// Fills `into` with at most `most` bytes and says how many; 0: the end.
+// Reads at most `most` bytes into `into`. Returns their number; 0 at the end.
 using ByteSource = std::function<std::size_t(char* into, std::size_t most)>;
 
-ByteSource bytes_of(std::string_view text);  // of a text that lives as long
-// As they are, or unpacked.
+ByteSource bytes_of(std::string_view text);  // `text` must outlive the source
+// Returns a source of the unpacked bytes. Bytes that are not packed are passed through.
 ByteSource unpacked(ByteSource bytes, const std::string& file);
 
 }  // namespace polyphony::traces

@@ -1,10 +1,14 @@
-// What a profiler recorded of one rank's device: every kernel, copy and fill with its class, its step and
-// who launched it. The one value that whatever works on others' traces reads; kineto.h makes it.
-//   Times are whole nanoseconds after `origin`, on the rank's own clock until ranks.h has aligned them.
-//   A device event's step is that of its launch on the host, as HolisticTraceAnalysis has it: devices run
-//   behind, so that an event may end after its step's annotation has.
-// Not kept: host operators that launch nothing, stacks of Python functions, flows, counters; of the host's calls
-// all but launches and those that may wait.
+// A profiler's record of one rank's device: every kernel, copy and fill with its class, its step
+// and the host operator that launched it. All analyses of profiler traces read this value; kineto.h
+// creates it.
+//
+// Times are integer nanoseconds since `origin`, on the rank's own clock until ranks.h aligns the
+// clocks. The step of a device event is the step in which the host launched it, as in
+// HolisticTraceAnalysis: devices run behind the host, so an event may end after the annotation of
+// its step.
+//
+// Not stored: host operators that launch nothing, Python stacks, flows, counters; of the host's
+// calls only launches and calls that may wait are stored.
 #pragma once
 
 #include <chrono>
@@ -20,31 +24,33 @@ namespace polyphony::traces {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-// What a device event does. `unknown`: no table knows its name (kernel_class.h); it is listed.
+// Class of a device event. `unknown`: the name is in no table (kernel_class.h); such kernels are
+// listed in the output.
 enum class KernelClass : std::uint8_t {
   gemm,
   convolution,
   attention,
   normalisation,
-  softmax,  // and losses
+  softmax,  // and loss functions
   elementwise,
   reduction,
   embedding,
-  data_movement,  // inside a device, by kernels: gathers, concatenations, transposed copies
+  data_movement,  // within a device, by kernels: gathers, concatenations, transposed copies
   sort,
   optimizer,
-  layers,  // a whole op of our own executor's, of many kernels
+  layers,  // a whole op of our own executor, which consists of many kernels
   unknown,
-  collective,  // sends and receives, too
-  to_device,   // copies
-  to_host,
-  on_device,  // and between devices
+  collective,  // including sends and receives
+  to_device,   // copy
+  to_host,     // copy
+  on_device,   // copy within a device or between devices
   fill
 };
 constexpr KernelClass last_of(KernelClass) { return KernelClass::fill; }
 const char* name(KernelClass kind);
 
-// HolisticTraceAnalysis's three: all that is neither of the others is computation.
+// The three kinds of HolisticTraceAnalysis. Everything that is neither communication nor memory is
+// computation.
 enum class DeviceWork : std::uint8_t { compute, communication, memory };
 constexpr DeviceWork last_of(DeviceWork) { return DeviceWork::memory; }
 constexpr DeviceWork work_of(KernelClass kind) {
@@ -57,19 +63,19 @@ inline constexpr std::uint32_t kNone = 0xffffffff;
 
 struct DeviceEvent {
   Nanoseconds start{}, duration{};
-  Nanoseconds launched{};        // when the host asked for it; start, where that was not recorded
-  std::uint32_t name = 0;        // of DeviceTrace::names
-  std::uint32_t op = kNone;      // of names: the innermost host operator that launched it
-  std::uint32_t detail = kNone;  // of products (gemm) or collectives (collective)
+  Nanoseconds launched{};        // time of its launch on the host; `start` if not recorded
+  std::uint32_t name = 0;        // index into DeviceTrace::names
+  std::uint32_t op = kNone;      // index into names: the innermost host operator that launched it
+  std::uint32_t detail = kNone;  // index into products (gemm) or collectives (collective)
   std::int32_t stream = 0;
-  std::int32_t step = -1;  // of DeviceTrace::steps; -1: launched outside all of them
+  std::int32_t step = -1;  // index into DeviceTrace::steps; -1: launched outside of all steps
   KernelClass kind = KernelClass::unknown;
-  Bytes bytes{};  // copies and fills
+  Bytes bytes{};  // of copies and fills
   Nanoseconds end() const { return start + duration; }
   bool operator==(const DeviceEvent&) const = default;
 };
 
-// batch times [m, k] by [k, n].
+// A GEMM: `batch` products of [m, k] by [k, n].
 struct MatrixProduct {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   auto operator<=>(const MatrixProduct&) const = default;
@@ -88,18 +94,18 @@ enum class CollectiveCall : std::uint8_t {
 constexpr CollectiveCall last_of(CollectiveCall) { return CollectiveCall::other; }
 const char* name(CollectiveCall call);
 
-// `bytes` as nccl-tests counts them: the whole array, on the rank where it is largest.
+// `bytes` as in nccl-tests: the size of the whole array, on the rank where it is largest.
 struct CollectiveShape {
   CollectiveCall call = CollectiveCall::other;
   std::optional<Bytes> bytes = {};
-  int ranks = 0;           // of the group; 0: not recorded
-  std::string group = {};  // its name; empty: not recorded
+  int ranks = 0;           // size of the group; 0: not recorded
+  std::string group = {};  // name of the group; empty: not recorded
   auto operator<=>(const CollectiveShape&) const = default;
 };
-// Bus bandwidth over bytes ÷ time. Source: nccl-tests, doc/PERFORMANCE.md.
+// Returns the ratio of the bus bandwidth to bytes ÷ time. Source: nccl-tests, doc/PERFORMANCE.md.
 double bus_factor(CollectiveCall call, int ranks);
 
-// An annotation of the host that stands for one training step.
+// A host annotation that marks one training step.
 struct StepRange {
   std::string name;
   std::int64_t number = 0;  // N of ProfilerStep#N
@@ -107,10 +113,10 @@ struct StepRange {
   bool operator==(const StepRange&) const = default;
 };
 
-// A call in which the host may wait: for the device, for one stream, for an event, for a copy; a launch that
-// lasts (kLongLaunch), for room in the queue of launches.
+// What a host call may wait for: the device, one stream, an event, a copy, or (a launch that takes
+// longer than kLongLaunch) a free place in the launch queue.
 enum class WaitsFor : std::uint8_t { device, stream, event, copy, queue };
-// A launch takes some microseconds.
+// A launch normally takes a few microseconds.
 inline constexpr Nanoseconds kLongLaunch = std::chrono::microseconds(20);
 struct HostWait {
   Nanoseconds start{}, duration{};
@@ -119,8 +125,8 @@ struct HostWait {
   bool operator==(const HostWait&) const = default;
 };
 
-// What the host has asked of two streams: whatever is launched on `stream` after `asked` starts after all that was
-// launched on `on` before `recorded`.
+// A wait between two streams: everything launched on `stream` after `asked` starts after everything
+// that was launched on `on` before `recorded`.
 struct StreamWait {
   std::int32_t stream = 0, on = 0;
   Nanoseconds asked{}, recorded{};
@@ -129,23 +135,23 @@ struct StreamWait {
 
 struct DeviceTrace {
   std::string file;
-  bool ours = false;  // one of our trace files (traces/format)
+  bool ours = false;  // a trace file written by Polyphony (traces/format)
   std::optional<int> rank, world;
-  std::string backend;                 // of torch.distributed
-  std::optional<Nanoseconds> unix_of;  // Unix time of origin, where the file tells it
-  Nanoseconds origin{};                // of the file's own clock, at 0 here
-  std::string device;                  // its name
+  std::string backend;                 // backend of torch.distributed
+  std::optional<Nanoseconds> unix_of;  // Unix time of `origin`, if the file states it
+  Nanoseconds origin{};                // time on the file's clock that is 0 here
+  std::string device;                  // name of the device
   std::vector<std::string> names;
   std::vector<MatrixProduct> products;
   std::vector<CollectiveShape> collectives;
   std::vector<StepRange> steps;     // by start
   std::vector<DeviceEvent> events;  // by start, then stream
   std::vector<HostWait> waits;      // by start
-  // Empty where the profiler was not asked for them (enable_cuda_sync_events).
+  // Empty if the profiler did not record them (enable_cuda_sync_events).
   std::vector<StreamWait> stream_waits;
-  // Events of the file by category: how many were read, how many of them are none of a device's.
+  // Number of events in the file, by category.
   std::map<std::string, std::int64_t> read;
-  std::vector<std::string> notes;  // what was mended, and what is missing
+  std::vector<std::string> notes;  // what was repaired, and what is missing
 };
 
 }  // namespace polyphony::traces

@@ -1,5 +1,5 @@
-// The host's side of a profile while it is read: operators and annotations, and what they say of the kernels
-// that are launched inside them.
+// The host's side of a profile while it is read: operators and annotations, and what they state
+// about the kernels that are launched inside them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace polyphony::traces {
 
-// Names, each once. What is not UTF-8 is replaced by "?", byte by byte.
+// A table of distinct names. Bytes that are not valid UTF-8 are replaced by "?".
 class Names {
  public:
   std::uint32_t of(std::string_view name);
@@ -38,20 +38,22 @@ struct Launch {
   std::uint32_t thread = 0;
 };
 
-// What the spans around a launch say, the innermost first.
+// Information from the spans around a launch; the innermost span that states a value decides.
 struct LaunchedBy {
   std::uint32_t op = kNone, product = kNone, collective = kNone;
   bool optimizer = false;
 };
-// By launch, as they stand in `launches`. Reorders spans.
+// Returns one entry per launch, in the order of `launches`. Reorders `spans`.
 std::vector<LaunchedBy> launched_by(std::vector<HostSpan>& spans,
                                     const std::vector<Launch>& launches, const Names& names);
 
-// Of an operator's name and its "Input Dims" as written; false: it is no product, or of other dimensions.
+// Computes the GEMM of an operator from its name and its "Input Dims" as written. Returns false if
+// the operator is not a matrix multiplication or has other dimensions.
 bool product_of(std::string_view op, std::string_view dims, MatrixProduct& product);
-// Elements of the first of its "Input Dims"; -1: none.
+// Returns the number of elements of the first of the "Input Dims"; -1 if there is none.
 std::int64_t first_elements(std::string_view dims);
-// Of an element, by PyTorch's name of the type, C++'s ("c10::BFloat16") or Python's ("Float"); 0: unknown.
+// Returns the bytes of an element, from PyTorch's name of its type in C++ ("c10::BFloat16") or
+// Python ("Float"); 0 if the type is unknown.
 int element_size(std::string_view type);
 
 }  // namespace polyphony::traces

@@ -1,14 +1,22 @@
-// Reads what PyTorch's profiler writes (Kineto's Chrome trace JSON), plain or packed, of one rank.
-//   Old files: ts in whole microseconds, collectives known by their kernel's name and by the sizes that
-//   the host's "nccl:…" annotation around the launch has. New ones: ts with three decimals after
-//   baseTimeNanoseconds, collectives' sizes, groups and types among the kernel's arguments.
-//   A kernel's launch on the host is found by `correlation`; the operators and annotations around that, on
-//   its thread, say what it computes. Order of events does not matter.
-// Memory: about 100 bytes an event of the device, 32 an operator or annotation and 24 a launch or wait; the file
-// itself is never in memory.
-// Errors: InputError. Refused: files that are cut off, joined or of no profiler, negative durations, nothing
-// of a device. Mended, and noted: names that are not UTF-8, launches that are missing.
-// Source: Kineto, libkineto/src/output_json.cpp; PyTorch, torch/csrc/profiler/util.h (collectives' arguments).
+// Reads one rank's trace from PyTorch's profiler (Kineto's Chrome trace JSON), plain or gzip.
+//
+// Old files have ts in whole microseconds; collectives are known by the kernel's name, and their
+// sizes by the host's "nccl:…" annotation around the launch. New files have ts with three decimals
+// after baseTimeNanoseconds, and sizes, groups and types of collectives in the kernel's arguments.
+//
+// The launch of a kernel on the host is found by `correlation`. The operators and annotations
+// around it, on its thread, tell what the kernel computes. The order of the events in the file does
+// not matter.
+//
+// Memory: about 100 bytes per device event, 32 per operator or annotation, and 24 per launch or
+// wait; the file itself is never in memory as a whole.
+//
+// Throws InputError if the file is truncated, consists of several joined files, is not a profiler's
+// trace, has negative durations, or has no device events. Names that are not UTF-8 and missing
+// launches are repaired and noted.
+//
+// Source: Kineto, libkineto/src/output_json.cpp; PyTorch, torch/csrc/profiler/util.h (arguments of
+// collectives).
 #pragma once
 
 #include <string>
@@ -19,9 +27,10 @@
 namespace polyphony::traces {
 
 struct KinetoOptions {
-  // Annotations whose names begin with it are the steps. Empty: "ProfilerStep#".
+  // Annotations whose names begin with this text mark the steps. Empty: "ProfilerStep#".
   std::string step;
 };
+// Returns the trace. `file` is used in messages.
 DeviceTrace read_kineto(ByteSource bytes, const std::string& file,
                         const KinetoOptions& options = {});
 

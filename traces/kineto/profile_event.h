@@ -1,4 +1,4 @@
-// One event of a profile as it stands in the file, read without what nobody here needs.
+// Reads one event of a profile, without the keys that are not used.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace polyphony::traces {
 
 inline constexpr std::int64_t kAbsent = -1;
 
-// The keys of one event that anything is made of.
+// The keys of one event that the reader uses.
 struct ProfileEvent {
   std::string ph, cat, name, pid, tid, dims, type, collective, dtype, group, about_group, members,
       phase;
@@ -21,7 +21,7 @@ struct ProfileEvent {
   bool has_ts = false, has_dur = false;
   std::int64_t correlation = kAbsent, stream = kAbsent, device = kAbsent, bytes = kAbsent;
   std::int64_t in = kAbsent, out = kAbsent, ranks = kAbsent;
-  std::int64_t waits_on = kAbsent, recorded_by = kAbsent;  // a stream; a correlation
+  std::int64_t waits_on = kAbsent, recorded_by = kAbsent;  // a stream, a correlation
 
   void clear() {
     for (std::string* text : {&ph, &cat, &name, &pid, &tid, &dims, &type, &collective, &dtype,
@@ -33,23 +33,25 @@ struct ProfileEvent {
   }
 };
 
-// What an event's category stands for; case and spelling changed over the years.
+// Meaning of an event's category. Case and spelling of the categories differ between versions.
 enum class Category : std::uint8_t { kernel, copy, launch, host, stream_wait, other };
 Category category_of(std::string_view cat);
 
-// What a call of CUDA's or HIP's runtime may wait for on the host; nothing: it returns at once.
+// Returns what a call of the CUDA or HIP runtime may wait for on the host; nothing if it returns
+// immediately.
 std::optional<WaitsFor> waits_for(std::string_view call);
 
-// Into an event that is used again and again. Most events are none of a device and launch nothing: what
-// follows their phase or category is passed over.
+// Reads the next event into `event`, which is reused. The rest of an event is skipped once its
+// phase or category shows that it is not needed: most events are not device events and launch
+// nothing.
 void read_event(JsonPull& json, ProfileEvent& event);
-// A whole number, as such or in a string; of any other value: kAbsent.
+// Reads an integer, plain or in a string; returns kAbsent for any other value.
 std::int64_t read_integer(JsonPull& json);
-// A string; any other value as it is written.
+// Reads a string; any other value is stored as it is written.
 void read_text(JsonPull& json, std::string& into);
 
-// A number of microseconds (`1682725898236567`, `4458676522690.655`), exactly, in nanoseconds. False: it
-// is no number, or too large.
+// Converts a number of microseconds (`1682725898236567`, `4458676522690.655`) exactly to
+// nanoseconds. Returns false if it is not a number or is too large.
 bool exact_nanoseconds(std::string_view number, std::int64_t& nanoseconds);
 
 }  // namespace polyphony::traces

@@ -1,32 +1,34 @@
-// A profile as it was read, before its launches are joined to what they launched.
+// A profile as it was read, before launches are connected to the events that they launched.
 #pragma once
 
 #include "traces/kineto/host_spans.h"
 
 namespace polyphony::traces {
 
-// Its calls by their correlations: the wait's, and that of the record of the event.
+// A recorded wait between streams. Its calls are given by their correlations: that of the wait, and
+// that of the recording of the event.
 struct RecordedWait {
   std::int32_t stream = 0, on = 0;
   std::int64_t asked = 0, recorded = 0;
 };
 
 struct Recorded {
-  DeviceTrace trace;  // events as in the file, their times too; names are still apart
+  DeviceTrace trace;  // events and times as in the file; names are still in `names`
   Names names;
   std::vector<HostSpan> spans;
   std::vector<Launch> launches;
   std::vector<RecordedWait> stream_waits;
-  std::vector<std::int64_t> correlations;           // by event; -1: none
+  std::vector<std::int64_t> correlations;           // by event; -1: no correlation
   std::vector<std::int32_t> devices;                // by event
-  std::map<CollectiveShape, std::uint32_t> shapes;  // of trace.collectives
-  std::optional<Nanoseconds> base = {};             // Unix time of the file's 0
+  std::map<CollectiveShape, std::uint32_t> shapes;  // indices into trace.collectives
+  std::optional<Nanoseconds> base = {};             // Unix time of the file's time 0
 
   std::uint32_t add(const CollectiveShape& shape);
 };
 
-// Classes, operators, sizes, steps; times from the origin on; events in order. `step`: how the names of
-// steps begin, for the note where there are none.
+// Completes the trace: sets classes, operators, sizes and steps, makes times relative to the
+// origin, and sorts the events. `step`: prefix of the names of steps, for the note if there are
+// none.
 DeviceTrace finished(Recorded recorded, const std::string& step);
 
 }  // namespace polyphony::traces

@@ -1,8 +1,9 @@
-// What several ranks' traces come to, as rows: collectives by shape with their bandwidths, matrix products by
-// size with their rates, kernels by name.
-//   A collective's kernel lasts while its rank waits for the others, so that its median is of the job as it
-//   ran, and the shortest is nearest to what the links give. Bandwidths as nccl-tests has them
-//   (doc/PERFORMANCE.md): bytes over time, and that times the bus factor.
+// Summarizes the traces of several ranks in rows: collectives by shape with their bandwidths, GEMMs
+// by size with their rates, kernels by name.
+//
+// The kernel of a collective also lasts while its rank waits for the others: the median shows the
+// job as it ran, and the shortest is closest to the rate of the links. Bandwidths are defined as in
+// nccl-tests (doc/PERFORMANCE.md): bytes over time, and that times the bus factor.
 #pragma once
 
 #include <vector>
@@ -13,15 +14,15 @@ namespace polyphony::traces {
 
 struct CollectiveRow {
   CollectiveShape shape;
-  std::int64_t count = 0;  // on all ranks
+  std::int64_t count = 0;  // kernels on all ranks
   Nanoseconds total{}, median{}, shortest{};
-  // Of the median; nothing where the bytes, or for the bus the group's size, are not told.
+  // Bandwidths of the median. Absent if the bytes (for `bus` also the group's size) are unknown.
   std::optional<BytesPerSecond> algorithm = {}, bus = {};
-  std::optional<BytesPerSecond> best_bus = {};  // of the shortest
+  std::optional<BytesPerSecond> best_bus = {};  // bus bandwidth of the shortest
 };
 struct ProductRow {
   MatrixProduct product;
-  std::int64_t count = 0;  // kernels
+  std::int64_t count = 0;  // number of kernels
   Nanoseconds total{};
   FlopsPerSecond rate{};
 };
@@ -31,7 +32,7 @@ struct KernelRow {
   std::int64_t count = 0;
   Nanoseconds total{};
 };
-// Each with the longest first.
+// Each function returns its rows in order of decreasing total time.
 std::vector<CollectiveRow> collective_rows(const RankSet& ranks);
 std::vector<ProductRow> product_rows(const RankSet& ranks);
 std::vector<KernelRow> kernel_rows(const RankSet& ranks);

@@ -1,8 +1,13 @@
-// What the length of a step is made of: from its last op backwards, always to what ended last of all that had to
-// end before. Its pieces follow each other without gaps and add up to the step.
-//   Had to end before an op: the op before it on its stream, what it waits for, and the same of all ops that it
-//   works together with (members of its collective, the sends of what it receives).
-// Of a Timeline that was played (recorded ones have gaps: play them, traces/replay/node_times.h).
+// Computes the critical path of a step: starting from the last op, it goes back to the predecessor
+// that ended last. The pieces of the path follow each other without gaps and add up to the step
+// time.
+//
+// Predecessors of an op: the previous op on its stream, the ops that it waits for, and the same for
+// all ops that run together with it (members of its collective, the sends of the messages that it
+// receives).
+//
+// The Timeline must be simulated. Recorded Timelines have gaps: replay them first
+// (traces/replay/node_times.h).
 #pragma once
 
 #include <string>
@@ -17,7 +22,7 @@ struct PathPiece {
   OpId op;
   Seconds start{}, end{};
 };
-// In the order of time.
+// Returns the path in order of time.
 std::vector<PathPiece> critical_path(const Program& program, const Timeline& timeline);
 
 }  // namespace polyphony::traces

@@ -1,5 +1,5 @@
-// How activities of a Program find theirs among those of a measured step, and what time they are given:
-// internal to traces/replay/measured_step.cpp, whose header says the rules.
+// Matches the activities of a Program with those of a measured step, and computes their durations.
+// Internal to traces/replay/measured_step.cpp; the rules are in its header, measured_step.h.
 #pragma once
 
 #include <string>
@@ -11,12 +11,13 @@
 
 namespace polyphony::traces {
 
-// Keys of MeasuredStep::sums_ and late_.
-// Of the step scalars a key of their own: a few bytes say nothing of gradients.
+// Keys of MeasuredStep::sums_ and late_. Step scalars have a key of their own: the time of a few
+// bytes is not representative of gradients.
 std::string kind_key(const Program& program, const Node& node);
 std::string stream_key(const Program& program, const Op& op);
 std::string layer_key(const Program& program, const Compute& compute, int layer);
-// Of all layers: the phase's, that of phases like it, the module's, the narrowest first.
+// Returns keys that cover all layers: of the phase, of similar phases, of the module; the most
+// specific key first.
 std::vector<std::string> phase_keys(const Program& program, const Compute& compute);
 
 class Matching {
@@ -27,7 +28,7 @@ class Matching {
 
  private:
   using Sample = MeasuredStep::Sample;
-  // Samples of one key and size, and how many activities take from them.
+  // Samples of one key and size, and the number of activities that use them.
   struct Pool {
     const Sample* first = nullptr;
     std::size_t size = 0, takers = 0, taken = 0;
@@ -35,7 +36,7 @@ class Matching {
   struct Duration {
     Seconds time{};
     Origin origin = Origin::modelled;
-    double of_model = 0;  // of the modelled ones: their time over the model's
+    double of_model = 0;  // origin `modelled`: the time over the cost model's time
   };
 
   static std::vector<Sample>::const_iterator nearest_of(const std::vector<Sample>& samples,
@@ -51,8 +52,8 @@ class Matching {
   const Program& program_;
   const Compiled& compiled_;
   const Machine& machine_;
-  CostTable then_, now_;                // its model on the measured machine, and on the changed one
-  std::vector<ActivityClass> classes_;  // by node
+  CostTable then_, now_;  // the cost model on the measured machine, and on the changed one
+  std::vector<ActivityClass> classes_;                         // by node
   std::map<std::pair<std::string, std::size_t>, Pool> pools_;  // by key and position in its samples
   std::vector<Pool*> pool_;                                    // by node
 };

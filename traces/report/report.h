@@ -1,7 +1,7 @@
-// One self-contained page: headline facts, sections of text, tables and pictures. Opens offline,
-// follows the reader's light or dark theme (a button switches), scales to phones and prints. All
-// text is escaped; pictures must come from svg.h. What a run of the product shows is put together
-// by report_parts.h.
+// A self-contained HTML page: headline facts, and sections of text, tables and figures. It opens
+// offline, follows the reader's light or dark theme (a button switches it), and adapts to phones
+// and printing. All text is escaped; figures must come from svg.h. report_parts.h builds the parts
+// of the report of a run.
 #pragma once
 
 #include <optional>
@@ -16,16 +16,16 @@ struct Paragraph {
 };
 struct Table {
   std::string caption;
-  std::vector<std::string> columns;            // the first and the last `texts` left-aligned
-  std::vector<std::vector<std::string>> rows;  // as many cells as columns, or fewer
-  std::optional<std::size_t> highlight{};      // a row
+  std::vector<std::string> columns;  // the first and the last `texts` columns are left-aligned
+  std::vector<std::vector<std::string>> rows;  // at most as many cells as columns
+  std::optional<std::size_t> highlight{};      // index of a highlighted row
   std::string note;
   std::size_t texts = 0;
 };
 struct Figure {
   std::string svg;
   std::string caption;
-  std::string narrow{};  // the same for a phone; empty: `svg` shrinks
+  std::string narrow{};  // version for phones; empty: `svg` is scaled down
 };
 struct SideBySide {
   std::vector<Figure> figures;  // below each other on narrow screens
@@ -46,6 +46,7 @@ struct Report {
   std::string footer;
 };
 
+// Returns the text of the page.
 std::string to_html(const Report& report);
 
 }  // namespace polyphony::traces

@@ -1,5 +1,4 @@
-// The tables and pictures that a run of the product puts into its report: from a comparison, a
-// Timeline, a loss curve.
+// Builds the tables and figures of a run's report from a comparison, a Timeline, or a loss curve.
 #pragma once
 
 #include <functional>
@@ -15,23 +14,24 @@
 
 namespace polyphony::traces {
 
-// Seconds per part, predicted and measured, averaged over ranks and on the critical rank.
+// Returns a table of seconds per part of the step, predicted and measured, averaged over the ranks
+// and on the critical rank.
 Table comparison_table(const Comparison& comparison, const std::string& caption);
 
-// A chart drawn twice: as wide as a page, and as wide as a phone.
+// Draws a chart twice, for the width of a page and for that of a phone.
 Figure figure(const ChartOptions& options,
               const std::function<std::string(const ChartOptions&)>& draw,
               const std::string& caption);
 
-// Two Timelines of one Program on one time axis.
+// Draws two Timelines of one Program on the same time axis.
 SideBySide gantts(const Program& program, const Timeline& predicted, const Timeline& measured);
 
-// (step, loss) of each named run.
+// Draws the loss curves of named runs, given as (step, loss).
 Figure loss_figure(
     const std::vector<std::pair<std::string, std::vector<std::pair<double, double>>>>& runs);
 
-// Memory over the step of the ranks with the largest peaks; `capacity` of the device, zero: not
-// drawn.
+// Draws the memory over the step of the ranks with the largest peaks. `capacity` of the device is
+// drawn as a line; zero: no line.
 Figure memory_figure(const Program& program, const Timeline& timeline, Bytes capacity,
                      std::size_t most_ranks = 4);
 

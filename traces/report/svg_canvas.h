@@ -1,4 +1,4 @@
-// What the charts share: a growing SVG text, axes with round ticks, a legend.
+// Building blocks of the charts: a growing SVG text, axes with round ticks, a legend.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ class Canvas {
  public:
   Canvas(double width, const std::string& title) : width_(width), title_(title) {}
 
-  // `hover`: text of a tooltip; empty: none. Texts are escaped here.
+  // Each call appends one shape. `hover`: text of a tooltip; empty: none. Texts are escaped here.
   void rect(double x, double y, double width, double height, const std::string& classes,
             const std::string& hover = "");
   void line(double x1, double y1, double x2, double y2, const std::string& classes);
@@ -20,8 +20,8 @@ class Canvas {
   void circle(double x, double y, double radius, const std::string& classes,
               const std::string& hover);
   void path(const std::string& d, const std::string& classes);
-  // Swatches with names from (x, y) on, wrapped at the picture's width. Returns the y below the
-  // last line.
+  // Draws color swatches with names, starting at (x, y) and wrapped at the chart's width. Returns
+  // the y below the last line.
   double legend(double x, double y,
                 const std::vector<std::pair<std::string, std::string>>& class_and_name);
 
@@ -34,16 +34,16 @@ class Canvas {
   std::string body_;
 };
 
-// Round positions of about `count` ticks that cover [low, high]: steps of 1, 2 or 5 times a power
-// of ten.
+// Positions of axis ticks at multiples of 1, 2 or 5 times a power of ten.
 struct Ticks {
   double step = 1;
   std::vector<double> at;
   std::string text(double value) const;  // with as many decimals as the step has
 };
+// Returns about `count` ticks that cover [low, high].
 Ticks ticks(double low, double high, int count);
 
-// A unit that makes numbers up to `largest` readable: {"ms", 1e-3}.
+// A unit such as {"ms", 1e-3} in which the largest number of a chart is readable.
 struct Unit {
   std::string name;
   double size = 1;

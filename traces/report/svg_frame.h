@@ -1,4 +1,4 @@
-// The ground of charts with two axes: title, legend, ticks, a horizontal level.
+// The frame of a chart with two axes: title, legend, ticks, and a horizontal level line.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace polyphony::traces {
 
-// The range of values and the pixels that they are drawn on.
+// The range of values and the pixels to which it is mapped.
 struct Frame {
   double low_x = 0, high_x = 1, low_y = 0, high_y = 1;
   double left = 58, right = 0, top = 0, bottom = 0;
@@ -22,14 +22,15 @@ struct Frame {
   }
 };
 
-// Room for all points, and the level.
+// Returns a frame that contains all points and the level.
 Frame frame_of(const std::vector<std::pair<double, double>>& points, const ChartOptions& options);
 
-// Title, legend of (class, name), axes with ticks and labels, level. Sets the frame's pixels.
+// Draws the title, a legend of (class, name), axes with ticks and labels, and the level. Sets the
+// pixel range of the frame.
 void draw_ground(Canvas& canvas, Frame& frame, const ChartOptions& options,
                  const std::vector<std::pair<std::string, std::string>>& entries);
 
-// "s3", "b3": strokes and fills of the i-th of several.
+// Returns "s3" or "b3": the class of the stroke or fill of series i.
 std::string series_class(const char* kind, std::size_t i);
 
 }  // namespace polyphony::traces

@@ -1,4 +1,4 @@
-// Small runs on in-process ranks, and the model they hold, for the tests of checkpoints.
+// Small runs on in-process ranks, and access to their model, for tests of checkpoints.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -52,7 +52,7 @@ struct Run {
   Program structure;
   Runner runner;
   Transport& transport;
-  std::vector<std::string> changed;  // by the scenario, since the checkpoint that was loaded
+  std::vector<std::string> changed;  // what the scenario changes, since the loaded checkpoint
 
   Run(Transport& transport_, Scenario scenario_, Layout layout_)
       : scenario(std::move(scenario_)),
@@ -106,7 +106,7 @@ inline std::vector<std::string> entries(const std::string& folder) {
   return names;
 }
 
-// Whole tensors of the model, put together from the ranks' memory, without the checkpoint's code.
+// Whole tensors of the model, assembled from the ranks' memory without the checkpoint code.
 class Gathered {
  public:
   void add(Run& run) {
@@ -133,7 +133,7 @@ class Gathered {
   std::int64_t steps = 0;
 
  private:
-  // `part`: of what `place` holds, from element `first` on. Copies must agree.
+  // `part`: a part of what `place` holds, from element `first` on. Copies must be equal.
   void put(const Parameter& spec, const std::string& suffix, const ShardIndex& place,
            std::int64_t first, const torch::Tensor& part) {
     torch::Tensor& tensor = whole[spec.name + suffix];

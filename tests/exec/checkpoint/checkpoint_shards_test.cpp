@@ -34,7 +34,7 @@ Program program_of(const Module& module, torch::Dtype dtype, int ranks) {
   return program;
 }
 
-// What training could have left: numbers of their own for every element, by its global place.
+// A possible state after training: a distinct number for every element, by its global position.
 void fill(HeldParameters& store) {
   const ShardIndex& place = store.options().place;
   int kind = 0;
@@ -48,7 +48,7 @@ void fill(HeldParameters& store) {
       (piece.*member).copy_(all.view({-1}).narrow(0, piece.elements.begin, piece.elements.size()));
     }
   }
-  if (store.options().shard != Shard::full)  // what other shards have updated, gathered
+  if (store.options().shard != Shard::full)  // gathers what other shards have updated
     for (LocalParameter* p : store.parameters())
       p->value.copy_(drawn(p->spec, place, kind, 0, 0, p->value.scalar_type()));
 }
@@ -114,7 +114,7 @@ std::map<std::string, std::int64_t> written(const std::string& folder) {
 }  // namespace
 
 TEST_SUITE("checkpoint") {
-  TEST_CASE("every sharding is loaded by every other, and each element written once") {
+  TEST_CASE("every sharding can load every other, and each element is written once") {
     const std::vector<Grid> grids = {{Shard::none, 1, 1, 1},      {Shard::none, 4, 1, 2},
                                      {Shard::optimizer, 2, 3, 1}, {Shard::gradients, 1, 4, 2},
                                      {Shard::full, 4, 2, 1},      {Shard::full, 1, 5, 1}};
@@ -140,7 +140,7 @@ TEST_SUITE("checkpoint") {
     }
   }
 
-  TEST_CASE("bf16 keeps its masters, LoRA its frozen base, in any sharding") {
+  TEST_CASE("bf16 keeps its master weights, LoRA its frozen base, in any sharding") {
     Module low_rank = module_under_test();
     low_rank.trainable = Trainable::lora;
     low_rank.lora_rank = 3;
@@ -162,7 +162,7 @@ TEST_SUITE("checkpoint") {
     }
   }
 
-  TEST_CASE("a slice that is missing leaves elements out, and is told") {
+  TEST_CASE("a missing slice leaves elements out and is reported") {
     const TempFolder folder;
     Gathered saved;
     const Module module = module_under_test();
@@ -183,8 +183,7 @@ TEST_SUITE("checkpoint") {
                          "(restore the manifest, or use another checkpoint)");
   }
 
-  TEST_CASE(
-      "regions: the text says them again, shares cover a parameter once, overlaps are exact") {
+  TEST_CASE("regions: text round trip, shares cover a parameter once, overlaps are exact") {
     Parameter plain{"plain", 0, {7, 5}}, rows = plain, columns = plain, heads, experts;
     rows.cut = Cut::rows;
     columns.cut = Cut::columns;
@@ -242,7 +241,7 @@ TEST_SUITE("checkpoint") {
     CHECK(parse_region(heads, "elements 1:120").has_value());
   }
 
-  TEST_CASE("what four by two ranks write is put together on one") {
+  TEST_CASE("a checkpoint of four by two ranks is assembled on one") {
     const TempFolder folder;
     Gathered saved, loaded;
     on_ranks(homogeneous(4, 2, 1), tiny(), [&](Run& run) {

@@ -27,7 +27,7 @@ using Names = std::vector<std::string>;
 }  // namespace
 
 TEST_SUITE("checkpoint") {
-  TEST_CASE("a checkpoint of one layout is loaded bit for bit by others") {
+  TEST_CASE("a checkpoint of one layout is loaded bit for bit by other layouts") {
     const TempFolder folder;
     const Scenario scenario = tiny();
     Gathered saved;
@@ -56,7 +56,7 @@ TEST_SUITE("checkpoint") {
     }
   }
 
-  TEST_CASE("a resumed run goes on with the same losses") {
+  TEST_CASE("a resumed run continues with the same losses") {
     const TempFolder folder;
     std::vector<double> losses, resumed;
     const auto note = [](Run& run, std::vector<double>& list, std::uint64_t step) {
@@ -94,11 +94,11 @@ TEST_SUITE("checkpoint") {
     check_equal(saved, loaded);
     CHECK(load_refusal(folder.path()) ==
           folder / "step-1/manifest.json" +
-              ": /parameters: vision.patch_embedding.weight was frozen when it was saved, "
-              "and has no optimizer state (resume with the scenario that it was saved from)");
+              ": /parameters: vision.patch_embedding.weight was frozen when it was saved "
+              "and has no optimizer state (resume with the scenario of the run that saved it)");
   }
 
-  TEST_CASE("the newest are kept, leftovers of a killed save are ignored and removed") {
+  TEST_CASE("the newest checkpoints are kept; leftovers of a killed save are ignored and removed") {
     const TempFolder folder;
     CHECK_FALSE(newest_checkpoint(folder / "none").has_value());
     CHECK_FALSE(newest_checkpoint(folder.path()).has_value());
@@ -108,13 +108,13 @@ TEST_SUITE("checkpoint") {
     on_ranks(homogeneous(2, 1, 1), tiny(), [&](Run& run) {
       for (const int step : {1, 2, 10, 9}) run.save(folder.path(), step);
     });
-    // 1 went when 10 came; 9 came after 10 was there, which it leaves alone, and after it 2 is
+    // 1 was removed when 10 was saved. 9 was saved after 10, which it leaves alone, and 2 is then
     // second.
     CHECK(entries(folder.path()) == Names{"notes.txt", "step-10", "step-2", "step-9"});
     CHECK(newest_checkpoint(folder.path()) == 10);
   }
 
-  TEST_CASE("saving removes nothing that it did not write") {
+  TEST_CASE("saving removes no files of others") {
     const TempFolder folder;
     spill(folder / "draft.partial/thesis.txt", "mine");
     on_ranks(homogeneous(1, 1, 1), tiny(), [&](Run& run) {
@@ -144,10 +144,10 @@ TEST_SUITE("checkpoint") {
     check_equal(saved, loaded);
   }
 
-  TEST_CASE("a disk that fills up leaves the checkpoint before whole") {
+  TEST_CASE("a full disk leaves the previous checkpoint intact") {
     const TempFolder folder;
     save_one(folder.path());
-    // The largest file the process may write, in place of a small disk.
+    // A limit on the file size of the process simulates a small disk.
     rlimit before{};
     getrlimit(RLIMIT_FSIZE, &before);
     const auto old_handler = signal(SIGXFSZ, SIG_IGN);
@@ -177,7 +177,7 @@ TEST_SUITE("checkpoint") {
     CHECK(load_refusal(folder.path()).empty());
   }
 
-  TEST_CASE("damaged checkpoints are refused by file, reason and remedy") {
+  TEST_CASE("damaged checkpoints are rejected with file, reason and remedy") {
     const TempFolder folder;
     save_one(folder.path());
     REQUIRE(load_refusal(folder.path()).empty());
@@ -188,13 +188,13 @@ TEST_SUITE("checkpoint") {
 
     spill(file, good_file.substr(0, good_file.size() - 1));
     CHECK(load_refusal(folder.path()) == file + ": has " + std::to_string(good_file.size() - 1) +
-                                             " bytes, the manifest says " +
+                                             " bytes, but must have " +
                                              std::to_string(good_file.size()) + remedy);
     std::string bent = good_file;
     bent[bent.size() - 100] = static_cast<char>(bent[bent.size() - 100] ^ 4);
     spill(file, bent);
     CHECK(load_refusal(folder.path()) ==
-          file + ": is damaged: its checksum is not the manifest's" + remedy);
+          file + ": is damaged: its checksum differs from the manifest's" + remedy);
     fs::remove(file);
     CHECK(load_refusal(folder.path()) == file + ": is missing: No such file or directory" + remedy);
     spill(file, good_file);
@@ -206,21 +206,23 @@ TEST_SUITE("checkpoint") {
     const auto edited = [&](const std::string& from, const std::string& to) {
       std::string text = good_manifest;
       text.replace(text.find(from), from.size(), to);
-      spill(manifest, test::resealed_manifest(text));  // what the checksum cannot see
+      spill(manifest, test::resealed_manifest(text));  // with a valid checksum
       return load_refusal(folder.path());
     };
     CHECK(edited("\"step\": 2", "\"step\": 3") ==
-          manifest + ": /step: is 3 in the folder of step 2" + remedy);
+          manifest + ": /step: is 3, but the folder is of step 2" + remedy);
     CHECK(edited("\"rows 2/2\"", "\"rows 1/2\"").find(": /files: names 1 of 2 slices of ") !=
           std::string::npos);
-    CHECK(edited("\"rows 2/2\"", "\"rows 3/2\"").find("\"rows 3/2\" is no slice of ") !=
+    CHECK(edited("\"rows 2/2\"", "\"rows 3/2\"").find("\"rows 3/2\" is not a slice of ") !=
           std::string::npos);
-    CHECK(edited("\"whole\"", "\"/\"").find("\"/\" is no slice of ") != std::string::npos);
+    CHECK(edited("\"whole\"", "\"/\"").find("\"/\" is not a slice of ") != std::string::npos);
     CHECK(edited("rank-1.safetensors", "../rank-1.safetensors")
-              .find("/files/1/name: leaves the folder (a file name alone)") != std::string::npos);
-    CHECK(edited("\"F32\"", "\"F64\"") == manifest +
-                                              ": /format: is F64, this run trains in F32 (resume "
-                                              "with the scenario that it was saved from)");
+              .find("/files/1/name: must be a file name without a folder (restore the manifest)") !=
+          std::string::npos);
+    CHECK(edited("\"F32\"", "\"F64\"") ==
+          manifest +
+              ": /format: is F64, but this run trains in F32 (resume "
+              "with the scenario of the run that saved it)");
     // 2 is "2", 6 is "6": one bit of the count of updates.
     std::string turned = good_manifest;
     const std::string updates = "\"optimizer_steps\": 2";
@@ -228,13 +230,13 @@ TEST_SUITE("checkpoint") {
     spill(manifest, turned);
     CHECK(load_refusal(folder.path()) ==
           manifest +
-              ": /checksum: is not the manifest's: it is damaged (restore the manifest, or "
+              ": /checksum: does not match: the manifest is damaged (restore the manifest, or "
               "use another checkpoint)");
     spill(manifest, good_manifest);
     CHECK(load_refusal(folder.path()).empty());
   }
 
-  TEST_CASE("another scenario says what it changes; another meaning of the numbers is refused") {
+  TEST_CASE("changed settings of a scenario are reported; a changed model is rejected") {
     const TempFolder folder;
     save_one(folder.path());
     Scenario other = tiny();
@@ -253,26 +255,28 @@ TEST_SUITE("checkpoint") {
                     "was ") != std::string::npos);
   }
 
-  TEST_CASE("another model's checkpoint is refused") {
+  TEST_CASE("a checkpoint of another model is rejected") {
     const TempFolder folder;
     save_one(folder.path());
     const std::string manifest =
         folder / "step-2/manifest.json: /parameters: is of another model: ";
-    const std::string hint = " (resume with the scenario that it was saved from)";
+    const std::string hint = " (resume with the scenario of the run that saved it)";
     Scenario other = tiny();
     other.model.modules.back().vocab = 128;
     CHECK(load_refusal(folder.path(), other) ==
-          manifest + "language.embedding.weight is 64 × 32 there, 128 × 32 here" + hint);
+          manifest +
+              "language.embedding.weight is 64 × 32 in the checkpoint, 128 × 32 in this model" +
+              hint);
     other = tiny();
     other.model.modules.back().layers = 5;
     CHECK(load_refusal(folder.path(), other) ==
           manifest + "it has no language.block4.norm1.weight" + hint);
     other.model.modules.back().layers = 3;
     CHECK(load_refusal(folder.path(), other) ==
-          manifest + "this one has no language.block3.down.weight" + hint);
+          manifest + "this model has no language.block3.down.weight" + hint);
   }
 
-  TEST_CASE("ranks that see different disks are told so") {
+  TEST_CASE("ranks that see different disks are reported") {
     const TempFolder folder;
     save_one(folder.path());
     const std::string steps = refusal([&] {
@@ -283,7 +287,7 @@ TEST_SUITE("checkpoint") {
     INFO(steps);
     CHECK(steps.find("rank 1 sees step 3 as the newest checkpoint, rank 0 step 2") !=
           std::string::npos);
-    // Rank 0 or rank 1 is heard first: "rank 1 does not see it", "rank 1 could not write its part".
+    // Rank 0 or rank 1 reports first: "rank 1 does not see it", "rank 1 could not write its part".
     const TempFolder elsewhere;
     const std::string message = refusal([&] {
       on_ranks(homogeneous(2, 1, 1), tiny(), [&](Run& run) {

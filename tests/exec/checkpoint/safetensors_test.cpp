@@ -34,7 +34,7 @@ std::string with_header(const std::string& header, const std::string& data) {
 }  // namespace
 
 TEST_SUITE("checkpoint") {
-  TEST_CASE("safetensors come back bit for bit") {
+  TEST_CASE("safetensors round trip bit for bit") {
     const TempFolder folder;
     const std::string path = folder / "x.safetensors";
     const FileDigest written = write_safetensors(path, some_tensors(), {{"a", "rows 1/2"}});
@@ -49,21 +49,21 @@ TEST_SUITE("checkpoint") {
       CHECK(read.sizes() == tensor.sizes());
       CHECK(read.equal(tensor));
     }
-    CHECK(refusal([&] { file.read("c"); }).find(path + ": holds no tensor \"c\"") == 0);
+    CHECK(refusal([&] { file.read("c"); }).find(path + ": has no tensor \"c\"") == 0);
   }
 
   TEST_CASE("a safetensors file has the published layout") {
     const TempFolder folder;
     const std::string path = folder / "x.safetensors";
     write_safetensors(path, {{"w", torch::tensor({1.0F, 2.0F})}}, {});
-    // 57 characters of header, filled up to 64; 1.0 and 2.0 are 0x3f800000 and 0x40000000.
+    // 57 characters of header, padded to 64; 1.0 and 2.0 are 0x3f800000 and 0x40000000.
     const std::string header = "{\"w\":{\"data_offsets\":[0,8],\"dtype\":\"F32\",\"shape\":[2]}}";
     const std::string data("\x00\x00\x80\x3f\x00\x00\x00\x40", 8);
     const std::size_t padded = (header.size() + 7) / 8 * 8;
     CHECK(slurp(path) == with_header(header + std::string(padded - header.size(), ' '), data));
   }
 
-  TEST_CASE("a safetensors file that is cut off anywhere is refused") {
+  TEST_CASE("a safetensors file truncated anywhere is rejected") {
     const TempFolder folder;
     const std::string path = folder / "x.safetensors", cut = folder / "cut.safetensors";
     write_safetensors(path, some_tensors(), {{"a", "whole"}});
@@ -73,7 +73,7 @@ TEST_SUITE("checkpoint") {
       CHECK(refusal([&] { Safetensors{cut}; }).find(cut + ": ") == 0);
     }
     spill(cut, bytes + "x");
-    CHECK(refusal([&] { Safetensors{cut}; }).find("bytes of data, its header names") !=
+    CHECK(refusal([&] { Safetensors{cut}; }).find("bytes of data, but its header describes") !=
           std::string::npos);
     CHECK(refusal([&] { Safetensors{folder / "none"}; }) ==
           folder / "none" + ": cannot be opened (restore the file, or use another checkpoint)");
@@ -104,7 +104,7 @@ TEST_SUITE("checkpoint") {
           static_cast<int>(length));  // a changed letter of a tensor's name is a legal file
   }
 
-  TEST_CASE("foreign headers are refused with the reason") {
+  TEST_CASE("invalid headers are rejected with the reason") {
     const TempFolder folder;
     const std::string path = folder / "x.safetensors";
     const auto refused = [&](const std::string& header, const std::string& data = "12345678") {
@@ -112,7 +112,7 @@ TEST_SUITE("checkpoint") {
       return refusal([&] { Safetensors{path}; });
     };
     const std::string damaged =
-        " (the file is damaged or was cut off: restore it, or use another checkpoint)";
+        " (the file is damaged or truncated: restore it, or use another checkpoint)";
     const auto w = [](const std::string& shape, const std::string& offsets) {
       return "{\"w\":{\"dtype\":\"F32\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}}";
     };
@@ -123,7 +123,7 @@ TEST_SUITE("checkpoint") {
     CHECK(refused(w("[0,4611686018427387904,4]", "[0,0]"), "").find("do not agree") !=
           std::string::npos);
     CHECK(refused(w("[1]", "[4,8]")) ==
-          path + ": tensors leave a hole or overlap at byte 0 of the data" + damaged);
+          path + ": tensors leave a gap or overlap at byte 0 of the data" + damaged);
     CHECK(refused(w("[-1]", "[0,8]")).find("/w/shape/0: -1 is out of range") != std::string::npos);
     CHECK(refused(w("[2]", "[0,8,9]")).find("/w/data_offsets: a list of 3") != std::string::npos);
     CHECK(refused("{\"w\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,8]}}")
@@ -155,7 +155,7 @@ TEST_SUITE("checkpoint") {
     // One word 1: (basis xor 1) · prime, the published FNV-1a of the byte 1.
     spill(path, std::string("\x01", 1));
     CHECK(digest(path) == FileDigest{Bytes(1), 0xaf63bc4c8601b62c});
-    // Blocks are 1 MiB: writing in odd pieces gives what reading in blocks gives.
+    // Blocks are 1 MiB: writing in odd pieces gives the same hash as reading in blocks.
     std::string large((std::size_t{1} << 20) * 2 + 13, 'x');
     for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 31 + i / 257);
     SyncedFile file(path);

@@ -1,6 +1,7 @@
-// The loops that a GPU runs around our bodies (exec/cuda/loops.cuh), run by threads of the CPU: one for each of a block's, with
-// CUDA's barrier and its shuffle between them. What they compute has the bits of the loops that everything else is tested with
-// (exec/cuda/drive.h). Left for a GPU to show is the launch itself.
+// Runs the loops that a GPU runs around our kernel bodies (exec/cuda/loops.cuh) with threads of the
+// CPU: one thread for each thread of a block, with doubles of CUDA's barrier and warp shuffle. The
+// results must have the same bits as those of the CPU's loops (exec/cuda/drive.h), which all other
+// tests use. Only the launch itself needs a GPU to be tested.
 #include <barrier>
 #include <cstdint>
 #include <random>
@@ -166,7 +167,7 @@ TEST_SUITE("fused kernels") {
     }
   }
 
-  TEST_CASE("device loops over packs take each once") {
+  TEST_CASE("device loops over packs visit each pack once") {
     const std::int64_t count = 4 * 3 * kEachBlock + 5;  // threads go round; the last pack is short
     const Floats pairs = random(2 * static_cast<std::size_t>(count), 5);
     const auto gate = [&](const auto& drive) {

@@ -1,5 +1,5 @@
-// Whole steps with our kernels' bodies, on CPUs, are the reference's: what a kernel is given by the layers around it is
-// right, in every layout (tests/exec/parity/parity.h).
+// Whole steps with our kernels' bodies, on CPUs, match the reference. This tests that the layers
+// pass the right arguments to each kernel in every layout (tests/exec/parity/parity.h).
 #include <doctest/doctest.h>
 
 #include "tests/exec/cuda/operation.h"
@@ -8,7 +8,7 @@
 namespace polyphony::exec::testing {
 
 TEST_SUITE("fused kernels") {
-  TEST_CASE("every layout computes the reference's step with our kernels' bodies") {
+  TEST_CASE("every layout computes the reference's step with the bodies of our kernels") {
     const FormsFor fused(kernels::Forms::fused);
     for (const Case& c : parity_cases()) {
       INFO(c.name);

@@ -1,8 +1,11 @@
-// Our kernels' arithmetic (exec/cuda) beside ATen's forms: on CPUs here, on a GPU where there is one.
-//   The reference is ATen's form in fp64 of the same inputs. Fused in fp64 differs from it by roundings of fp64; in fp32 by
-//   those of fp32, at most 1e-6 of an element and of what is typical of its tensor (sums cancel); in bf16 by one
-//   rounding to it, 2⁻⁸ of an element, besides those of fp32. Matrix products are ATen's in both forms, and add `width`
-//   terms: √width times as much.
+// Compares our kernels' arithmetic (exec/cuda) with ATen's forms: on CPUs here, and on a GPU if
+// there is one.
+//
+// The reference is ATen's form in fp64 for the same inputs. The fused form in fp64 differs from it
+// by fp64 roundings; in fp32 by fp32 roundings, at most 1e-6 of an element and of the tensor's
+// typical element (sums cancel); in bf16 additionally by one rounding to bf16, 2⁻⁸ of an element.
+// GEMMs are ATen's in both forms, and add `width` terms, so their tolerance is √width times as
+// large.
 #include <c10/core/Event.h>
 
 #include <cmath>
@@ -115,9 +118,9 @@ double milliseconds(const Operation& operation, const Problem& problem, Forms fo
 }  // namespace
 
 TEST_SUITE("fused kernels") {
-  TEST_CASE("bodies compute what ATen's forms do") { check_formats(torch::kCPU); }
+  TEST_CASE("bodies compute the results of ATen's forms") { check_formats(torch::kCPU); }
 
-  TEST_CASE("what is not finite passes on as in ATen's forms") {
+  TEST_CASE("NaN and infinities propagate as in ATen's forms") {
     const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
     const auto numbers = [&](std::vector<double> all) {
       return torch::tensor(all, torch::kFloat64);
@@ -181,7 +184,7 @@ TEST_SUITE("fused kernels") {
     CHECK(piece.value[4].item<double>() == doctest::Approx(0.75 - 5 * std::sqrt(0.05)));
   }
 
-  TEST_CASE("experts' products are one launch where LibTorch has a kernel for them") {
+  TEST_CASE("the GEMMs of all experts are one launch if LibTorch has a kernel for them") {
     const auto format = torch::dtype(torch::kBFloat16);
     const Tensor rows = torch::zeros({6, 16}, format), matrices = torch::zeros({4, 24, 16}, format);
     const Tensor forward = matrices.transpose(1, 2);
@@ -204,7 +207,7 @@ TEST_SUITE("fused kernels") {
 
 // What no test without a GPU proves: that kernels are launched as they should be. scripts/first_gpu_hour runs it.
 TEST_SUITE("machine's GPU kernels") {
-  TEST_CASE("kernels compute what ATen's forms do, and how long both take") {
+  TEST_CASE("kernels compute the results of ATen's forms, and both are timed") {
     const torch::Device device = choose_device("", LaunchEnv{});
     if (device.is_cpu() || !kernels::are_built()) {
       MESSAGE("this machine or this build has no GPU, or the build no kernels: skipped");

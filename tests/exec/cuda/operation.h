@@ -1,5 +1,6 @@
-// Operations that have a fused form (exec/cuda/forms.h), each called as the executor's layers call it, so that both forms can
-// be run on the same numbers: on a CPU, where our bodies are driven by loops, and on a GPU (the table's times are for that).
+// The operations that have a fused form (exec/cuda/forms.h), each called as the executor's layers
+// call it, so that both forms can be run on the same inputs: on a CPU, where loops run our bodies,
+// and on a GPU, for which the printed times are meant.
 #pragma once
 
 #include <functional>

@@ -33,7 +33,7 @@ Scenario small_scenario(const decltype(Data::source)& source) {
   return scenario;
 }
 
-// Every number says where it is from: pixel 10000·image + 1000·channel + 10·row + column, token
+// Every number encodes its origin: pixel 10000·image + 1000·channel + 10·row + column, token
 // 100·sample + position, label 100·sample + 50 + position.
 class NumberedDataset : public Dataset {
  public:
@@ -61,7 +61,7 @@ class NumberedDataset : public Dataset {
   }
 };
 
-// Samples with 0, 1 and 2 images; one work item takes them in the order 2, 0, 1.
+// Samples with 0, 1 and 2 images; one microbatch has them in the order 2, 0, 1.
 Program three_samples() {
   const auto image = [](std::int32_t patches) { return Item{Modality::image, patches, 0}; };
   const auto text = [](std::int32_t tokens, std::int32_t labels) {
@@ -90,7 +90,7 @@ using Numbers = std::vector<std::int64_t>;
 }  // namespace
 
 TEST_SUITE("dataset") {
-  TEST_CASE("three samples are packed as worked out by hand") {
+  TEST_CASE("three samples are packed as computed by hand") {
     const WorkInput input = pack_work(three_samples(), WorkId(0), NumberedDataset(),
                                       torch::kFloat64, {true, true, false, {}});
     // Sample 2 at 0: text 0, image 1 to 4 (16 patches), image 5 (4 patches), text 6, 7. Sample 0 at
@@ -126,7 +126,7 @@ TEST_SUITE("dataset") {
     CHECK_FALSE(input.token_ids.defined());
   }
 
-  TEST_CASE("only what is asked for is loaded") {
+  TEST_CASE("only requested parts are loaded") {
     const WorkInput text = pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat32,
                                      {false, true, false, {}});
     CHECK_FALSE(text.patches.defined());
@@ -140,7 +140,7 @@ TEST_SUITE("dataset") {
   }
 
   TEST_CASE(
-      "a batch without labels has a finite loss scale, an empty work item has empty tensors") {
+      "a batch without labels has a finite loss scale, an empty microbatch has empty tensors") {
     Program program = three_samples();
     program.totals.loss_tokens = 0;
     program.works.push_back(Work{.index = 1, .samples = {3, 3}});
@@ -152,7 +152,7 @@ TEST_SUITE("dataset") {
     CHECK(input.positions.numel() == 0);
   }
 
-  TEST_CASE("synthetic content depends on seed and sample alone") {
+  TEST_CASE("synthetic content depends only on seed and sample") {
     SyntheticData source;
     source.images = {Distribution::Kind::uniform, 0, 2};
     source.text_tokens = {Distribution::Kind::uniform, 3, 9};
@@ -187,7 +187,7 @@ TEST_SUITE("dataset") {
           dataset->content(first, {}).token_ids);
   }
 
-  TEST_CASE("recorded shapes get synthetic content, one epoch has every sample once") {
+  TEST_CASE("recorded shapes get synthetic content; an epoch has every sample once") {
     const TempFolder folder;
     const std::string path = folder / "mix.jsonl";
     spill(path,
@@ -221,11 +221,10 @@ TEST_SUITE("dataset") {
     CHECK(refusal([&] { open_dataset(scenario, ""); }) ==
           message(": cannot be read (check /data/source/recorded in small.json)"));
     CHECK(refused("{\"items\": [[\"text\", 2]]}\n{\"items\": [[\"image\", 15], [\"text\", 2]]}") ==
-          message(": sample 1 (counted from 0) has an image of 15 patches; the model takes squares "
-                  "of at most 16 "
-                  "patches with sides that divide by 2 (change the recorded number, or "
-                  "model.vision.image_size)"));
-    CHECK(refused("{\"items\": [[\"image\", 9]]}").find("sides that divide by 2") !=
+          message(": sample 1 (counted from 0) has an image of 15 patches; images must be squares "
+                  "of at most 16 patches, with sides that are a multiple of 2 (change the recorded "
+                  "number, or model.vision.image_size)"));
+    CHECK(refused("{\"items\": [[\"image\", 9]]}").find("sides that are a multiple of 2") !=
           std::string::npos);
     CHECK(refused("{\"items\": [[\"image\", 64]]}").find("squares of at most 16") !=
           std::string::npos);
@@ -233,9 +232,8 @@ TEST_SUITE("dataset") {
           message(": sample 0 (counted from 0) has no tokens (remove it)"));
     scenario.data.sequence = 5;
     CHECK(refused("{\"items\": [[\"image\", 16], [\"text\", 2]]}") ==
-          message(": sample 0 (counted from 0) is 6 tokens long, /data/sequence of the scenario "
-                  "allows 5 (allow "
-                  "more, or remove the sample)"));
+          message(": sample 0 (counted from 0) has 6 tokens, more than the 5 of /data/sequence in "
+                  "the scenario (increase /data/sequence, or remove the sample)"));
     CHECK(refused("{\"items\": [[\"ima").find("line 1: not JSON") != std::string::npos);
     scenario.model.modules.erase(scenario.model.modules.begin(),
                                  scenario.model.modules.begin() + 2);

@@ -12,8 +12,8 @@
 namespace polyphony::exec {
 namespace {
 
-// libpng leaves a damaged image by longjmp(), out of calls that ThreadSanitizer then takes to last
-// for ever: it ends the process, without a race.
+// libpng leaves a damaged image by longjmp(). ThreadSanitizer then assumes that the calls left
+// never return, and ends the process although there is no race.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kThreadSanitizer = true;
 #else
@@ -49,7 +49,7 @@ std::string cache() {
   const char* home = std::getenv("HOME");
   return std::string(home ? home : "") + "/.cache/polyphony";
 }
-// The real set, read once.
+// The real data set, read once.
 const EasyVqa& real_set() {
   static const EasyVqa set(vqa_scenario("", 64), cache());
   return set;
@@ -66,7 +66,7 @@ void write_png(const std::string& path, int size, unsigned char red) {
   REQUIRE(png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 0, nullptr));
 }
 
-// Two training questions about two pictures, one held out.
+// Two training questions about two images, and one held-out question.
 void make_small_set(const TempFolder& folder) {
   spill(folder / "answers.txt", "yes\nred\n");
   spill(folder / "train/questions.json",
@@ -98,7 +98,7 @@ TEST_SUITE("dataset") {
     CHECK(real_set().vocabulary().label("rectangle") == 34);
   }
 
-  TEST_CASE("easy-VQA's pixels are as another decoder reads them") {
+  TEST_CASE("easy-VQA's pixels equal those of another decoder") {
     // train/images/0.png: corner (248, 234, 230), all bytes add up to 2,574,890 (decoded with
     // Python's zlib, filters undone by hand).
     const torch::Tensor image = real_set().content({0, {}}, {true, false}).images.at(0);
@@ -112,7 +112,7 @@ TEST_SUITE("dataset") {
     CHECK(image.max().item<double>() <= 1);
   }
 
-  TEST_CASE("an epoch asks every training question once, held-out questions never") {
+  TEST_CASE("an epoch has every training question once and no held-out question") {
     std::vector<std::uint32_t> ids;
     for (std::uint64_t step = 0; step < 603; ++step)  // 602 · 64 = 38,528 and 47 more
       for (const Sample& sample : real_set().batch(step).samples) ids.push_back(sample.id);
@@ -122,7 +122,7 @@ TEST_SUITE("dataset") {
     CHECK(ids.back() == 38574);
   }
 
-  TEST_CASE("guessing from the question alone answers at most 67.8 % of easy-VQA") {
+  TEST_CASE("guessing from the question only answers at most 67.8 % of easy-VQA") {
     // By question text: the answer that most held-out questions with that text have (no guesser can
     // do better), and the one that most training questions have (what a model without eyes could
     // learn).
@@ -144,10 +144,10 @@ TEST_SUITE("dataset") {
     }
     CHECK(best.size() == 107);
     CHECK(right_at_best == 6559);  // 67.8 % of 9,673
-    CHECK(right_learned == 6475);  // 66.9 %; of equally frequent answers the first in answers.txt
+    CHECK(right_learned == 6475);  // 66.9 %; ties: the first answer in answers.txt
   }
 
-  TEST_CASE("a small set of the same form") {
+  TEST_CASE("a small data set of the same format") {
     const TempFolder folder;
     make_small_set(folder);
     const EasyVqa set(vqa_scenario(folder.path(), 16), "nowhere");
@@ -166,7 +166,7 @@ TEST_SUITE("dataset") {
     CHECK(blind.content(blind.held_out().at(0), {}).images.empty());
   }
 
-  TEST_CASE("missing and damaged files are named, with what to do" *
+  TEST_CASE("errors name missing and damaged files, and what to do" *
             doctest::skip(kThreadSanitizer)) {
     const TempFolder folder;
     const auto refused = [&](int image_size = 16) {
@@ -181,14 +181,14 @@ TEST_SUITE("dataset") {
     make_small_set(folder);
     REQUIRE(refused().empty());
     CHECK(refused(32) == folder / "train/images/0.png" +
-                             ": has 16 × 16 pixels, the model takes 32 × 32 (set "
+                             ": has 16 × 16 pixels, but the model expects 32 × 32 (set "
                              "model.vision.image_size to the images' size)");
     const std::string png = slurp(folder / "train/images/1.png");
     for (const std::size_t length :
          {std::size_t{0}, std::size_t{7}, png.size() / 2, png.size() - 1}) {
       spill(folder / "train/images/1.png", png.substr(0, length));
-      CHECK(refused() ==
-            folder / "train/images/1.png" + ": is no whole PNG image (unpack the data set again)");
+      CHECK(refused() == folder / "train/images/1.png" +
+                             ": is not a complete PNG file (unpack the data set again)");
     }
     std::string bent = png;
     char& pixel = bent[bent.size() - 20];  // 12 bytes of trailer and 4 of checksum end the pixels
@@ -204,7 +204,7 @@ TEST_SUITE("dataset") {
     spill(questions, "[[\"what is red?\", \"re");
     CHECK(refused().find(questions + ": not JSON: ") == 0);
     spill(questions, "[[\"what is red?\", \"red\"]]");
-    CHECK(refused() == questions + ": /0: a list of 2 (it holds 3 to 3 values)");
+    CHECK(refused() == questions + ": /0: list has 2 values (it must have 3 to 3)");
     spill(questions, "[[\"what is red?\", 3, 0]]");
     CHECK(refused() ==
           questions + ": /0: is not [question, answer, image number] (unpack the data set again)");
@@ -214,23 +214,24 @@ TEST_SUITE("dataset") {
     spill(questions, "[[\"what is green?\", \"red\", 0]]");
     CHECK(refused() ==
           questions +
-              ": /0/0: no training question has the word \"green\" (unpack the data set again)");
+              ": /0/0: the word \"green\" is in no training question (unpack the data set again)");
   }
 
-  TEST_CASE("a model that is too small for the questions is told the size it needs") {
+  TEST_CASE("an error for a model that is too small for the questions states the size needed") {
     const TempFolder folder;
     make_small_set(folder);
     Scenario scenario = vqa_scenario(folder.path(), 16);
     scenario.model.modules[2].vocab = 7;
     CHECK(refusal([&] { EasyVqa(scenario, ""); }) ==
-          "vqa.json: /model/language/vocab: 7 token ids are too few: easy-vqa has 8 (write 8 or "
+          "vqa.json: /model/language/vocab: 7 token ids are too few; easy-vqa needs 8 (write 8 or "
           "more)");
     scenario.model.modules[2].vocab = 8;
     scenario.data.sequence = 5;  // 4 patches are 1 position; 4 words and the query token
     CHECK(refusal([&] { EasyVqa(scenario, ""); }) ==
-          "vqa.json: /data/sequence: 5 is shorter than question 1 of " +
+          "vqa.json: /data/sequence: sequence must be at least 6 tokens, the length of question 1 "
+          "of " +
               (folder / "train/questions.json") +
-              " with its image, 6 tokens (allow more, or leave it out)");
+              " with its image, got 5 (increase it, or remove the key)");
     scenario.data.sequence = 6;
     CHECK_NOTHROW(EasyVqa(scenario, ""));
   }

@@ -10,7 +10,7 @@ using namespace polyphony::exec::testing;
 using torch::Tensor;
 
 TEST_SUITE("diffusion") {
-  TEST_CASE("noise and times are the item's own, of the step") {
+  TEST_CASE("noise and times depend on the item and the step") {
     const Draw draw{5, 2};
     const Tensor noise = flow_noise(draw, {7, 1}, 50, 12);
     CHECK(torch::equal(noise, flow_noise(draw, {7, 1}, 50, 12)));

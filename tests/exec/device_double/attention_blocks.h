@@ -1,4 +1,5 @@
-// Which pairs of queries and keys the double of a GPU's attention kernels lets attend (tests/exec/device_double/attention_kernels.cpp).
+// Which pairs of queries and keys attend in the double of a GPU's attention kernels
+// (tests/exec/device_double/attention_kernels.cpp).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,10 @@
-// The attention kernels of a GPU on the queued device: said plainly, rectangle by rectangle, and as strict as LibTorch
-// 2.11's are about formats, shapes and strides. Any format: fp64 is held against exact results.
-//   What they say of bounds and of what is not there is theirs, too: flash takes a bound as far as the longest keys
-//   for none, and one that is missing beside another for one as far as these; efficient pads log-sum-exps to 32, and
-//   its backward forgets about windows how far the diagonal is off.
+// A double of a GPU's attention kernels for the queued device: plain computations, rectangle by
+// rectangle, with the same checks of formats, shapes and strides as in LibTorch 2.11. They accept
+// any format, so that fp64 can be compared with exact results.
+//
+// They also imitate how the real kernels treat bounds: flash takes a bound of at least the longest
+// keys as absent, and an absent bound next to another one as a bound of that length; efficient pads
+// log-sum-exps to 32 rows, and its backward pass ignores the diagonal's offset in windows.
 // Sources: ATen/native/transformers/cuda/attention.cu, attention_backward.cu, flash_attn/ and mem_eff_attention/.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>

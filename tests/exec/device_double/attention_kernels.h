@@ -1,4 +1,5 @@
-// Which attention kernels tests take, and what the double of a GPU's saw (tests/exec/device_double/attention_kernels.cpp).
+// Sets the attention kernels that tests use, and reports the calls that the double of a GPU's
+// kernels received (tests/exec/device_double/attention_kernels.cpp).
 #pragma once
 
 #include "exec/attention/attention_kernel.h"

@@ -1,9 +1,15 @@
-// What kernels of groups wait for on queued devices, all in one place. Internal to tests/exec/queued/.
-//   A kernel of a group takes one of its device's slots when its turn on its stream comes, and keeps it to its end, as
-//   NCCL's kernels keep multiprocessors while they wait for their peers. With limit_slots() a kernel that finds none
-//   waits for one. Kernels that then wait for each other for ever are found as soon as the last of them does, and fail
-//   with an error that names them: a kernel without a slot waits until any holder ends, a holder until all of its
-//   members have come, a stream for the stream of an event. Calls that a host has not queued yet may still come.
+// Records what the group kernels of all queued devices wait for, and detects deadlocks. Internal to
+// tests/exec/device_double/.
+//
+// A group kernel takes one of its device's slots when it is next on its stream, and keeps the slot
+// until it ends, as NCCL's kernels keep multiprocessors while they wait for their peers. With
+// limit_slots() a kernel waits if no slot is free.
+//
+// Three things wait: a kernel without a slot, until any kernel that has one ends; a kernel with a
+// slot, until all members of its group have arrived; and a stream, for the stream of an event.
+// Kernels that wait for each other for ever are detected as soon as the last of them begins to
+// wait, and fail with an error that names them. Calls that a host has not queued yet may still
+// arrive.
 // Source of the hazard: NCCL user guide, "Using multiple NCCL communicators concurrently".
 #pragma once
 
@@ -55,7 +61,8 @@ class Board {
   bool take_slot(std::unique_lock<std::mutex>& lock, GroupKernel& kernel,
                  const std::function<bool()>& ends);
   void leave(GroupKernel& kernel);
-  // Under the lock: something waits, or is queued, that did not. Finds who waits for ever.
+  // Call it with the lock held, after something new waits or is queued. Finds kernels that wait for
+  // ever.
   void look();
   void throw_if_dead(const GroupKernel& kernel) const;
 

@@ -1,5 +1,6 @@
-// Ranks as threads, each with a queued device of its own, whose tensors go over groups of those devices: the transport
-// of ranks with a GPU each (exec/device/device_transport.h).
+// Runs ranks as threads, each with a queued device of its own, whose tensors are exchanged by
+// groups of these devices. It tests the transport for ranks with a GPU each
+// (exec/device/device_transport.h).
 #pragma once
 
 #include <functional>

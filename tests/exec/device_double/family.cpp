@@ -78,7 +78,7 @@ class Gathering {
     int chain = 0;
     Seconds done{};
     std::string error;
-    std::map<int, std::shared_ptr<Meeting>> backends;  // by colour
+    std::map<int, std::shared_ptr<Meeting>> backends;  // by color
   };
 
   std::string wrong(const Call& call) const {
@@ -91,7 +91,7 @@ class Gathering {
         const DevicePart& part = *call.parts[members[i]];
         if (part.name != first.name || part.size != first.size)
           return "member " + std::to_string(members[i]) + " makes " + part.name + ", member " +
-                 std::to_string(members.front()) + " " + first.name + " with the same colour";
+                 std::to_string(members.front()) + " " + first.name + " with the same color";
       }
       if (members.size() != static_cast<std::size_t>(first.size))
         return first.name + " has " + std::to_string(members.size()) + " members instead of " +

@@ -1,4 +1,4 @@
-// A family of which a fault befalls this member, at its first split.
+// A family in which this member fails at its first split.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Four ranks of one world, threads here, that train two steps with the whole runner over Gloo and groups of the queued
-// device, with what exec/device/device_calls.h does of its own; a fault befalls one of them.
+// Four ranks (as threads) that train two steps with the whole runner, over Gloo and groups of the
+// queued device, with the calls of exec/device/device_calls.h; one of the ranks fails.
 #pragma once
 
 #include <array>

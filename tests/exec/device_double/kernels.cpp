@@ -1,6 +1,7 @@
-// Operators of the queued device: LibTorch's own of the CPU, queued on the current stream.
-//   One function for nearly all of them. What an operator writes in place is there already; what it makes is
-//   allocated by its shapes on the meta device, and filled when its turn comes. Views and memory are said one by one.
+// The operators of the queued device: LibTorch's CPU operators, queued on the current stream.
+//   One function handles nearly all of them. Tensors that an operator writes in place exist
+//   already; its outputs are allocated with the shapes that the meta device gives, and filled when
+//   the operator runs. Views and memory operators are registered one by one.
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>

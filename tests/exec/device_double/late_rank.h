@@ -1,4 +1,5 @@
-// A rank that comes late to what others have something beside: whether they did it meanwhile.
+// A rank that arrives late at a collective which the other ranks overlap with other work; tests
+// whether they did that work meanwhile.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Where members of a group of queued devices meet (tests/exec/device_double/queued_backend.h). Internal.
+// Matches the calls of a group's members on queued devices
+// (tests/exec/device_double/queued_backend.h). Internal.
 #pragma once
 
 #include <functional>

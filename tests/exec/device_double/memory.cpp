@@ -1,6 +1,6 @@
-// Memory of the queued device, given out as LibTorch's caching allocator gives out a GPU's: what a stream has let
-// go of is its own to take again at once, without asking whether other streams still read it, unless the tensor was
-// recorded on them.
+// The memory of the queued device, allocated as LibTorch's caching allocator allocates a GPU's:
+// memory that was freed on a stream may be reused on that stream at once, even if other streams
+// still read it, unless the tensor was recorded on them.
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <array>
@@ -35,7 +35,8 @@ struct Memory {
   std::map<std::pair<c10::StreamId, std::size_t>, std::vector<Block*>> free;
   std::vector<Waiting> waiting;
   std::unordered_map<const void*, Block*> held;
-  // Bytes that nobody can be given, by tensors or by streams that still use them; of all blocks.
+  // Bytes that are not available, because tensors or streams still use them; and bytes of all
+  // blocks.
   c10::CachingAllocator::Stat active, reserved;
   std::int64_t blocks = 0;
 };

@@ -1,15 +1,19 @@
-// A double of NCCL's groups for queued devices: what DeviceGroup and DeviceTransport (exec/network/) call of c10d's
-// backends, as ProcessGroupNCCL does it.
-//   Calls with asyncOp and messages are work of a stream of the group's, behind the caller's current one; Work::wait()
-//   makes the current stream wait for it, and nothing else does. Other calls are the current stream's own. Calls meet by their order in the group, messages by their order between two members;
-//   tags are ignored. Calls that differ, sizes that differ, and a member that does not come are errors that name them.
-//   Sums are in some other order than the group's, by their size.
-//   Families meet and are split as DeviceFamily says, by name, in this process: a split that members begin in another
-//   order, with another colour or another group, is an error that says who. A pair's first message, of an all-to-all too,
-//   holds the host up until the other end has come; nothing else does, as of NCCL's that is told to connect rings when
-//   it makes a group.
-//   abort() ends this member's calls and kernels, and leaves its peers waiting.
-//   A kernel keeps a slot of its device while it waits for its peers.
+// A double of NCCL's groups for queued devices: it implements the calls that DeviceGroup and
+// DeviceTransport (exec/device/) make on c10d backends, with the semantics of ProcessGroupNCCL.
+//
+// Calls with asyncOp, and messages, run on a stream of the group, after the caller's current
+// stream; only Work::wait() makes the current stream wait for them. Other calls run on the current
+// stream. Calls are matched by their order in the group, messages by their order between two
+// members; tags are ignored. Differing calls or sizes, and members that do not arrive, are errors
+// that name them. Sums are taken in another order than the group's, which depends on their size.
+//
+// Families connect and are split as DeviceFamily specifies, by name, within this process. If
+// members begin a split in another order, or with another color or group, the error names them. A
+// pair's first message, also one of an all-to-all, blocks the host until the other end has arrived;
+// nothing else does, as in NCCL when it connects rings while it makes a group.
+//
+// abort() ends this member's calls and kernels, and leaves its peers waiting. A kernel keeps a slot
+// of its device while it waits for its peers.
 #pragma once
 
 #include <memory>

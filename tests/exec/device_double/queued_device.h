@@ -1,15 +1,21 @@
-// A device without hardware that runs behind the host, as a GPU does: for tests of the code that a GPU runs.
-//   Its kernels are LibTorch's of the CPU; its memory is the host's. A stream is a thread with a queue: operators
-//   return when their work is queued, in the order of their stream and of nothing else. It registers as LibTorch's
-//   PrivateUse1, so that streams, events, guards, the allocator and autograd's threads are reached by the same
-//   calls as CUDA's (c10::Stream, c10::Event, c10::StreamGuard, Tensor::record_stream): what is tested is the code
-//   that runs on a GPU, not a second one.
-//   As on a GPU, nothing is safe that is not ordered. Work begins late, by a random while; memory is poisoned in the
-//   order of the stream that it was allocated on as soon as the host lets go of it, and given out again at once;
-//   numbers of the host's are read when an operator is called, pinned memory when the copy runs.
-//   What the host waits for is counted: `item()`, copies to the host, copies from it that may not run behind,
-//   synchronisations of streams, events and devices.
-//   Not like a GPU: kernels of one stream run on one core.
+// A device without hardware that runs asynchronously to the host, as a GPU does: for tests of the
+// code that a GPU runs.
+//
+// Its kernels are LibTorch's CPU kernels, and its memory is host memory. A stream is a thread with
+// a queue: operators return when their work is queued, and only the order within a stream is
+// guaranteed. It registers as LibTorch's PrivateUse1, so that streams, events, guards, the
+// allocator and autograd's threads are used through the same calls as CUDA's (c10::Stream,
+// c10::Event, c10::StreamGuard, Tensor::record_stream). So tests run the same code that runs on a
+// GPU.
+//
+// As on a GPU, operations that are not ordered are unsafe. Kernels start after a random delay;
+// freed memory is poisoned in the order of the stream on which it was allocated, and reused at
+// once; host scalars are read when an operator is called, and pinned memory when the copy runs.
+//
+// Host waits are counted: `item()`, copies to the host, blocking copies from it, and
+// synchronizations of streams, events and devices.
+//
+// Unlike on a GPU, the kernels of one stream run on one core.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// What NCCL is to GPUs, for queued devices (tests/exec/device_double/queued_device.h): collectives and messages of their
-// tensors are work of the current stream, which meets the other ranks' there. The host is not held up; a lost peer is
-// heard of by await(). Tensors of the host go straight to the transport beneath.
+// The counterpart of NCCL for queued devices (tests/exec/device_double/queued_device.h):
+// collectives and messages of their tensors run on the current stream, which waits there for the
+// other ranks. The host does not wait; await() reports a lost peer. Host tensors use the inner
+// transport.
 #pragma once
 
 #include "exec/transport/forwarding.h"

@@ -1,4 +1,5 @@
-// The queued device as LibTorch's PrivateUse1: the calls of c10's that reach its streams, events and memory.
+// Registers the queued device as LibTorch's PrivateUse1: the c10 interfaces to its streams, events
+// and memory.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/Allocator.h>

@@ -1,4 +1,5 @@
-// How many kernels of groups a device has to run at a time (tests/exec/device_double/queued_backend.h).
+// Computes how many group kernels a device must be able to run at the same time
+// (tests/exec/device_double/queued_backend.h).
 #pragma once
 
 #include "shared/program/program.h"

@@ -1,5 +1,5 @@
-// Attention over the rectangles of a mask, with all keys at once and with parts of them joined, held
-// against a softmax over a dense mask.
+// Attention over the rectangles of a mask, with all keys at once and with parts of them joined,
+// compared with a softmax over a dense mask.
 #include "exec/attention/heads_attention.h"
 
 #include <algorithm>
@@ -28,9 +28,9 @@ constexpr std::int64_t kTokens = 520, kHeads = 2, kGroup = 3, kWidth = 4;
 }  // namespace
 
 TEST_SUITE("attention calls") {
-  TEST_CASE("runs of queries over parts of the keys, joined: forward and backward") {
+  TEST_CASE("attention over parts of the keys, joined: forward and backward") {
     torch::manual_seed(5);
-    // This rank's queries, and whose keys come one part after the other.
+    // This rank's queries, and the ranks whose keys arrive one part after another.
     const std::vector<Interval> own = {{10, 60}, {130, 131}, {400, kTokens}};
     const std::vector<std::vector<std::vector<Interval>>> gathered = {
         {{{0, kTokens}}}, {own, {{0, 10}, {60, 130}}, {{131, 400}}}};
@@ -84,27 +84,28 @@ TEST_SUITE("attention calls") {
         }
   }
 
-  TEST_CASE("sequences side by side take one call without a window, stock ones without a mask") {
+  TEST_CASE("packed sequences take one call without a window, and stock calls without a mask") {
     CHECK(plan_calls(9, false, 0, 0).size() == 1);
     const std::vector<AttentionCall> causal = plan_calls(9, true, 0, 0);
     REQUIRE(causal.size() == 1);
     CHECK(causal[0].filling == Filling::causal);
-    // Windows of four: rows 0 to 3 are causal, the next four and the last see parts of seven keys.
+    // Windows of four: rows 0 to 3 are causal; the next four and the last attend to parts of seven
+    // keys.
     const std::vector<AttentionCall> windows = plan_calls(9, true, 4, 0);
     REQUIRE(windows.size() == 3);
     CHECK(windows[0].filling == Filling::causal);
     CHECK(windows[1].filling == Filling::bitmap);
     CHECK(windows[1].keys == Interval{1, 8});
     CHECK(windows[2].keys == Interval{5, 9});
-    // Four keys at a time: rows 0 to 3 are causal and full for those behind, and so on.
+    // Four keys at a time: causal for rows 0 to 3, full for the rows after them, and so on.
     const std::vector<AttentionCall> split = plan_calls(9, true, 0, 4);
     for (const AttentionCall& call : split) CHECK(call.keys.size() <= 4);
     CHECK(split.size() == 5);
   }
 
-  // Not a test: scripts/bench_deals prints this. Attention of one rank after the other, alone on a core:
-  // the slowest of four over their mean, in pairs and in seconds (forward and backward, medians of five
-  // rounds).
+  // Not a test: printed by scripts/bench_deals. Runs the attention of one rank after another, alone
+  // on a core: the slowest of four over their mean, in pairs and in seconds (forward and backward,
+  // medians of five rounds).
   TEST_CASE("deal times" * doctest::skip()) {
     constexpr std::int64_t kLong = 8192;
     constexpr int kRanks = 4;
@@ -131,7 +132,7 @@ TEST_SUITE("attention calls") {
         const std::vector<Rectangle> all = rectangles(mask);
         const Tensor keys = torch::randn({4, 1, kLong, 64});
         for (const TokenAssignment deal : {TokenAssignment::zigzag, TokenAssignment::balanced}) {
-          const auto owned = deal_tokens(deal, mask, 0, kRanks, {1, 0, 256});
+          const auto owned = divide_tokens(deal, mask, 0, kRanks, {1, 0, 256});
           std::vector<double> work(kRanks);
           std::vector<std::vector<double>> times(kRanks);
           for (int round = 0; round < 5; ++round)

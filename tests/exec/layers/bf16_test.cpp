@@ -1,10 +1,11 @@
-// bf16 weights and activations, fp32 gradients and masters, against fp64 that starts from the same
-// bf16 weights.
+// bf16 weights and activations with fp32 gradients and master weights, compared with fp64 starting
+// from the same bf16 weights.
 //   u = 2⁻⁸, the unit roundoff of bf16's 8 significant bits; fp32's is 2⁻²⁴. To first order an
-//   error is Σ over roundings of (how much this one is carried to the end)·u, and bf16 rounds where
-//   fp32 does: fp32's error, measured, times 2¹⁶. Both are one draw of random signs: a factor of 4
-//   between them. The loss: √N·u, N values stored one after another in the forward, taken as
-//   independent and neither growing nor shrinking on their way (residual paths and norms).
+//   error is Σ over roundings of (amplification up to the result)·u, and bf16 rounds where fp32
+//   does, so the expected error is the measured error in fp32 times 2¹⁶. Both are one draw of
+//   random signs, so a factor of 4 between them is allowed. For the loss: √N·u, with N values
+//   stored one after another in the forward pass, assumed independent and neither amplified nor
+//   damped (residual paths, norms).
 #include <cmath>
 #include <mutex>
 
@@ -30,7 +31,7 @@ constexpr double kRoundoff = 0x1p-8, kRoundoffRatio = 0x1p16;
 // activation, product, down, sum); four of them, 2 in the embedding, 3 in the projector, 3 at the
 // head.
 constexpr int kPath = 4 * 12 + 2 + 3 + 3;
-const double kLossBound = std::sqrt(kPath) * kRoundoff;  // of itself
+const double kLossBound = std::sqrt(kPath) * kRoundoff;  // relative
 
 // Pixels rounded to bf16, in `dtype`.
 TestWork rounded(TestWork work, torch::Dtype dtype) {
@@ -38,7 +39,7 @@ TestWork rounded(TestWork work, torch::Dtype dtype) {
   return work;
 }
 
-// A chain in `dtype` whose weights are those of a bf16 one.
+// A chain in `dtype` with the weights of a bf16 chain.
 std::unique_ptr<Chain> chain_in(torch::Dtype dtype) {
   auto chain = std::make_unique<Chain>(whole_model(dtype), nullptr);
   for (LocalParameter* parameter : chain->parameters())
@@ -84,7 +85,7 @@ struct Alone {
 }  // namespace
 
 TEST_SUITE("bf16") {
-  TEST_CASE("loss and gradients are fp64's within bf16's roundings") {
+  TEST_CASE("loss and gradients equal those in fp64 up to bf16 rounding") {
     const TestWork work = uneven_work(torch::kFloat64);
     const auto play = [&](torch::Dtype dtype, double& loss) {
       auto chain = chain_in(dtype);
@@ -107,12 +108,13 @@ TEST_SUITE("bf16") {
       worst = std::max(worst, error);
     }
     MESSAGE("worst relative gradient error ", worst);
-    CHECK(worst > kRoundoff / 4);  // bf16 it was
+    CHECK(worst > kRoundoff / 4);  // it did compute in bf16
     CHECK(worst < kPath * kRoundoff);
   }
 
-  TEST_CASE("gradients of many works add up in fp32") {
-    // 256 equal works: a bf16 sum would stop growing where a term is below half its last bit.
+  TEST_CASE("gradients of many microbatches are accumulated in fp32") {
+    // 256 equal microbatches: a bf16 sum would stop growing once a term is below half of its last
+    // bit.
     constexpr int kMany = 256;
     const TestWork work = rounded(text_only_work(torch::kFloat64), torch::kBFloat16);
     const auto once = chain_in(torch::kBFloat16), often = chain_in(torch::kBFloat16);
@@ -125,15 +127,16 @@ TEST_SUITE("bf16") {
     for (std::size_t i = 0; i < once->parameters().size(); ++i) {
       CAPTURE(once->parameters()[i]->spec.name);
       const Tensor sum = once->parameters()[i]->grad.to(torch::kFloat64) * kMany;
-      if (sum.norm().item<double>() == 0) continue;  // no image, so no gradient there
+      if (sum.norm().item<double>() == 0) continue;  // no image, so no gradient
       // Each of 256 additions rounds by at most 2⁻²⁴ of the sum.
       CHECK(relative(often->parameters()[i]->grad, sum) < kMany * 0x1p-24);
     }
   }
 
-  TEST_CASE("weight gradients are fp32 sums of the products of bf16 numbers") {
+  TEST_CASE("weight gradients are fp32 sums of products of bf16 numbers") {
     constexpr std::int64_t kRows = 500;
-    // √rows·2⁻²⁴ of random signs, 16 times over; a bf16 product or statistic is 100 times above it.
+    // 16 times √rows·2⁻²⁴ (random signs); a GEMM or statistic in bf16 would be 100 times above
+    // that.
     const double bound = 16 * std::sqrt(static_cast<double>(kRows)) * 0x1p-24;
     {
       Alone one({24, 32}, kRows, 24);
@@ -158,14 +161,15 @@ TEST_SUITE("bf16") {
     }
   }
 
-  TEST_CASE("norms round once: out and input gradient are the nearest bf16, or the next") {
+  TEST_CASE(
+      "norms round once: output and input gradient are the nearest bf16 value or its neighbor") {
     Alone rms({32}, 100, 32), layer({32}, 100, 32);
     const auto check = [](Alone& one, const Tensor& y, const std::function<Tensor(Tensor)>& plain) {
       one.run(y);
       const Tensor x = one.wide_x().requires_grad_(true), wide = plain(x);
       torch::autograd::backward({wide}, {one.wide_dy()});
       const auto close = [](const Tensor& value, const Tensor& exact) {
-        // Where terms cancel, a result is as exact as its terms, not as itself.
+        // Where terms cancel, the error is relative to the terms, not to the result.
         const Tensor error = (value.to(torch::kFloat64) - exact).abs();
         CHECK((error - exact.abs() * kRoundoff).max().item<double>() < 1e-5);
       };
@@ -196,8 +200,8 @@ TEST_SUITE("bf16") {
       return losses;
     };
     const std::vector<double> narrow = curve(torch::kBFloat16), wide = curve(torch::kFloat32);
-    // The forward's roundings, as above, wherever the curve has come to. What they do to the steps
-    // is second order: AdamW moves a weight by the rate either way.
+    // The roundings of the forward pass, as above, at any point of the curve. Their effect on the
+    // updates is second order: AdamW moves a weight by about the learning rate in any case.
     for (std::size_t i = 0; i < wide.size(); ++i)
       CHECK(std::abs(narrow[i] - wide[i]) < kLossBound * wide[0]);
     CHECK(wide.back() < 0.7 * wide.front());
@@ -205,7 +209,8 @@ TEST_SUITE("bf16") {
             narrow.back());
   }
 
-  TEST_CASE("two tensor-parallel ranks: collectives as expand() has them, gradients of one rank") {
+  TEST_CASE(
+      "two tensor-parallel ranks: the collectives of expand() and the gradients of one rank") {
     const auto stages = whole_model(torch::kBFloat16);
     const TestWork work = rounded(uneven_work(torch::kFloat64), torch::kBFloat16);
     Chain whole(stages, nullptr);
@@ -235,7 +240,7 @@ TEST_SUITE("bf16") {
         CHECK((forward[i] == expected(Phase::forward)));
         CHECK((chain[i].take_issued() == expected(Phase::backward)));
       }
-      // Sums of parts round elsewhere than whole sums: both are within the path's roundings.
+      // Sums of parts round differently than whole sums; both are within the roundings of the path.
       for (std::size_t i = 0; i < whole.parameters().size(); ++i) {
         const LocalParameter& one = *whole.parameters()[i];
         CAPTURE(one.spec.name);

@@ -16,7 +16,7 @@ using torch::Tensor;
 
 namespace {
 
-// What one rank of a tensor-parallel run ends with.
+// Results of one rank of a tensor-parallel run.
 struct Outcome {
   double loss = 0;
   std::vector<Tensor> gradients;
@@ -75,7 +75,7 @@ std::vector<Outcome> run_group(const std::vector<Stage>& stages, int tp, const T
 }  // namespace
 
 TEST_SUITE("chunk tensor parallel") {
-  TEST_CASE("2 and 4 ranks compute what one does") {
+  TEST_CASE("2 and 4 ranks compute the same as one") {
     const auto stages = whole_model(torch::kFloat64);
     const TestWork work = uneven_work(torch::kFloat64);
     const Outcome whole = run_rank(stages, nullptr, work);
@@ -102,7 +102,7 @@ TEST_SUITE("chunk tensor parallel") {
     }
   }
 
-  TEST_CASE("the collectives issued are expand()'s, in order") {
+  TEST_CASE("the issued collectives are those of expand(), in order") {
     for (const torch::Dtype dtype : {torch::kFloat64, torch::kFloat32}) {
       for (const auto& [recompute, pieces] : {std::pair(Recompute::none, 1),
                                               {Recompute::selective, 1},
@@ -130,11 +130,11 @@ TEST_SUITE("chunk tensor parallel") {
     }
   }
 
-  TEST_CASE("collectives where no input gradient is wanted, and in a frozen module") {
+  TEST_CASE("collectives without input gradients, and in a frozen module") {
     const TestWork work = uneven_work(torch::kFloat64);
     auto stages = whole_model(torch::kFloat64);
-    stages[0].options.trainable = false;   // no tape
-    stages[1].options.input_grad = false;  // so none before the projector
+    stages[0].options.trainable = false;   // nothing is saved
+    stages[1].options.input_grad = false;  // so no gradient before the projector
     stages[2].options.trainable = false;   // frozen, passes the gradient on
     std::mutex mutex;
     int checked = 0;
@@ -155,7 +155,7 @@ TEST_SUITE("chunk tensor parallel") {
     CHECK(checked == 4);
   }
 
-  TEST_CASE("the matrix products issued are expand()'s") {
+  TEST_CASE("the issued matrix multiplications are those of expand()") {
     const TestWork work = uneven_work(torch::kFloat32);
     for (const bool frozen : {false, true}) {
       auto stages = cut_model(torch::kFloat32);
@@ -185,7 +185,7 @@ TEST_SUITE("chunk tensor parallel") {
     }
   }
 
-  TEST_CASE("every rank makes its slice of the same initial model") {
+  TEST_CASE("every rank draws its slice of the same initial model") {
     for (const Module& module : {tiny_vision(), tiny_projector(), tiny_language()}) {
       for (const Parameter& spec : parameters(module)) {
         const Tensor whole = initial_value(spec, {}, 9, torch::kFloat64, false);
@@ -208,8 +208,8 @@ TEST_SUITE("chunk tensor parallel") {
 
 TEST_CASE("two AdamW steps by hand") {
   // g = 2·clip 0.5 = 1 then −1; β1 0.9, β2 0.99, rate 0.1, decay 0.5, ε 0: m̂/√v̂ is 1 at the first
-  // step. Step 1: w = 3·(1 − 0.05) − 0.1 = 2.75. Step 2: m = 0.9·0.1 − 0.1 = −0.01, m̂ = −0.01/0.19;
-  // v = 0.99·0.01 + 0.01 = 0.0199, v̂ = 0.0199/0.0199 = 1;
+  // step. Step 1: w = 3·(1 − 0.05) − 0.1 = 2.75. Step 2: m = 0.9·0.1 − 0.1 = −0.01, m̂ =
+  // −0.01/0.19; v = 0.99·0.01 + 0.01 = 0.0199, v̂ = 0.0199/0.0199 = 1;
   //         w = 2.75·0.95 + 0.1·0.01/0.19.
   const auto make = [](bool decay) {
     LocalParameter parameter;

@@ -52,7 +52,7 @@ Tensor plain_attention(const Tensor& qkv, const HeadShape& heads, bool causal) {
 }  // namespace
 
 TEST_SUITE("chunk") {
-  TEST_CASE("gradients are the loss's slopes") {
+  TEST_CASE("gradients equal finite differences of the loss") {
     Chain chain(whole_model(torch::kFloat64), nullptr);
     const TestWork work = uneven_work(torch::kFloat64);
     chain.forward(0, work.input);
@@ -80,7 +80,7 @@ TEST_SUITE("chunk") {
     }
   }
 
-  TEST_CASE("split, cut, repeated and recomputed backwards give the same bits") {
+  TEST_CASE("split, chunked, repeated and recomputed backwards are bitwise identical") {
     const auto stages = whole_model(torch::kFloat32);
     const TestWork first = uneven_work(torch::kFloat32, 1),
                    second = uneven_work(torch::kFloat32, 5);
@@ -91,7 +91,7 @@ TEST_SUITE("chunk") {
     }
     const std::vector<Tensor> expected = gradients(plain);
 
-    SUBCASE("split, two works in flight") {
+    SUBCASE("split, two microbatches in flight") {
       Chain chain(stages, nullptr);
       chain.forward(0, first.input);
       chain.forward(1, second.input);
@@ -99,7 +99,7 @@ TEST_SUITE("chunk") {
       chain.backward_split(1);
       check_equal(gradients(chain), expected);
     }
-    SUBCASE("one layer a chunk") {
+    SUBCASE("one layer per chunk") {
       Chain chain(cut_model(torch::kFloat32), nullptr);
       for (const TestWork* work : {&first, &second}) {
         chain.forward(7, work->input);
@@ -128,7 +128,7 @@ TEST_SUITE("chunk") {
     }
   }
 
-  TEST_CASE("a frozen module passes the gradient on and keeps none") {
+  TEST_CASE("a frozen module passes the gradient on and stores none") {
     const TestWork work = uneven_work(torch::kFloat64);
     auto stages = whole_model(torch::kFloat64);
     Chain plain(stages, nullptr);
@@ -145,14 +145,14 @@ TEST_SUITE("chunk") {
         CHECK(torch::equal(chain[i].parameters()[k].grad, plain[i].parameters()[k].grad));
       }
     }
-    // Frozen and nothing trainable before it: no tape at all.
+    // Frozen, with nothing trainable before it: nothing is saved.
     stages[0].options.trainable = false;
     Chain vision({stages[0]}, nullptr);
     vision.forward(0, work.input);
     CHECK_THROWS_AS(vision[0].backward(0, Tensor()), InternalError);
   }
 
-  TEST_CASE("works without images, text, labels or samples") {
+  TEST_CASE("microbatches without images, text, labels or samples") {
     Chain chain(whole_model(torch::kFloat64), nullptr);
     const std::vector<TestWork> works = {
         text_only_work(torch::kFloat64), no_label_work(torch::kFloat64),
@@ -162,7 +162,7 @@ TEST_SUITE("chunk") {
       CHECK((loss > 0) == (work.language.loss_tokens > 0));
       chain.backward(0);
     }
-    // Only the text-only work has labels: the vision tower gets nothing.
+    // Only the text-only microbatch has labels: the vision tower gets no gradient.
     for (const LocalParameter& parameter : chain[0].parameters())
       CHECK(parameter.grad.abs().sum().item<double>() == 0);
     CHECK(chain[2].parameters()[0].grad.abs().sum().item<double>() > 0);
@@ -170,14 +170,14 @@ TEST_SUITE("chunk") {
       CHECK(parameter->grad.isfinite().all().item<bool>());
   }
 
-  TEST_CASE("packed attention is each sequence's own") {
+  TEST_CASE("packed attention equals attention of each sequence alone") {
     torch::manual_seed(3);
     const HeadShape heads{2, 3, 8};
     const std::vector<std::int64_t> lengths = {40, 3, 0, 17, 100, 40, 1, 64, 3};
     std::int64_t total = 0;
     for (const std::int64_t n : lengths) total += n;
     for (const bool causal : {false, true}) {
-      // Position 0 everywhere: RoPE actions nothing.
+      // Position 0 everywhere: RoPE rotates nothing.
       const SequencePlan plan = causal
                                     ? plan_turned(lengths, torch::zeros({total}, torch::kInt64), 8)
                                     : plan_images(lengths, torch::kCPU);
@@ -198,7 +198,7 @@ TEST_SUITE("chunk") {
     }
   }
 
-  TEST_CASE("rotary scores depend on the distance only") {
+  TEST_CASE("rotary scores depend only on the distance") {
     // One head, one pair of rows at positions p and p + 3: with equal q and k everywhere the first
     // row's output weights depend on 3 alone, so every pair gives the same output.
     torch::manual_seed(4);
@@ -209,7 +209,7 @@ TEST_SUITE("chunk") {
     const Tensor out = attention(pair.repeat({3, 1}), plan, heads);
     CHECK(torch::allclose(out.narrow(0, 0, 2), out.narrow(0, 2, 2), 1e-11, 1e-12));
     CHECK(torch::allclose(out.narrow(0, 0, 2), out.narrow(0, 4, 2), 1e-11, 1e-12));
-    // By hand for width 2: theta^0 = 1, so q and k action by the position in radians. q = (1, 0),
+    // By hand for width 2: theta^0 = 1, so q and k rotate by the position in radians. q = (1, 0),
     // keys (1, 0) at 0 and at p = 1: scores of the second row: cos 1 and cos 0, divided by √2.
     const SequencePlan small = plan_turned({2}, torch::tensor({0, 1}, torch::kInt64), 2);
     const Tensor rows = torch::tensor(

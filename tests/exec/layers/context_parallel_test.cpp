@@ -113,7 +113,7 @@ bool close(const Tensor& a, const Tensor& b, double bar) {
   return (a - b).norm().item<double>() <= bar * b.norm().item<double>();
 }
 
-// What reaches the language model from tiny images, and what one rank and a plain model make of it.
+// Inputs of the language model from tiny images, and the results of one rank and of a plain model.
 struct Wanted {
   Tensor image, predicted, input_gradient;
   std::vector<Tensor> gradients;
@@ -172,7 +172,7 @@ void check_predicted(const std::vector<Outcome>& ranks, int tp, const TestWork& 
 }  // namespace
 
 TEST_SUITE("context parallel") {
-  TEST_CASE("any deal of tokens computes what one rank and a plain model do") {
+  TEST_CASE("any assignment of tokens computes the same as one rank and a plain model") {
     const TestWork work = uneven_work(torch::kFloat64);
     const Wanted wanted = want(work);
     for (const Named& named : deals()) {
@@ -208,7 +208,7 @@ TEST_SUITE("context parallel") {
     }
   }
 
-  TEST_CASE("the collectives issued are expand()'s, in order, split or not") {
+  TEST_CASE("the issued collectives are those of expand(), in order, split or not") {
     for (const TestWork& work : {uneven_work(torch::kFloat32), no_label_work(torch::kFloat32)}) {
       const Tensor image = torch::randn({work.projector.tokens, 16});
       for (const Named& named : deals()) {
@@ -242,7 +242,7 @@ TEST_SUITE("context parallel") {
     }
   }
 
-  TEST_CASE("recomputed blocks give the same bits") {
+  TEST_CASE("recomputed blocks are bitwise identical") {
     const TestWork work = uneven_work(torch::kFloat64);
     const Tensor image = torch::randn({work.projector.tokens, 16}, torch::kFloat64);
     for (const Named& named : deals()) {
@@ -267,7 +267,7 @@ TEST_SUITE("context parallel") {
     }
   }
 
-  TEST_CASE("keys and values move once each way") {
+  TEST_CASE("keys and values are sent once in each direction") {
     // 32 of 100 tokens here: gathered k and v of 100 tokens, 4 heads of 6 on 2 tensor ranks, 8
     // bytes.
     const WorkSize size{.tokens = 32,
@@ -287,9 +287,9 @@ TEST_SUITE("context parallel") {
                summed, {CollectiveKind::reduce_scatter, moved, GroupKind::context}, summed}));
   }
 
-  TEST_CASE("a head's keys and values move while the one before is attended to") {
-    // As above, of one of the 2 heads. Backward: keys of the first; those of the second beside the first's
-    // attention; gradients of the first beside the second's; those of the second.
+  TEST_CASE("a head's keys and values are sent during attention over the previous head") {
+    // As above, for one of the 2 heads. Backward: keys of the first; those of the second during the
+    // first's attention; gradients of the first during the second's; those of the second.
     const WorkSize size{.tokens = 32, .sequences = 1, .gathered = 100};
     const ChunkContext context{.tp = 2, .cp = 3, .cp_heads = 1, .precision = NumberFormat::fp64};
     const Bytes moved(100 * 2 * 6 * 8), sum(32 * 16 * 8);
@@ -313,7 +313,7 @@ TEST_SUITE("context parallel") {
     CHECK(beside(Phase::backward) == "..bb..");
   }
 
-  TEST_CASE("heads move there and back each way") {
+  TEST_CASE("heads are exchanged and returned in each pass") {
     // As above on 2 context ranks: of 100 tokens q, k and v there, the output back, of half
     // of the 4 query and 2 key/value heads of 6.
     const WorkSize size{.tokens = 32, .sequences = 1, .gathered = 100};

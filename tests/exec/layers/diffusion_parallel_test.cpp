@@ -37,8 +37,8 @@ void on_ranks(int tp, const std::function<void(int, Communicator*)>& body) {
   });
 }
 
-// Two chunks on two ranks, on works with items of all kinds, with one that nothing conditions, with
-// none: what is issued is what expand() says, whether the backward is split or not.
+// Two chunks on two ranks, on microbatches with items of all kinds, with an unconditioned item, and
+// with none: what is issued equals expand(), whether the backward is split or not.
 void check_collectives(const Module& module, const ChunkOptions& options) {
   for (const FlowWork& work :
        {uneven_flow(module, options.dtype), flow_work(module, {}, options.dtype),
@@ -75,7 +75,7 @@ void check_collectives(const Module& module, const ChunkOptions& options) {
 }  // namespace
 
 TEST_SUITE("diffusion") {
-  TEST_CASE("2 and 4 ranks compute what one does, with rows of their own or not") {
+  TEST_CASE("2 and 4 ranks compute the same as one, with and without sequence parallelism") {
     for (const Module& module : {tiny_diffusion(), adapted_diffusion()}) {
       const FlowWork work = uneven_flow(module, torch::kFloat64);
       FlowChain alone(module, kTwo, flow_options(torch::kFloat64), nullptr);
@@ -112,10 +112,10 @@ TEST_SUITE("diffusion") {
     }
   }
 
-  TEST_CASE("the collectives issued are expand()'s, in order") {
+  TEST_CASE("the issued collectives are those of expand(), in order") {
     std::vector<ChunkOptions> cases(7, flow_options(torch::kFloat32));
-    cases[1].trainable = false;  // passes the gradient on to what conditions it
-    cases[2].edge_grad = false;  // nothing before it trains
+    cases[1].trainable = false;  // passes the gradient on to its conditioning
+    cases[2].edge_grad = false;  // nothing before it is trained
     cases[3].recompute = cases[4].recompute = cases[5].recompute = Recompute::full;
     cases[4].trainable = false;
     cases[5].edge_grad = false;
@@ -128,7 +128,7 @@ TEST_SUITE("diffusion") {
       }
   }
 
-  TEST_CASE("the matrix products issued are expand()'s") {
+  TEST_CASE("the issued matrix multiplications are those of expand()") {
     struct Case {
       bool trained, edge, adapted;
     };
@@ -164,7 +164,7 @@ TEST_SUITE("diffusion") {
     }
   }
 
-  TEST_CASE("LoRA is the full module of W + (alpha/r) B A") {
+  TEST_CASE("LoRA equals the full module with W + (alpha/r) B A") {
     const Module module = adapted_diffusion();
     const FlowWork work = uneven_flow(module, torch::kFloat64);
     FlowChain low(module, kTwo, flow_options(torch::kFloat64), nullptr);

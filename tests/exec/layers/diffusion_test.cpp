@@ -21,13 +21,13 @@ void check_same_bits(const FlowResult& a, const FlowResult& b) {
     CHECK(torch::equal(a.gradients[i], b.gradients[i]));
 }
 
-// |a − b| against the larger of |b| and a millionth of all gradients.
+// |a − b| relative to the larger of |b| and a millionth of all gradients.
 void check_near(const Tensor& a, const Tensor& b, double all) {
   const double allowed = 1e-9 * std::max(b.norm().item<double>(), 1e-6 * all);
   CHECK((a - b).norm().item<double>() <= allowed);
 }
 
-// Loss and gradients of a work, item by item.
+// Loss and gradients of a microbatch, item by item.
 FlowResult reference(const Module& module, FlowChain& names, const FlowWork& work) {
   Tensors values;
   for (const LocalParameter* parameter : names.parameters())
@@ -56,7 +56,7 @@ FlowResult reference(const Module& module, FlowChain& names, const FlowWork& wor
 }  // namespace
 
 TEST_SUITE("diffusion") {
-  TEST_CASE("loss and gradients are the plain reference's") {
+  TEST_CASE("loss and gradients equal those of the plain reference") {
     for (const int condition : {14, 0}) {
       const Module module = tiny_diffusion(condition);
       FlowWork work = uneven_flow(module, torch::kFloat64);
@@ -76,7 +76,7 @@ TEST_SUITE("diffusion") {
     }
   }
 
-  TEST_CASE("split, cut and recomputed backwards give the same bits") {
+  TEST_CASE("split, chunked and recomputed backwards are bitwise identical") {
     const Module module = tiny_diffusion();
     const ChunkOptions options = flow_options(torch::kFloat32);
     const FlowWork work = uneven_flow(module, torch::kFloat32);
@@ -98,7 +98,7 @@ TEST_SUITE("diffusion") {
     }
   }
 
-  TEST_CASE("a frozen module passes the same gradient on; what is not wanted is not made") {
+  TEST_CASE("a frozen module passes the same gradient on; unwanted gradients are not computed") {
     const Module module = tiny_diffusion();
     const FlowWork work = uneven_flow(module, torch::kFloat64);
     ChunkOptions options = flow_options(torch::kFloat64);
@@ -117,7 +117,7 @@ TEST_SUITE("diffusion") {
     CHECK(torch::equal(frozen.backward(0), expected.conditioning));
   }
 
-  TEST_CASE("works without items, and gradients of several works") {
+  TEST_CASE("microbatches without items, and gradients of several microbatches") {
     const Module module = tiny_diffusion();
     const ChunkOptions options = flow_options(torch::kFloat64);
     FlowChain chain(module, kTwo, options, nullptr);
@@ -126,7 +126,7 @@ TEST_SUITE("diffusion") {
     CHECK(chain.backward(0).size(0) == 0);
     for (const LocalParameter* parameter : chain.parameters())
       CHECK(parameter->grad.abs().sum().item<double>() == 0);
-    // One work of two items, or each item in its own work.
+    // One microbatch of two items, or each item in a microbatch of its own.
     const FlowWork both = flow_work(module, {{16, 5}, {6, 3}}, torch::kFloat64);
     const FlowResult together = run(chain, both);
     FlowChain apart(module, kTwo, options, nullptr);
@@ -188,7 +188,7 @@ TEST_SUITE("diffusion") {
     }
   }
 
-  TEST_CASE("bf16 stays as near to fp64 as its roundings allow") {
+  TEST_CASE("bf16 is as close to fp64 as its roundings allow") {
     // Relative to fp64 from the same bf16 weights, latents and noise: u = 2⁻⁸, a block stores 16
     // values one after another (two norms, qkv, attention, out, gate; norm, query, attention, out,
     // sum; norm, fc1, activation, fc2, gate), three of them, with 2 at each end: √52·u for the

@@ -16,7 +16,7 @@ using torch::Tensor;
 
 namespace {
 
-// The language module's second half, with rows of two edges added to what enters it.
+// The second half of the language module, with rows of two edges added to its input.
 struct Second {
   explicit Second(torch::Dtype dtype, Communicator* group = nullptr, bool edge_grad = true,
                   bool sequence = false) {
@@ -36,7 +36,7 @@ struct Second {
 
 struct EdgeRows {
   TestWork work;
-  Tensor x, first, second;  // what enters; rows of edge 4 (all images) and of edge 9 (two of them)
+  Tensor x, first, second;  // the input; rows of edge 4 (all images) and of edge 9 (two of them)
 };
 EdgeRows make_rows(torch::Dtype dtype) {
   EdgeRows rows{uneven_work(dtype), {}, {}, {}};
@@ -52,7 +52,7 @@ EdgeRows make_rows(torch::Dtype dtype) {
 }  // namespace
 
 TEST_SUITE("inner edges") {
-  TEST_CASE("rows are added where their items stand, and their gradients taken there") {
+  TEST_CASE("rows are added at the positions of their items, and their gradients are taken there") {
     const EdgeRows rows = make_rows(torch::kFloat64);
     Second with(torch::kFloat64), plain(torch::kFloat64);
     Tensor sum = rows.x.clone();
@@ -73,7 +73,7 @@ TEST_SUITE("inner edges") {
       CHECK(torch::equal(with.chunk->parameters()[i].grad, plain.chunk->parameters()[i].grad));
   }
 
-  TEST_CASE("an edge without rows, an absent input, and gradients that nobody wants") {
+  TEST_CASE("an edge without rows, an absent input, and unwanted gradients") {
     const EdgeRows rows = make_rows(torch::kFloat64);
     EdgeRows none = rows;
     none.work.input.edge_rows[9] = torch::zeros({0}, torch::kInt64);
@@ -92,7 +92,7 @@ TEST_SUITE("inner edges") {
     CHECK_THROWS_AS(quiet.chunk->forward(1, {rows.x, rows.second}, rows.work.input), InternalError);
   }
 
-  TEST_CASE("tensor-parallel ranks add the same, and their collectives stay expand()'s") {
+  TEST_CASE("tensor-parallel ranks add the same, and their collectives remain those of expand()") {
     const EdgeRows rows = make_rows(torch::kFloat64);
     Second alone(torch::kFloat64);
     const double loss =

@@ -1,5 +1,5 @@
-// Chunks with experts on every kind of grid: what they compute is the plain model's; what they
-// issue, count and keep is what shared/ says beforehand.
+// Chunks with experts on every kind of grid. Their results are those of the plain model; what they
+// issue, count and save is what shared/ predicts.
 #include <algorithm>
 
 #include "exec/transport/in_process.h"
@@ -18,7 +18,7 @@ using torch::Tensor;
 
 namespace {
 
-// Lanes are data-parallel. Rank t + tp·(c + cp·lane); the ranks of an expert group are neighbours
+// Lanes are data-parallel. Rank t + tp·(c + cp·lane); the ranks of an expert group are neighbors
 // in this order, at one t when experts are cut.
 struct Grid {
   int tp = 1, cp = 1, lanes = 1, ep = 1;
@@ -26,7 +26,7 @@ struct Grid {
   bool whole = false;  // experts are not cut
 
   int ranks() const { return tp * cp * lanes; }
-  // Place among the ranks that experts are dealt over.
+  // Index among the ranks that experts are distributed over.
   int place(int rank) const { return whole ? rank : rank / tp; }
   ShardIndex shard(int rank) const {
     return {
@@ -75,7 +75,7 @@ struct Outcome {
   Tensor input_gradient;
 };
 
-// What reaches the language module of one lane, and what each of its context ranks gets of it.
+// Inputs of the language module of one replica, and each context-parallel rank's share of them.
 struct Lane {
   TestWork work;
   Tensor image;
@@ -136,7 +136,7 @@ std::vector<Outcome> run_grid(const Grid& grid, const std::vector<Lane>& lanes,
   run_in_process(grid.ranks(), [&](Transport& transport) {
     torch::set_num_threads(1);
     const int rank = static_cast<int>(transport.rank().value);
-    const auto group = [&](const char* kind, const auto& key) {  // the ranks of equal key
+    const auto group = [&](const char* kind, const auto& key) {  // the ranks with equal keys
       std::vector<Rank> members;
       for (int r = 0; r < grid.ranks(); ++r)
         if (key(r) == key(rank)) members.emplace_back(static_cast<std::size_t>(r));
@@ -244,7 +244,7 @@ void check_grid(const Grid& grid) {
 }  // namespace
 
 TEST_SUITE("experts") {
-  TEST_CASE("experts over lanes, cut over tensor ranks or not at all") {
+  TEST_CASE("experts over data-parallel replicas, cut over tensor-parallel ranks or whole") {
     check_grid({});
     check_grid({.lanes = 2, .ep = 2});
     check_grid({.lanes = 4, .ep = 4});

@@ -1,4 +1,4 @@
-// What a chunk with experts keeps, and how often it multiplies.
+// What a chunk with experts saves, and its matrix multiplications.
 #include <functional>
 
 #include "shared/chunk/expand.h"
@@ -33,7 +33,7 @@ double flops_of(const std::function<void()>& body) {
   return flops_seen;
 }
 
-// Bytes that tensors made and freed on this thread leave.
+// Net bytes of tensors allocated and freed on this thread.
 class HeldMemory : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void* /*data*/, std::int64_t size, std::size_t /*allocated*/,
@@ -54,7 +54,7 @@ ChunkOptions options_of(torch::Dtype dtype) {
 }  // namespace
 
 TEST_SUITE("experts") {
-  TEST_CASE("a recomputed forward takes the choice that was made first") {
+  TEST_CASE("a recomputed forward pass reuses the first choice of experts") {
     ChunkOptions options = options_of(torch::kFloat64);
     options.recompute = Recompute::full;
     exec::Chunk chunk(sparse_language(), {0, 4}, {}, {}, options);
@@ -74,7 +74,7 @@ TEST_SUITE("experts") {
     }
   }
 
-  TEST_CASE("the matrix products issued are as many FLOPs as expand()'s") {
+  TEST_CASE("the issued matrix multiplications have as many FLOPs as those of expand()") {
     for (const bool lora : {false, true}) {
       Module module = sparse_language();
       module.shared_ffn = 8;
@@ -96,7 +96,7 @@ TEST_SUITE("experts") {
     }
   }
 
-  TEST_CASE("the tape is as large as tape_bytes() says") {
+  TEST_CASE("saved activations are as large as tape_bytes() predicts") {
     for (const double balance : {0.0, 0.3}) {
       Module module = sparse_language(), empty = sparse_language();
       module.balance_weight = balance;

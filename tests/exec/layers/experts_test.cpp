@@ -21,12 +21,13 @@ bool near(const Tensor& a, const Tensor& b) {
          (a - b).norm().item<double>() <= kBar * std::max(1e-6, b.norm().item<double>());
 }
 
-// What one rank ends with.
+// Results of one rank.
 struct Outcome {
   Tensor y, dx;
   std::vector<Tensor> gradients;  // in parameter order
 };
-using Change = std::function<void(SparseLayer&)>;  // of the parameters, before the forward
+using Change =
+    std::function<void(SparseLayer&)>;  // applied to the parameters before the forward pass
 
 Outcome run_layer_once(SparseLayer& layer, const SparseWork& work, Choices choices = {},
                        torch::Dtype dtype = torch::kFloat64) {
@@ -39,7 +40,8 @@ Outcome run_layer_once(SparseLayer& layer, const SparseWork& work, Choices choic
   return out;
 }
 
-// Rank t + tp·l: place t in its tensor group, lane l in its expert group, whose work is works[l].
+// Rank t + tp·l: index t in its tensor-parallel group, lane l in its expert group, with microbatch
+// works[l].
 std::vector<Outcome> run_lanes(const Module& module, int tp, const std::vector<SparseWork>& works,
                                const Change& change = {}) {
   const int ep = static_cast<int>(works.size());
@@ -60,7 +62,7 @@ std::vector<Outcome> run_lanes(const Module& module, int tp, const std::vector<S
   return outcomes;
 }
 
-// The gradient of one parameter over all lanes, as rank (t, lane) holds it.
+// Returns the gradient of one parameter over all lanes, as rank (t, lane) holds it.
 Tensor summed(const std::vector<Outcome>& ranks, std::size_t parameter, const Parameter& spec,
               int tp, int t, int lane) {
   const int lanes = static_cast<int>(ranks.size()) / tp;
@@ -103,7 +105,7 @@ void check_lanes(const Module& module, int tp, const std::vector<SparseWork>& wo
 }  // namespace
 
 TEST_SUITE("experts") {
-  TEST_CASE("one rank: every expert on every token, kept where chosen") {
+  TEST_CASE("one rank: every expert on every token, used where chosen") {
     for (const int per_token : {1, 2, 8}) {
       for (const int shared : {0, 20}) {
         Module module = sparse_language();
@@ -112,14 +114,15 @@ TEST_SUITE("experts") {
         const std::vector<SparseWork> works = {sparse_work({5, 0, 1, 17}, module.hidden, 3)};
         check_lanes(module, 1, works, whole_values(module));
         const SparseExpected expected = expected_of(module, whole_values(module), works);
-        // One expert a token has weight 1 whatever the router says: only the balance term moves it.
+        // With one expert per token its weight is always 1: only the balance loss changes the
+        // router.
         for (const char* name : {"router.weight", "experts.gate_up.weight", "experts.down.weight"})
           CHECK(expected.gradients.at(kSparseBlock + name).abs().max().item<double>() > 1e-4);
       }
     }
   }
 
-  TEST_CASE("experts and their features over ranks, loads uneven, ranks without tokens") {
+  TEST_CASE("experts and their features over ranks, with uneven loads and ranks without tokens") {
     Module module = sparse_language();
     module.shared_ffn = 8;
     const std::vector<std::vector<std::int64_t>> lengths = {{9, 2}, {}, {1, 0, 30}, {4}};
@@ -169,7 +172,9 @@ TEST_SUITE("experts") {
     CHECK(torch::equal(choose(logits, 5), torch::tensor({{1, 2, 4, 3, 0}}, torch::kInt64)));
   }
 
-  TEST_CASE("the balance term is a sample's own, however its tokens lie on context ranks") {
+  TEST_CASE(
+      "the balance loss is per sample, however its tokens are distributed over context-parallel "
+      "ranks") {
     const Module module = sparse_language();
     const SparseWork whole = sparse_work({7, 12}, module.hidden, 21);
     const SparseExpected expected = expected_of(module, whole_values(module), {whole});
@@ -210,7 +215,7 @@ TEST_SUITE("experts") {
                    expected.gradients.at(specs[p].name)));
   }
 
-  TEST_CASE("a second run takes the choice of the first") {
+  TEST_CASE("a second run reuses the choice of the first") {
     const Module module = sparse_language();
     SparseLayer layer(module, {}, {});
     const SparseWork work = sparse_work({6}, module.hidden, 8);
@@ -225,7 +230,7 @@ TEST_SUITE("experts") {
     CHECK(gradient.narrow(0, 2, 6).abs().max().item<double>() == 0);
   }
 
-  TEST_CASE("frozen experts pass the gradient on and keep nothing") {
+  TEST_CASE("frozen experts pass the gradient on and save nothing") {
     const Module module = sparse_language();
     const SparseWork work = sparse_work({6, 2}, module.hidden, 8);
     SparseLayer trained(module, {}, {}), frozen(module, {}, {}, /*trainable=*/false);
@@ -234,8 +239,8 @@ TEST_SUITE("experts") {
     for (const LocalParameter& parameter : frozen.parameters()) CHECK(!parameter.grad.defined());
   }
 
-  // As tests/exec/layers/bf16_test.cpp argues: bf16 rounds where fp32 does, to 2¹⁶ times as much, both one
-  // draw of random signs. From equal weights and the same choice of experts.
+  // As tests/exec/layers/bf16_test.cpp argues: bf16 rounds where fp32 does, 2¹⁶ times as coarsely;
+  // both are one draw of random signs. From equal weights and the same choice of experts.
   TEST_CASE("bf16 rounds where fp32 does") {
     for (const Module& module : variants_of_experts()) {
       SparseWork work = sparse_work({9, 14}, module.hidden, 4);

@@ -1,5 +1,6 @@
-// Attention over a context group whose keys come some heads at a time: the numbers of all heads at once, the
-// collectives in expand()'s order, and those beside attention on a second thread.
+// Attention over a context-parallel group whose keys arrive some heads at a time: same results as
+// all heads at once, the collectives in the order of expand(), overlapped with attention by a
+// second thread.
 #include "exec/attention/context_attention.h"
 #include "exec/transport/in_process.h"
 
@@ -17,7 +18,7 @@ namespace {
 constexpr HeadShape kHeads{4, 2, 6};  // key/value heads, query heads of each, width
 const std::vector<std::int64_t> kLengths{9, 20, 3};
 
-// Which thread asks: '.' the rank's own, 'b' another.
+// The calling thread: '.' the rank's own, 'b' another.
 class Watched : public Communicator {
  public:
   explicit Watched(Communicator& inner) : inner_(inner), own_(std::this_thread::get_id()) {}
@@ -109,7 +110,7 @@ std::vector<Outcome> attend_on(int ranks, Deal deal, AttentionWay way, std::int6
     const auto plan = plan_context(own, context, angles, dtype, way, window);
     const Tensor leaf = qkv.index_select(0, here).requires_grad_(true),
                  sink = sinks.clone().requires_grad_(true);
-    const bool wide = dtype == torch::kFloat64;  // sinks of fp64 beside rows of fp64
+    const bool wide = dtype == torch::kFloat64;  // fp64 sinks with fp64 rows
     mine.out =
         context_attention(gather_keys(leaf, *plan, kHeads), plan, kHeads, wide ? sink : Tensor());
     mine.threads = std::exchange(watched.threads, {}) + ' ';
@@ -129,7 +130,7 @@ bool close(const Tensor& a, const Tensor& b, double bar) {
 }  // namespace
 
 TEST_SUITE("context parallel") {
-  TEST_CASE("keys by heads: the numbers of all heads at once, whoever has which rows") {
+  TEST_CASE("keys by heads: same results as all heads at once, for any distribution of rows") {
     const std::vector<Deal> deals{
         [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 3); },
         [](std::int64_t s, std::int64_t p) { return s == 1 && p < 13 ? 1 : 0; },  // none on rank 2
@@ -164,7 +165,9 @@ TEST_SUITE("context parallel") {
   }
 
   // 32 rows of a key and a value of 6 numbers and 8 bytes a head.
-  TEST_CASE("keys by heads: gathered on a second thread, and gradients beside the next heads'") {
+  TEST_CASE(
+      "keys by heads: gathered on a second thread, gradients during attention over the next "
+      "heads") {
     const Deal deal = [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 2); };
     const auto run = [&](std::int64_t heads) {
       return attend_on(2, deal, {ContextAttention::all_gather, heads}, 0, {}, torch::kFloat64);
@@ -195,16 +198,17 @@ TEST_SUITE("context parallel") {
   }
 
   TEST_CASE(
-      "rings: blocks are passed on by a second thread, their gradients one link less than there "
-      "are ranks") {
+      "rings: a second thread passes blocks on; gradients take one link fewer than there are "
+      "ranks") {
     const auto run = [&](int ranks) {
       const Deal deal = ranks == 2
                             ? [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 2); }
                             : [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 3); };
       return attend_on(ranks, deal, {ContextAttention::ring, 0}, 0, {}, torch::kFloat64);
     };
-    // Backward: the other's keys beside the own block's attention; of three ranks, the third's beside the second's, and
-    // the sum of a block's gradients beside the third's. Home it goes alone.
+    // Backward: the other rank's keys arrive during attention over the own block; with three ranks
+    // the third's during the second's, and the sum of a block's gradients during the third's. The
+    // last link home is not overlapped.
     for (const Outcome& rank : run(2)) CHECK(rank.threads == "b b.");
     for (const Outcome& rank : run(3)) CHECK(rank.threads == "bb bbb.");
   }

@@ -1,5 +1,6 @@
-// Tapes that go to the host's memory and come back, of every kind of layer, what trains and what is
-// recomputed: while away nothing but a chunk's inputs is left on the device; the backward has the same bits.
+// Offloading of saved activations to host memory and back, for every kind of layer, trained or not,
+// recomputed or not. While offloaded, only a chunk's inputs are left on the device; the backward is
+// bitwise identical.
 #include "exec/runner/host_tape.h"
 
 #include "tests/exec/layers/tape_setups.h"
@@ -59,14 +60,15 @@ bool equal_bits(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TEST_SUITE("host tape") {
-  TEST_CASE("every layer's tape goes and comes back, and nothing of it stays") {
+  TEST_CASE("every layer's saved activations are offloaded completely and restored") {
     int moved = 0;
     for (const Setup& setup : all_setups(torch::kFloat64)) {
       CAPTURE(setup.name);
       const Run stays = run(setup, false), goes = run(setup, true);
       CHECK(goes.there == stays.there);
       CHECK(goes.back == goes.there);
-      // Inputs are counted elsewhere here; what is left is what the forward gave back, if the tape has it.
+      // Inputs are counted separately; what is left is the result of the forward pass, if it is
+      // saved.
       CHECK(goes.away <= goes.there / 10);
       moved += goes.away < goes.there ? 1 : 0;
       REQUIRE(goes.gradients.size() == stays.gradients.size());
@@ -76,7 +78,7 @@ TEST_SUITE("host tape") {
     CHECK(moved > 100);
   }
 
-  TEST_CASE("what was there before stays, what is dropped is not moved") {
+  TEST_CASE("earlier tensors stay, dropped ones are not moved") {
     const Tensor before = torch::ones({1000});
     Tensor kept;
     HostTape tape;

@@ -70,7 +70,9 @@ void for_each_group(const std::function<void(const std::vector<Stage>&, Communic
 }  // namespace
 
 TEST_SUITE("lora") {
-  TEST_CASE("it is the full model of W + (alpha/r) B A, and its gradients by the chain rule") {
+  TEST_CASE(
+      "it equals the full model with W + (alpha/r) B A, and its gradients follow by the chain "
+      "rule") {
     const TestWork work = uneven_work(torch::kFloat64);
     Chain low(adapted_model(torch::kFloat64), nullptr), full(whole_model(torch::kFloat64), nullptr);
     const auto pairs = by_name(low), whole = by_name(full);
@@ -112,7 +114,7 @@ TEST_SUITE("lora") {
     CHECK(low.forward(0, work.input).item<double>() == full.forward(0, work.input).item<double>());
   }
 
-  TEST_CASE("2 and 4 ranks compute what one does, once partial gradients are summed") {
+  TEST_CASE("2 and 4 ranks compute the same as one, once partial gradients are summed") {
     const TestWork work = uneven_work(torch::kFloat64);
     Chain whole(adapted_model(torch::kFloat64), nullptr);
     const double loss = whole.forward(0, work.input).item<double>();
@@ -148,7 +150,7 @@ TEST_SUITE("lora") {
               kRank * 2 * 12 / 2 + kRank * 12 / 2);              // B of gate_up, A of down
   }
 
-  TEST_CASE("the collectives issued are expand()'s") {
+  TEST_CASE("the issued collectives are those of expand()") {
     const TestWork work = uneven_work(torch::kFloat64);
     std::mutex mutex;
     for_each_group([&](std::vector<Stage> stages, Communicator& group) {
@@ -179,7 +181,8 @@ TEST_SUITE("lora") {
     });
   }
 
-  TEST_CASE("the matrix products issued are expand()'s, layer by layer and in whole modules") {
+  TEST_CASE(
+      "the issued matrix multiplications are those of expand(), by layer and in whole modules") {
     const TestWork work = uneven_work(torch::kFloat32);
     for (const auto& stages : {adapted_layers(torch::kFloat32), adapted_model(torch::kFloat32)}) {
       Chain chain(stages, nullptr);
@@ -204,7 +207,7 @@ TEST_SUITE("lora") {
     }
   }
 
-  TEST_CASE("pairs train, and nothing else: ten steps lower the loss, bases keep their bits") {
+  TEST_CASE("only adapters train: ten steps lower the loss, base weights do not change") {
     for (const torch::Dtype dtype : {torch::kFloat32, torch::kBFloat16}) {
       Chain chain(adapted_model(dtype), nullptr);
       HeldParameters held(chain.parameters(), {});

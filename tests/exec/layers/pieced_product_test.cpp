@@ -1,4 +1,4 @@
-// Tensor-parallel layers in pieces of rows give what they give whole.
+// Tensor-parallel layers in chunks of rows compute the same as whole.
 #include "exec/transport/in_process.h"
 #include "tests/exec/support/linear_layer.h"
 
@@ -26,8 +26,8 @@ std::vector<LinearResult> run_ranks(const LinearWay& way, int pieces) {
 }  // namespace
 
 TEST_SUITE("pieced product") {
-  // Rows that do not divide, that are fewer than pieces or ranks, or none; every kind of layer.
-  TEST_CASE("pieces give the bits of the whole") {
+  // Rows that are not divisible, fewer than chunks or ranks, or none; for every kind of layer.
+  TEST_CASE("chunks of rows are bitwise identical to the whole") {
     int compared = 0;
     for (const int tp : {2, 3})
       for (const std::int64_t rows : {0, 1, 5, 12, 23})
@@ -57,9 +57,9 @@ TEST_SUITE("pieced product") {
     CHECK(compared == 3 * (2 + 3) * 5 * 2 * 2 * (4 + 4));
   }
 
-  // 12 rows on 2 ranks, 3 pieces: of a row-parallel layer 4 rows a sum, [4, 4] of 8 bytes; of 6-row shares 2
-  // rows of each.
-  TEST_CASE("as many collectives as pieces") {
+  // 12 rows on 2 ranks, 3 pieces: of a row-parallel layer 4 rows a sum, [4, 4] of 8 bytes; of 6-row
+  // shares 2 rows of each.
+  TEST_CASE("as many collectives as chunks") {
     const Bytes out(4 * kLinearOut * 8), in(4 * kLinearIn * 8), x(12 * kLinearIn * 8);
     using Kind = CollectiveKind;
     using List = std::vector<InnerCollective>;

@@ -19,7 +19,7 @@ using torch::Tensor;
 
 namespace {
 
-// Bytes that tensors of this thread hold, now and at most.
+// Bytes of this thread's tensors: now, and at the peak.
 class Meter : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
@@ -38,7 +38,7 @@ Held measure(const Module& module, LayerRange layers, const ChunkOptions& option
              const WorkInput& data) {
   const auto meter = std::make_shared<Meter>();
   Held held;
-  for (const std::uint64_t work : {0u, 1u}) {  // the first run also makes what lasts
+  for (const std::uint64_t work : {0u, 1u}) {  // the first run also allocates what persists
     Chunk chunk(module, layers, {}, {}, options);
     const Tensor gradient = torch::ones({x.size(0), module.hidden}, x.options());
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
@@ -82,7 +82,7 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
 }  // namespace
 
 TEST_SUITE("recompute") {
-  TEST_CASE("collectives, products and gradients, block by block, under sequence parallelism") {
+  TEST_CASE("collectives, GEMMs and gradients, block by block, under sequence parallelism") {
     const TestWork work = make_work({{{16}, 5, 2}, {{4, 16}, 8, 2}}, torch::kFloat64, 3);
     std::vector<Outcome> kept(2);
     std::mutex mutex;
@@ -117,7 +117,8 @@ TEST_SUITE("recompute") {
     }
   }
 
-  TEST_CASE("less is kept the more is made again, and that is gone after its block") {
+  TEST_CASE(
+      "more recomputation saves less, and recomputed activations are freed after their block") {
     // One sample, so that nothing is padded; small tensors (scales of norms, angles) are within 3
     // %.
     Module module = tiny_language();
@@ -149,7 +150,7 @@ TEST_SUITE("recompute") {
     CHECK(full.tape < half.tape);
     CHECK(half.tape < selective.tape);
     CHECK(selective.tape < none.tape);
-    // One block's tape at a time, of four.
+    // The saved activations of one block at a time, of four.
     CHECK(full.most < none.most + (none.tape - full.tape) / 2);
     const auto predicted = [&](Recompute recompute) {
       return tape_bytes(module, blocks, work.language, context(recompute, kAllLayers)).value;

@@ -22,7 +22,7 @@ bool near(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TEST_SUITE("experts") {
-  TEST_CASE("a token chooses groups by their two best scores, then experts in them") {
+  TEST_CASE("a token chooses groups by their two best scores, then experts in these groups") {
     Module module = sparse_language();
     module.router_scores = RouterScores::sigmoid;
     module.experts = 6;
@@ -56,10 +56,10 @@ TEST_SUITE("experts") {
     CHECK(near(weights(), torch::tensor({{1.5, 1.0}}, torch::kFloat64)));
   }
 
-  TEST_CASE("gates, cut off and not") {
+  TEST_CASE("gates, clamped and not") {
     torch::manual_seed(5);
     Module module = sparse_language();
-    // Some beyond the limits of ±7, which at a deviation of 6 a quarter is.
+    // Some are beyond the limits of ±7: with a deviation of 6, a quarter.
     const Tensor x = torch::randn({40, 6}, torch::kFloat64).mul_(6),
                  dy = torch::randn({40, 3}, torch::kFloat64);
     CHECK(x.abs().gt(7).sum().item<int>() > 20);

@@ -1,4 +1,5 @@
-// What runs beside a CPU's products (exec/autograd/beside.h): on one second thread, begun before the work.
+// Work overlapped with a CPU's GEMMs (exec/autograd/beside.h): on one second thread, started before
+// them.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -17,13 +18,13 @@ const torch::Device kCpu(torch::kCPU);
 }  // namespace
 
 TEST_SUITE("second thread") {
-  TEST_CASE("calls are made in order on one thread of the caller's, which does not wait for them") {
+  TEST_CASE("calls run in order on one second thread of the caller, without blocking the caller") {
     std::vector<std::thread::id> threads;
     std::vector<int> order;
     for (int i = 0; i < 3; ++i) {
       std::atomic<bool> worked = false;
       const auto waits = [&](const auto&) {
-        worked.wait(false);  // for ever, did the work wait for it
+        worked.wait(false);  // would block for ever if the work waited for it
         threads.push_back(std::this_thread::get_id());
         order.push_back(2 * i);
       };
@@ -40,7 +41,7 @@ TEST_SUITE("second thread") {
     }
   }
 
-  TEST_CASE("a thread of one's own for each caller, LibTorch's modes with it") {
+  TEST_CASE("each caller has a second thread of its own, with the caller's LibTorch modes") {
     std::atomic<int> met = 0;
     std::array<bool, 2> recorded{};
     const auto rank = [&](std::size_t index) {
@@ -60,7 +61,7 @@ TEST_SUITE("second thread") {
     CHECK_FALSE(recorded[1]);
   }
 
-  TEST_CASE("work within work, and what is thrown by either, after both have ended") {
+  TEST_CASE("nested work, and exceptions of either, rethrown after both have ended") {
     int done = 0;
     const auto count = [&](const auto&) { ++done; };
     beside(kCpu, {count}, [&] { beside(kCpu, {count}, [] {}); });

@@ -62,7 +62,7 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
   for (std::size_t i = 0; i + 1 < chain.size(); ++i) x = chain[i].forward(2, x, work.input);
   if (stages.back().layers.end == 4)
     out.predicted = chain[chain.size() - 1].predict({x}, work.input);
-  // The split backward gives the same gradients, to the bit.
+  // The split backward gives bitwise identical gradients.
   const auto parameters = chain.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i)
     CHECK(torch::equal(parameters[i]->grad, out.gradients[i]));
@@ -113,7 +113,7 @@ void check_parts(const std::vector<Outcome>& ranks, std::vector<Tensor> Outcome:
 }  // namespace
 
 TEST_SUITE("sequence parallel") {
-  TEST_CASE("2 and 4 ranks compute what one and a plain model do") {
+  TEST_CASE("2 and 4 ranks compute the same as one and as a plain model") {
     for (const TestWork& work : {uneven_work(torch::kFloat64), text_only_work(torch::kFloat64),
                                  make_work({{{4}, 1, 1}}, torch::kFloat64, 6),
                                  make_work({{{16}, 0, 0}, {{}, 3, 2}}, torch::kFloat64, 7)}) {
@@ -152,7 +152,7 @@ TEST_SUITE("sequence parallel") {
     }
   }
 
-  TEST_CASE("the collectives issued are expand()'s, in order, split or not") {
+  TEST_CASE("the issued collectives are those of expand(), in order, split or not") {
     for (const torch::Dtype dtype : {torch::kFloat64, torch::kFloat32}) {
       for (const auto& [tp, pieces] : {std::pair(2, 1), {4, 1}, {2, 3}, {4, 2}}) {
         const auto stages = in_pieces(sequence_parallel(cut_model(dtype)), pieces);
@@ -179,7 +179,7 @@ TEST_SUITE("sequence parallel") {
     }
   }
 
-  TEST_CASE("the matrix products issued are expand()'s") {
+  TEST_CASE("the issued matrix multiplications are those of expand()") {
     const TestWork work = make_work({{{16}, 5, 2}, {{4, 16}, 8, 2}}, torch::kFloat32, 3);
     // T = 9 + 13 rows and 36 patches on 2 ranks: shares without padding, so that all have the most.
     for (const int pieces : {1, 3}) {
@@ -199,12 +199,11 @@ TEST_SUITE("sequence parallel") {
     }
   }
 
-  TEST_CASE(
-      "a frozen module gathers nothing for weights, and no inputs' gradients are summed in vain") {
+  TEST_CASE("a frozen module gathers nothing for weights and sums no unneeded input gradients") {
     const TestWork work = uneven_work(torch::kFloat64);
     auto stages = sequence_parallel(whole_model(torch::kFloat64));
-    stages[0].options.trainable = false;   // no tape
-    stages[1].options.input_grad = false;  // so none before the projector
+    stages[0].options.trainable = false;   // nothing is saved
+    stages[1].options.input_grad = false;  // so no gradient before the projector
     stages[2].options.trainable = false;   // frozen, passes the gradient on
     run_in_process(2, [&](Transport& transport) {
       const auto group = transport.make_group("tensor", {Rank(0), Rank(1)});
@@ -220,7 +219,7 @@ TEST_SUITE("sequence parallel") {
     });
   }
 
-  TEST_CASE("rows are shared as evenly as equal parts allow") {
+  TEST_CASE("rows are split as evenly as equal parts allow") {
     // 10 rows on 4 ranks: parts of 3, the last has 1. 2 rows: two ranks have none. None: none.
     const auto counts = [](std::int64_t rows) {
       const RowShares shares{rows, 4};

@@ -1,4 +1,4 @@
-// More tensor-parallel ranks than key/value heads, and a vocabulary that they do not divide.
+// More tensor-parallel ranks than key/value heads, and a vocabulary not divisible by the ranks.
 #include <string>
 
 #include "exec/layers/chunk.h"
@@ -73,7 +73,7 @@ std::vector<Outcome> run_group(const std::vector<Stage>& stages, int tp, const T
 }  // namespace
 
 TEST_SUITE("shared heads") {
-  TEST_CASE("copies of a key/value head, uneven words: what one rank and a plain model compute") {
+  TEST_CASE("copies of a key/value head, uneven vocabulary: same as one rank and a plain model") {
     const TestWork work = uneven_work(torch::kFloat64, 2);
     for (const int kv_heads : {2, 1}) {
       const PlainResult plain = plain_model(stages_with(kv_heads, false), work);
@@ -99,7 +99,7 @@ TEST_SUITE("shared heads") {
     }
   }
 
-  TEST_CASE("collectives and products are expand()'s, of the rank with the most words") {
+  TEST_CASE("collectives and GEMMs are those of expand(), for the rank with the most words") {
     const TestWork work = make_work({{{16}, 5, 2}, {{4, 16}, 6, 2}}, torch::kFloat64, 3);
     for (const bool sequence_parallel : {false, true}) {
       const auto stages = stages_with(2, sequence_parallel);

@@ -1,4 +1,4 @@
-// Chunks of every kind of layer, with everything that may train and be recomputed, for
+// Chunks of every kind of layer, with every choice of what is trained and recomputed, for
 // tests/exec/layers/tape_test.cpp.
 #pragma once
 
@@ -19,12 +19,12 @@ struct Setup {
   LayerRange layers;
   WorkInput input;
   WorkSize size;
-  std::vector<std::array<std::int64_t, 2>> inputs;  // rows, of all ranks, and width
+  std::vector<std::array<std::int64_t, 2>> inputs;  // rows (over all ranks) and width
   ChunkOptions options = {};
   ChunkContext context = {};
 };
 
-// With everything that may train and be recomputed, in one number format.
+// Returns the setups with every choice of what is trained and recomputed, in one number format.
 inline std::vector<Setup> spread(const std::vector<Setup>& setups, torch::Dtype dtype) {
   std::vector<Setup> all;
   for (Setup setup : setups) {

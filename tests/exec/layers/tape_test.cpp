@@ -1,7 +1,7 @@
-// What a chunk holds between its forward and its backward: tape_bytes() (shared/chunk/sizes.h), its
-// inputs, and the indices and tables of tests/exec/support/row_plans.h; and from its backward's input part to
-// the weight part: held_for_weights(). To the byte, for every kind of layer, what trains, what is recomputed,
-// number format and cut over ranks.
+// What a chunk holds between its forward and backward pass: tape_bytes() (shared/chunk/sizes.h),
+// its inputs, and the indices and tables of tests/exec/support/row_plans.h; and between the input
+// and the weight part of its backward: held_for_weights(). Exact to the byte, for every kind of
+// layer, trained or not, recomputed or not, number format, and cut over ranks.
 #include <functional>
 #include <mutex>
 
@@ -74,7 +74,7 @@ std::string difference(const Setup& setup, const Held& is, const Held& says) {
   if (is.tape != says.tape)
     text += setup.name + ": holds " + std::to_string(is.tape) + " bytes, " +
             std::to_string(is.tape - says.tape) + " too many\n";
-  // What has no weights runs its backward whole.
+  // A layer without weights runs its backward whole.
   if (is.weights != says.weights && setup.module.trainable != Trainable::frozen)
     text += setup.name + ": weight parts wait with " + std::to_string(is.weights) + " bytes, " +
             std::to_string(is.weights - says.weights) + " too many\n";
@@ -118,7 +118,7 @@ TEST_SUITE("tape") {
     }
   }
 
-  TEST_CASE("what a weight part waits with takes the place of the tape, layer by layer") {
+  TEST_CASE("what weight gradients need replaces the saved activations, layer by layer") {
     const TestWork work = uneven_work(torch::kFloat64);
     Setup setup{"16 blocks", tiny_language(), {1, 17},
                 work.input,  work.language,   {{work.language.tokens, 16}}};
@@ -133,16 +133,17 @@ TEST_SUITE("tape") {
     CAPTURE(is.most);
     CAPTURE(made);
     CHECK(is.most > ends);
-    // One layer's, and three times as much that its kernels make and free; not those of all 16.
+    // Those of one layer, and three times as much for temporaries of its kernels; not those of all
+    // 16.
     CHECK(is.most < ends + 4 * made);
   }
 
-  TEST_CASE("of layers cut over tensor-parallel ranks, with and without their own rows") {
+  TEST_CASE("of layers cut over tensor-parallel ranks, with and without sequence parallelism") {
     for (const int tp : {2, 4}) {
       for (const bool sp : {false, true}) {
         std::vector<Setup> setups = all_setups(torch::kFloat32);
-        // Under sequence parallelism two layers keep what rows alone do not tell: loss rows stand
-        // where the labels are, and a convolution reads one row of the rank before.
+        // Under sequence parallelism two layers save amounts that rows alone do not determine: loss
+        // rows are where the labels are, and a convolution reads one row of the rank before.
         if (sp)
           std::erase_if(setups, [](const Setup& setup) {
             return (setup.layers.end == 4 && setup.module.kind == ModuleKind::language) ||
@@ -159,7 +160,7 @@ TEST_SUITE("tape") {
     }
   }
 
-  TEST_CASE("of decoder blocks whose tokens are dealt over a context group") {
+  TEST_CASE("of decoder blocks whose tokens are split over a context-parallel group") {
     for (const Named& named : deals()) {
       const std::vector<Share> shares = deal(uneven_work(torch::kFloat32), named.ranks, named.deal);
       std::vector<Setup> setups;

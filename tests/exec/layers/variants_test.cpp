@@ -1,6 +1,6 @@
-// Every variant of the dense layers, alone and together, over 1, 2 and 4 tensor-parallel ranks: the
-// loss and every gradient are the plain reference's, collectives and matrix products are
-// expand()'s.
+// Every variant of the dense layers, alone and combined, over 1, 2 and 4 tensor-parallel ranks: the
+// loss and every gradient equal those of the plain reference; collectives and matrix
+// multiplications are those of expand().
 #include "tests/exec/support/variants.h"
 #include "exec/data/positions.h"
 #include "exec/data/synthetic_dataset.h"
@@ -20,7 +20,7 @@ using torch::Tensor;
 
 namespace {
 
-// What a rank's network did, to compare with expand().
+// What a rank's network issued, to compare with expand().
 struct Deed {
   std::size_t part;
   Phase phase;
@@ -66,7 +66,7 @@ std::vector<Outcome> run_group(const Model& model, int tp, const Packed& work,
 }
 
 // Under sequence parallelism expand() counts the largest share of rows, which the first rank has,
-// but for patches beside class tokens and frames beside clips' ends.
+// except for patches next to class tokens and frames next to the ends of clips.
 void check_deeds(const Outcome& outcome, const Network& names, bool products) {
   REQUIRE(outcome.deeds.size() == outcome.expected.size());
   for (std::size_t i = 0; i < outcome.deeds.size(); ++i) {
@@ -111,7 +111,7 @@ void check_gradients(const Model& model, std::vector<Outcome>& ranks, bool seque
 }  // namespace
 
 TEST_SUITE("variants") {
-  TEST_CASE("loss, gradients, collectives and products") {
+  TEST_CASE("loss, gradients, collectives and GEMMs") {
     for (const Variant& variant : variants()) {
       CAPTURE(variant.name);
       const Scenario scenario = scenario_of(variant);
@@ -140,7 +140,7 @@ TEST_SUITE("variants") {
     }
   }
 
-  TEST_CASE("contexts: each rank's tokens action by their own time, row and column") {
+  TEST_CASE("context parallelism: each rank's tokens rotate by their own time, row and column") {
     std::vector<Stage> stages(1);
     stages[0].module = tiny_language();
     stages[0].module.qk_norm = stages[0].module.qkv_bias = stages[0].module.tied = true;

@@ -1,5 +1,5 @@
-// Parameters without a chunk, and gradients that every rank can draw for itself, for the tests of
-// what a rank holds.
+// Parameters without a chunk, and gradients that every rank can generate by itself, for the tests
+// of HeldParameters.
 #pragma once
 
 #include <string>

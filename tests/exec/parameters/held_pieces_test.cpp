@@ -83,7 +83,7 @@ TEST_SUITE("held parameters") {
     }
   }
 
-  TEST_CASE("a step that is told to skip changes nothing but the gradient") {
+  TEST_CASE("a skipped step changes only the gradient") {
     auto ours = locals(module_under_test(), {}, torch::kBFloat16);
     HeldParameters held(pointers(ours), {});
     for (const bool skip : {false, true}) {
@@ -105,7 +105,7 @@ TEST_SUITE("held parameters") {
     }
   }
 
-  TEST_CASE("an element that is not finite is found, named, and passes into the norm") {
+  TEST_CASE("an element that is not finite is found and named, and the norm is not finite either") {
     run_in_process(2, [&](Transport& transport) {
       const auto group = transport.make_group("shards", {Rank(0), Rank(1)});
       const int index = static_cast<int>(transport.rank().value);
@@ -123,7 +123,7 @@ TEST_SUITE("held parameters") {
     });
   }
 
-  TEST_CASE("what is held is what is counted, and is gone when released") {
+  TEST_CASE("resident bytes equal the predicted ones, and are freed on release") {
     Module module = module_under_test();
     const auto check = [&](torch::Dtype dtype, NumberFormat format, Shard shard, bool frozen) {
       module.trainable = frozen ? Trainable::frozen : Trainable::full;

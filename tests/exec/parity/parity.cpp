@@ -41,7 +41,7 @@ class Trainee {
         plan_(make_plan(scenario_, c.layout)),
         planner_(transport, scenario_, c.layout, plan_, *dataset_, Planner::first) {}
 
-  // Of all ranks, for the judge; a rank runs its own part, by the plan that rank 0 sent it.
+  // Programs of all ranks, for the judge. A rank runs its own part, by the plan that rank 0 sent.
   Program program(int step, StepKind kind = StepKind::train) const {
     return lower(scenario_, case_.layout, plan_, dataset_->batch(static_cast<std::uint64_t>(step)),
                  kind);
@@ -100,7 +100,7 @@ class Trainee {
   Program own(std::uint64_t step, StepKind kind) const {
     return planner_.lower_own(planner_.own_part(dataset_->batch(step)), kind);
   }
-  // What the rank holds; moments are filled in after step 1, values after the last.
+  // What the rank holds; moments are filled in after step 1, values after the last step.
   void hold(Runner& runner, Report& report, bool moments) const {
     const std::vector<Parameter> all = whole_model(scenario_.model);
     std::vector<double> places;
@@ -109,7 +109,8 @@ class Trainee {
     for (HeldParameters* store : runner.stores()) {
       for (const HeldPiece& piece : store->pieces()) {
         const auto found = std::find_if(all.begin(), all.end(), [&](const Parameter& parameter) {
-          return parameter.name == piece.parameter->spec.name;  // a copy too has the matrix's place
+          return parameter.name ==
+                 piece.parameter->spec.name;  // a copy has the matrix's position, too
         });
         POLYPHONY_CHECK(found != all.end(), "no parameter " << piece.parameter->spec.name);
         places.insert(places.end(), {static_cast<double>(found - all.begin()), group,
@@ -156,7 +157,8 @@ class Trainee {
 }  // namespace
 
 Outcome run_case(Transport& transport, const Case& c, torch::Device device) {
-  torch::set_num_threads(1);  // several threads on tensors this small only wait for each other
+  torch::set_num_threads(
+      1);  // with tensors this small, several threads would only wait for each other
   Trainee trainee(transport, c, device);
   const bool judges = transport.rank() == Rank(0);
   std::unique_ptr<Judge> judge;
@@ -196,7 +198,8 @@ Outcome run_case(Transport& transport, const Case& c, torch::Device device) {
     exchange(parts, Rank(r), r, false);
     reports.back().pieces = reports.back().pieces.view({-1, 4});
   }
-  constexpr double kClocksApart = 5e-3;  // of devices, each read by its own rank on a busy machine
+  constexpr double kClocksApart =
+      5e-3;  // between devices, each read by its own rank on a busy machine
   Outcome outcome = judge->judge(reports, device.is_cpu() ? 0 : kClocksApart);
   outcome.counts = std::move(trainee.counts);
   return outcome;
@@ -226,7 +229,7 @@ Outcome run_queued(const Case& c) {
           drain(device);
           if (inner.rank() == Rank(0)) outcome = mine;
         } catch (const std::exception& error) {
-          inner.abort(error.what());  // or work that is queued would wait for what will not come
+          inner.abort(error.what());  // or queued work would wait for data that will not arrive
           wait_idle(device);
           throw;
         }

@@ -1,4 +1,5 @@
-// The matrix: every placement with every kind of parallelism it allows, and what trains.
+// The matrix: every placement with every kind of parallelism it allows, and with every choice of
+// trained modules.
 #include <stdexcept>
 
 #include "tests/exec/parity/parity_layouts.h"
@@ -78,8 +79,8 @@ void add_frozen_and_text(std::vector<Case>& cases) {
                 language_only(homogeneous({1, 4, 1, {1, 1, 1, 1}}, kGpipe, 3))});
 }
 
-// Encoders pipelined on the language module's ranks; several microbatches at once, virtual stages and
-// running ahead on ranks of their own.
+// Encoders pipelined on the language module's ranks; encoders on ranks of their own with several
+// microbatches at once, virtual stages and running ahead.
 void add_encoder_orders(std::vector<Case>& cases) {
   constexpr auto kPhases = EncoderOrder::phases, kInterleaved = EncoderOrder::interleaved;
   cases.insert(
@@ -105,7 +106,8 @@ void add_encoder_orders(std::vector<Case>& cases) {
        frozen(works_ahead(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 4), 4, 1), kVision)});
 }
 
-// Actions of the layout's own: microbatches in no order, backwards in two parts, recipes by work.
+// Explicit actions in the layout: microbatches in arbitrary order, backwards in two parts, recipes
+// per microbatch.
 void add_own_actions(std::vector<Case>& cases) {
   cases.insert(
       cases.end(),
@@ -123,7 +125,7 @@ void add_own_actions(std::vector<Case>& cases) {
                    {"F0.1 F0.0:selective B0.1 B0.0"})});
 }
 
-// Tensor-parallel products in pieces, of what trains and what does not.
+// Tensor-parallel GEMMs in chunks, trained and frozen.
 void add_pieces(std::vector<Case>& cases) {
   for (const bool sp : {false, true}) {
     cases.insert(
@@ -213,7 +215,7 @@ std::vector<Case> gloo_cases() {
                              apart({1, 1, 3}, {1, 1, 2}, k1f1b, 3),
                              apart({1, 2, 2}, {2, 2, 1}, k1f1b, 4),
                              frozen(apart({1, 2, 1}, {2, 1, 1}, kGpipe, 3), kLanguage)};
-  // And of the generated ones, those that speak in other ways.
+  // And those of the generated cases that communicate in other ways.
   for (const Case& c : parity_matrix().cases)
     for (const char* wanted :
          {"tp2 + sp", "tp2 sp in 3 pieces", "cp2 zigzag", "sp + cp2 contiguous", "interleaved",

@@ -1,4 +1,4 @@
-// What the parity cases train on: a small model and sixteen samples of every awkward shape.
+// The model and data of the parity cases: a small model and sixteen samples of every awkward shape.
 #include <array>
 
 #include "exec/data/synthetic_dataset.h"
@@ -10,7 +10,7 @@
 namespace polyphony::exec::testing {
 namespace {
 
-// Samples in hand: every awkward shape once or more. "I" an image of 16 patches, "i" one of 4; "A"
+// Fixed samples: every awkward shape at least once. "I" an image of 16 patches, "i" one of 4; "A"
 // a clip of 12 tokens, "a" one of 4; a text item is its tokens and labels.
 using Text = std::array<std::int32_t, 2>;
 struct Shape {
@@ -47,8 +47,8 @@ class ShapesDataset : public Dataset {
         audio_(c.audio),
         drawn_(c.drawn) {}
 
-  // A rotation of the table, so that work items differ from step to step, or a draw from it.
-  // Latents end most samples; in every fourth one follows each text, too.
+  // A rotation of the table, so that microbatches differ from step to step, or a random draw from
+  // it. Latents end most samples; in every fourth one follows each text, too.
   Batch batch(std::uint64_t step) const override {
     Batch batch;
     for (std::size_t i = 0; i < shapes().size(); ++i) {
@@ -141,8 +141,8 @@ Scenario make_scenario(const Case& c) {
   }
   if (c.variant) c.variant(scenario.model);
   scenario.cluster.ranks_per_node = 8;
-  scenario.cluster.host_link.rate = BytesPerSecond(1e9);  // any: activations may go there
-  // Only planning looks at this, to balance stages; batches come from make_dataset().
+  scenario.cluster.host_link.rate = BytesPerSecond(1e9);  // any rate: activations may be offloaded
+  // Used only by planning, to balance stages; batches come from make_dataset().
   const auto constant = [](double value) {
     return Distribution{Distribution::Kind::constant, value, 0};
   };

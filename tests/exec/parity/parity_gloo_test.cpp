@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kRanks = 8;
 
-// The first ranks of a larger world, as a world of their own.
+// The first ranks of a larger world as a separate world.
 class Part : public ForwardingTransport {
  public:
   Part(Transport& whole, int ranks, std::string prefix)
@@ -31,7 +31,7 @@ class Part : public ForwardingTransport {
   std::string prefix_;
 };
 
-// All cases by the same processes, one after another.
+// The same processes run all cases, one after another.
 void run_pool(Transport& transport) {
   for (const Case& c : gloo_cases()) {
     const int ranks = world_size(c.layout);
@@ -52,7 +52,7 @@ const bool kRole = add_role("parity", run_pool);
 }  // namespace
 
 TEST_SUITE("parity") {
-  TEST_CASE("layouts over processes and Gloo compute the reference's step") {
+  TEST_CASE("layouts over processes and Gloo compute the step of the reference") {
     REQUIRE(kRole);
     for (const RankResult& result : run_rank_processes("parity", kRanks, Seconds(240))) {
       INFO(result.output);

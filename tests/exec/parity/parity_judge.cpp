@@ -22,7 +22,7 @@ bool is_head(const Model& model, const Compute& what) {
          what.layers.end == layers(model.modules[what.module.value]).size();
 }
 
-// The works whose labels `rank` predicts, in order.
+// The microbatches whose labels `rank` predicts, in order.
 std::set<WorkId> predicted_works(const Program& program, Rank rank) {
   std::set<WorkId> works;
   const Range ops = program.ops_of(rank);
@@ -32,7 +32,7 @@ std::set<WorkId> predicted_works(const Program& program, Rank rank) {
   return works;
 }
 
-// The labels of a work item's own tokens, in their order.
+// The labels of a microbatch's own tokens, in order.
 void add_answers(const Program& program, const Work& work,
                  const std::vector<std::vector<std::int64_t>>& answers,
                  std::vector<std::int64_t>& list) {
@@ -65,11 +65,11 @@ Truth make_truth(const Case& c, const Scenario& scenario, const Dataset& dataset
     truth.answers.push_back(reference.predict(sample, dataset));
   return truth;
 }
-// The same for all layouts, so made once for each of everything else. Only the judging thread calls
-// this.
+// The reference does not depend on the layout, so it is computed once per combination of everything
+// else. Called only by the judging thread.
 const Truth& truth_of(const Case& c, const Scenario& scenario, const Dataset& dataset) {
   static std::map<std::string, Truth> known;
-  Program of_model;  // whose hash tells all fields of the modules apart
+  Program of_model;  // its hash covers all fields of the modules
   of_model.model = scenario.model;
   const std::string key = resolved_text(scenario) + std::to_string(hash(of_model)) +
                           std::to_string(c.steps) + (c.text_only ? " without images" : "") +
@@ -244,7 +244,7 @@ std::string complaint(const Case& c, const Outcome& outcome) {
   compare("loss", outcome.loss, loss_bar, "");
   compare("gradient norm", outcome.norm, bar, "");
   compare("gradient", outcome.gradient, bar, outcome.worst_gradient);
-  // In fp32 a step of AdamW actions a gradient that is rounding alone into a full step: not
+  // In fp32 AdamW turns a gradient that is pure rounding into a full step: not
   // comparable.
   if (wide) compare("parameter", outcome.parameter, bar, outcome.worst_parameter);
   compare("peak memory", outcome.memory, 0.02, outcome.worst_memory);

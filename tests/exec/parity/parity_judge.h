@@ -1,5 +1,5 @@
-// Rank 0's side of a parity case (tests/exec/parity/parity.h): gathers what the ranks report, puts shards
-// together through Parameter::cut, and measures the distance to the reference.
+// Rank 0's side of a parity case (tests/exec/parity/parity.h): gathers the ranks' reports,
+// assembles shards through Parameter::cut, and measures the distance to the reference.
 #pragma once
 
 #include <map>
@@ -16,13 +16,14 @@ namespace polyphony::exec::testing {
 // What a rank reports to rank 0, everything as fp64.
 struct Report {
   torch::Tensor scalars;  // [steps, 3]: loss, norm, finite
-  // What it holds: [pieces, 4]: position among whole_model(), of which parameter group of the rank,
-  // first and last+1 element of the local tensor; then the pieces' elements, one after another.
+  // What it holds, [pieces, 4]: index in whole_model(), parameter group of the rank, first and last
+  // + 1 element of the local tensor. The tensors below have the elements of the pieces,
+  // concatenated.
   torch::Tensor pieces;
-  torch::Tensor moments;      // after step 1: AdamW's first moments; NaN where there is none
+  torch::Tensor moments;      // after step 1: AdamW's first moments; NaN if there is none
   torch::Tensor values;       // after the last step
   torch::Tensor times;        // [ops of the rank, 2] of the last step
-  torch::Tensor predictions;  // of the works whose head the rank runs, by work
+  torch::Tensor predictions;  // for the microbatches whose head the rank runs
   // [steps, 4]: PeakMemory (tests/exec/parity/parity_memory.h), in its order.
   torch::Tensor memory;
   std::vector<torch::Tensor*> parts() {
@@ -34,8 +35,8 @@ std::vector<Parameter> whole_model(const Model& model);
 
 using GatheredMap = std::map<std::string, torch::Tensor>;  // whole parameters, from their shards
 
-// What the reference says about a case: its steps, and afterwards the labels it predicts for each
-// sample of step 0's batch.
+// The reference results of a case: its steps, and the labels that it predicts afterwards for each
+// sample of the batch of step 0.
 struct Truth {
   std::vector<ReferenceStep> steps;
   std::vector<std::vector<std::int64_t>> answers;
@@ -43,12 +44,12 @@ struct Truth {
 
 class Judge {
  public:
-  // The case's Programs: of its first and last step, and of the evaluation afterwards.
+  // Takes the case's Programs: of its first and last step, and of the evaluation afterwards.
   Judge(const Case& c, Program first, Program last, Program evaluation);
 
-  // Why the case cannot even start; empty: nothing.
+  // Returns why the case cannot start; empty if it can.
   std::string objection() const;
-  // `reports` by rank. `apart`: as of find_disorder().
+  // `reports`: by rank. `apart`: as for find_disorder().
   Outcome judge(const std::vector<Report>& reports, double apart = 0);
 
  private:

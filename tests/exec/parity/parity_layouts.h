@@ -1,4 +1,4 @@
-// What the cases of the parity set are made of: a placement on small grids, and changes of it.
+// Building blocks of parity cases: placements on small grids, and changes of them.
 #pragma once
 
 #include "shared/schedule/action_text.h"
@@ -77,14 +77,15 @@ inline Case in_order(Case c, EncoderOrder order) {
   c.name += std::string(" ") + name(order);
   return c;
 }
-// Encoders of two virtual stages a rank; works of an encoder; how far it runs ahead.
+// Encoders with two virtual stages per rank. works_ahead(): microbatches of an encoder, and how far
+// it runs ahead.
 inline Case virtual_encoder(Case c) {
   c.variant = [](Model& model) { model.modules.front().layers = 4; };
   for (std::size_t m : {0, 1}) c.layout.modules[m].vpp = 2;
   c.name += ", encoder VPP2";
   return c;
 }
-// A second encoder on the first one's ranks; where those are not the language module's, a chain.
+// A second encoder on the ranks of the first; if those are not the language module's, a chain.
 inline Case two_encoders(Case c) {
   if (c.layout.placement == Placement::non_colocated) c.layout.placement = Placement::mixed;
   const ModuleLayout encoder = c.layout.modules.front();
@@ -105,7 +106,7 @@ inline Case recompute(Case c) {
   c.name += ", recompute";
   return c;
 }
-// Of tensor-parallel modules.
+// Tensor-parallel modules with GEMMs in chunks.
 inline Case in_pieces(Case c, int pieces, bool sp) {
   for (ModuleLayout& layout : c.layout.modules)
     if (layout.tp > 1) layout.tp_pieces = pieces, layout.sp = sp;

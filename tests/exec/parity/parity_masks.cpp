@@ -1,5 +1,5 @@
-// Every mask with every deal of tokens over context-parallel ranks: two work items of eight ragged
-// samples side by side, with images, clips and text in every order.
+// Every mask with every assignment of tokens to context-parallel ranks: two microbatches of eight
+// packed ragged samples, with images, clips and text in every order.
 #include <string>
 
 #include "tests/exec/parity/parity.h"

@@ -1,6 +1,6 @@
 // The generated part of the parity matrix: every feature alone and every pair of features that a
-// layout can have together, on few ranks. What check_layout() refuses is left out; scripts/parity
-// prints how many those are.
+// layout can have together, on few ranks. Pairs that check_layout() rejects are omitted;
+// scripts/parity prints how many there are.
 #include <algorithm>
 #include <functional>
 
@@ -13,16 +13,16 @@ namespace {
 
 constexpr int kMostRanks = 8;
 
-// A layout before its ranks are counted.
+// A layout before ranks are assigned.
 struct Draft {
   Placement placement = Placement::homogeneous;
-  ModuleLayout encoder, language, diffusion;  // ranks: how many data-parallel lanes
+  ModuleLayout encoder, language, diffusion;  // ranks: number of data-parallel replicas
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   int microbatches = 4;
   int encoder_microbatches = 0;
   Bridge bridge = Bridge::sharded;
   bool beside = false;  // the diffusion module on the language module's ranks
-  Case rest;            // what trains on what
+  Case rest;            // what is trained, and on which data
 };
 
 struct Feature {
@@ -43,7 +43,7 @@ Feature on_language(const std::string& name, std::function<void(ModuleLayout&)> 
   return {name, [change](Draft& draft) { change(draft.language); }};
 }
 
-// Adds a change of every module to what others change.
+// Adds a change to the changes of the model.
 std::function<void(Draft&)> on_modules(std::function<void(Module&)> change) {
   return [change](Draft& draft) {
     draft.rest.variant = [change, before = draft.rest.variant](Model& model) {
@@ -59,8 +59,8 @@ std::function<void(Draft&)> on_decoder(std::function<void(Module&)> change) {
   });
 }
 
-// A schedule on two ranks, with as few virtual stages as it takes. 1f1b and interleaved are what the
-// other layouts run.
+// A schedule on two ranks, with as few virtual stages as it needs. 1f1b and interleaved are run by
+// the other layouts.
 void lead(Draft& d) {
   d.bridge = Bridge::leader;
   with_all(d, [](ModuleLayout& l) { l.tp = std::max(l.tp, 2); });
@@ -233,7 +233,7 @@ const std::vector<Feature>& features() {
   return list;
 }
 
-// Ranks of each grid; the encoder takes those of the language module where it must.
+// Ranks of each grid; the encoder uses those of the language module where it must.
 Case finish(Draft draft, std::string name) {
   ModuleLayout &encoder = draft.encoder, &language = draft.language;
   if (draft.schedule == ScheduleKind::one_f_one_b && language.vpp > 1)

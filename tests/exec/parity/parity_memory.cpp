@@ -12,7 +12,7 @@
 namespace polyphony::exec::testing {
 namespace {
 
-// Memory as steps in time: at one instant what ends goes first.
+// Memory over time as a step function. At the same instant, ends come before starts.
 class Curve {
  public:
   explicit Curve(Bytes before) : before_(before) {}
@@ -51,7 +51,7 @@ Seat seat_of(const Program& program, const Compute& what, Rank rank) {
   return seat;
 }
 
-// What the Program does not know of: with a tape, and with what weight parts wait with.
+// Bytes that the Program does not model: saved activations, and what weight gradients wait with.
 struct Unknown {
   Bytes tape{}, weights{};
 };
@@ -65,7 +65,7 @@ Unknown plans_of(const Program& program, const Compute& what, Rank rank, const I
           weight_plan_bytes(module, what.layers, input, context, seat)};
 }
 
-// What experts keep of rows beyond (or below) their even share.
+// What experts save for rows beyond (or below) their even share.
 Unknown uneven_load(const Program& program, const Compute& what, const OpTraffic& traffic) {
   const Module& module = program.model.modules[what.module.value];
   const ChunkContext context = chunk_context(program, what);
@@ -73,13 +73,13 @@ Unknown uneven_load(const Program& program, const Compute& what, const OpTraffic
   const bool trained = module.trainable == Trainable::full;
   const std::int64_t inner = module.expert_ffn / context.expert_tp;
   const std::int64_t per_row = element * (trained ? module.hidden + 3 * inner : 2 * inner) + 2 * 8;
-  // Inputs of both products and their gradients.
+  // Inputs of both GEMMs and their gradients.
   const std::int64_t for_weights = trained ? element * (2 * module.hidden + 3 * inner) : 0;
   const GroupId experts = program.params[what.params.value].expert;
   if (!experts.valid()) return {};
   const std::string name = group_names(program)[experts.value];
   std::int64_t bytes = 0, weights = 0;
-  bool there = true;  // and back, by turns
+  bool there = true;  // alternates: to the experts, and back
   int layer = what.layers.begin;
   for (const GroupCall& call : traffic.calls) {
     if (call.kind != CollectiveKind::all_to_all || call.group != name) continue;
@@ -128,7 +128,8 @@ void join_outputs(const Program& program, const Times& times, std::map<BufferId,
   }
 }
 
-// An input part's tensors take the place of the tape that it frees: they count from its end.
+// The tensors of an input part replace the saved activations that it frees: they count from its
+// end.
 Seconds counted_from(const Program& program, const Times& times, OpId made) {
   const auto* what = std::get_if<Compute>(&program.ops[made.value].what);
   const bool replaces = what != nullptr && what->phase == Phase::backward_input;
@@ -156,7 +157,7 @@ PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTi
   std::map<BufferId, Life> lives;
   std::map<BufferId, Bytes> plans;
   const Range ops = program.ops_of(rank);
-  // For what comes back from the host with its tape, and for weight parts.
+  // For activations restored from the host, and for weight parts.
   std::map<std::tuple<ModuleId, LayerRange, WorkId>, Unknown> unknown;
   std::uint32_t planned_op = OpId::kNone;
   for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
@@ -172,7 +173,7 @@ PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTi
           program.buffers[buffer.value].kind == BufferKind::workspace)
         plans[buffer] += unknown.at({part->module, part->layers, part->work}).weights;
       if (program.buffers[buffer.value].kind != BufferKind::tape) continue;
-      if (i == planned_op) continue;  // a tape in two parts
+      if (i == planned_op) continue;  // saved activations in two parts
       planned_op = i;
       if (const auto* copy = std::get_if<HostCopy>(&op.what)) {
         plans[buffer] = unknown.at({copy->module, copy->layers, copy->work}).tape;

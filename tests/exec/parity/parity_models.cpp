@@ -1,4 +1,5 @@
-// What the generated part of the parity matrix changes in the language module alone; published models.
+// The changes of the generated part of the parity matrix that affect only the language module, and
+// published models.
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/support/routed.h"
 #include "tests/exec/support/scaled_down.h"

@@ -1,5 +1,6 @@
-// Tapes that wait in the host's memory: placements, schedules, tensor and sequence parallelism, sharded
-// parameters, recomputation, weight parts on their own, experts, context groups, a planner's choice.
+// Activations offloaded to host memory: placements, schedules, tensor and sequence parallelism,
+// sharded parameters, recomputation, separate weight parts, experts, context parallelism, a
+// planner's choice.
 #include "tests/exec/parity/parity_layouts.h"
 
 namespace polyphony::exec::testing {
@@ -26,10 +27,10 @@ Case selective(Case c) {
               [](ModuleLayout& l) { l.recompute = Recompute::selective; });
 }
 
-// Planner dip sends away what does not fit: copies are quick, recomputing would take as long as a forward, and
-// there is room for some tapes, not for all.
+// The planner dip offloads what does not fit: copies are fast, recomputing would take as long as a
+// forward pass, and there is memory for some activations, not for all.
 Case chosen_by_dip(Case c, std::uint64_t batch) {
-  constexpr double kKept = 1, kRoom = 60;  // bytes a token; about that many tokens
+  constexpr double kKept = 1, kRoom = 60;  // bytes per token; memory for about that many tokens
   c.layout.planner = Planning::dip;
   c.layout.placements = 150;
   c.layout.encoder_microbatches = c.layout.microbatches;
@@ -82,7 +83,7 @@ std::vector<Case> offload_cases() {
       two_encoders(apart({1, 2, 1}, {1, 2, 1}, kGpipe, 4)),
       works_ahead(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 6), 0, 2)};
   for (Case& c : cases) c = offloaded(std::move(c));
-  // Action by turn: some tapes go, some stay, some are made again.
+  // By action: some activations are offloaded, some stay, some are recomputed.
   cases.push_back(own_actions(homogeneous({1, 2, 1}, k1f1b, 4),
                               {"F0.0:offload F0.1:full F0.2:offload F0.3 B0.0 B0.1 I0.2 B0.3 W0.2",
                                "F1.0:offload F1.1 F1.2:offload F1.3:full B1.0 B1.1 B1.2 B1.3"}));

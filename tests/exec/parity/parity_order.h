@@ -1,8 +1,7 @@
-// Did the ranks run a Program in its order? Judged from when each op started and ended, on one
-// clock.
-//   A stream's ops one after another; no op before what it waits for has ended; no receive ended
-//   before its send began, nor, between different ranks, the other way round; no collective ended
-//   before all its members had begun it.
+// Checks that the ranks ran a Program in order, from the start and end of each op on one clock.
+//   The ops of a stream run one after another. No op starts before the ops that it waits for have
+//   ended. No receive ends before its send begins, nor, between different ranks, the other way
+//   round. No collective ends before all its members have begun it.
 #pragma once
 
 #include <string>
@@ -13,8 +12,8 @@
 
 namespace polyphony::exec::testing {
 
-// `times`: by rank, [ops of the rank × 2] start and end in seconds. `apart`: what clocks of different ranks may
-// differ by. Empty: in order.
+// Describes the first violation; empty if there is none. `times`: by rank, start and end in
+// seconds, [ops of the rank × 2]. `apart`: by how much clocks of different ranks may differ.
 std::string find_disorder(const Program& program, const std::vector<torch::Tensor>& times,
                           double apart = 0);
 

@@ -1,5 +1,5 @@
-// Under a planner: every feature of layouts on encoders with ranks of their own, and other placements,
-// over 24 batches of samples drawn by chance.
+// Cases with a planner: every feature of layouts whose encoders have ranks of their own, and other
+// placements, over 24 batches of randomly drawn samples.
 #include "shared/plan/plan.h"
 #include "tests/exec/parity/parity_layouts.h"
 
@@ -14,10 +14,10 @@ Case planned(Case c, std::uint64_t batch) {
   return c;
 }
 
-// Two sub-microbatches of a microbatch, of one item or more; orders by made-up seconds, other ones for every
-// stage and batch; room for some works without recomputation, not for all.
+// Two sub-microbatches per microbatch, of one or more items; orders by made-up times, which differ
+// for every stage and batch; memory for some microbatches without recomputation, not for all.
 Case searched(Case c, std::uint64_t batch) {
-  constexpr double kKept = 1, kRoom = 150;  // bytes a token; about that many tokens
+  constexpr double kKept = 1, kRoom = 150;  // bytes per token; memory for about that many tokens
   c.layout.planner = Planning::dip;
   c.layout.placements = 150;
   c.layout.encoder_microbatches = 2 * c.layout.microbatches;
@@ -69,7 +69,7 @@ std::vector<Case> wanted_layouts() {
   return wanted;
 }
 
-// Those that are legal, each with another batch.
+// The legal cases, each with another batch.
 std::vector<Case> legal(const std::vector<Case>& wanted, Case (*make)(Case, std::uint64_t)) {
   constexpr std::size_t kBatches = 24;
   std::vector<Case> cases;

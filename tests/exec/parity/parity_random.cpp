@@ -1,4 +1,4 @@
-// Layouts and models by chance: what nobody thought of when the features' list was written.
+// Random layouts and models: combinations that the list of features does not contain.
 #include <cstdlib>
 
 #include "shared/plan/plan.h"
@@ -9,9 +9,9 @@
 namespace polyphony::exec::testing {
 namespace {
 
-// What trains: one thing in four is out of the ordinary.
+// Draws what is trained: one setting in four is unusual.
 Case draw_model(std::uint64_t seed) {
-  constexpr std::uint64_t kStream = 1 << 20;  // apart from the layout's draws
+  constexpr std::uint64_t kStream = 1 << 20;  // separate from the stream of the layout
   Draws draws(seed, kStream);
   Case c;
   c.drawn = seed;

@@ -22,7 +22,7 @@ void check_all(const std::vector<Case>& cases) {
   }
 }
 
-// Trained parameters whose gradient is zero but for rounding.
+// Trained parameters whose gradient is zero except for rounding.
 std::set<std::string> zero_gradients(const Case& c) {
   const Scenario scenario = make_scenario(c);
   const std::unique_ptr<Dataset> dataset = make_dataset(c, scenario);
@@ -36,8 +36,8 @@ std::set<std::string> zero_gradients(const Case& c) {
 
 }  // namespace
 
-TEST_SUITE("parity pairs") {  // as long as the rest: an entry of its own in ctest
-  TEST_CASE("every feature alone and in pairs computes the reference's step") {
+TEST_SUITE("parity pairs") {  // takes as long as the rest, so it is a ctest entry of its own
+  TEST_CASE("every feature alone and in pairs computes the step of the reference") {
     const Matrix matrix = parity_matrix();
     CHECK(matrix.cases.size() > 200);
     check_all(matrix.cases);
@@ -45,15 +45,16 @@ TEST_SUITE("parity pairs") {  // as long as the rest: an entry of its own in cte
 }
 
 TEST_SUITE("parity") {
-  TEST_CASE("every layout computes the reference's step") { check_all(parity_cases()); }
-  TEST_CASE("every mask and deal of tokens computes the reference's step") {
+  TEST_CASE("every layout computes the step of the reference") { check_all(parity_cases()); }
+  TEST_CASE("every mask and assignment of tokens computes the step of the reference") {
     check_all(mask_cases());
   }
-  TEST_CASE("published models, scaled down, compute the reference's step") {
+  TEST_CASE("published models, scaled down, compute the step of the reference") {
     check_all(published_cases());
   }
-  // At least 20 random batches; deferral shows as work between a slot's own and the next one's.
-  TEST_CASE("planned steps compute the reference's step, with samples deferred") {
+  // At least 20 random batches. A deferred sample is a microbatch between a slot's own and the next
+  // one's.
+  TEST_CASE("planned steps with deferred samples compute the step of the reference") {
     const std::vector<Case> cases = planned_cases();
     int deferring = 0;
     for (const Case& c : cases) {
@@ -71,7 +72,8 @@ TEST_SUITE("parity") {
     CHECK(deferring > 24);
     check_all(cases);
   }
-  TEST_CASE("searched steps compute the reference's step, in sub-microbatches, some recomputed") {
+  TEST_CASE(
+      "searched steps in sub-microbatches, some recomputed, compute the step of the reference") {
     const std::vector<Case> cases = searched_cases();
     int cut = 0, reordered = 0, mixed = 0;
     for (const Case& c : cases) {
@@ -97,8 +99,8 @@ TEST_SUITE("parity") {
     CHECK(reordered > 40);
     check_all(cases);
   }
-  // Measured memory is the Program's, which counts what waits in the host's memory off.
-  TEST_CASE("tapes that wait in the host's memory compute the reference's step") {
+  // Measured memory equals the Program's, which does not count offloaded activations.
+  TEST_CASE("layouts with offloaded activations compute the step of the reference") {
     const std::vector<Case> cases = offload_cases();
     CHECK(cases.size() > 20);
     for (const Case& c : cases) {
@@ -107,7 +109,8 @@ TEST_SUITE("parity") {
       const Batch batch = make_dataset(c, scenario)->batch(0);
       const Plan plan = make_plan(scenario, c.layout);
       const StepPlan step = make_step_plan(scenario, c.layout, plan, batch);
-      if (c.layout.planner == Planning::dip) {  // what waits there is its choice, and not all
+      if (c.layout.planner ==
+          Planning::dip) {  // the planner chooses what to offload, and not all is offloaded
         std::set<Recipe> recipes;
         for (const Actions& actions : step.orders)
           for (const Action& action : actions)
@@ -123,14 +126,14 @@ TEST_SUITE("parity") {
     }
     check_all(cases);
   }
-  TEST_CASE("layouts and models by chance compute the reference's step") {
+  TEST_CASE("random layouts and models compute the step of the reference") {
     check_all(random_cases(1, seeds_asked(40)));
   }
   TEST_CASE("fp32 stays within 1e-5 of the reference") { check_all(single_precision_cases()); }
-  TEST_CASE("ten steps follow the reference's loss curve") { check_all(curve_cases()); }
+  TEST_CASE("ten steps follow the loss curve of the reference") { check_all(curve_cases()); }
 
-  // A gradient that is zero proves nothing. None is, but where no image feeds the encoder.
-  TEST_CASE("gradients that are zero are known") {
+  // A zero gradient proves nothing. None is zero, except where no image feeds the encoder.
+  TEST_CASE("the zero gradients are the expected ones") {
     Case c = parity_cases().front();
     CHECK(zero_gradients(c).empty());
     c.text_only = true;
@@ -144,7 +147,7 @@ TEST_SUITE("parity") {
   // The softmax over keys does not change when all scores of a query move together, and a key's
   // bias moves all of them by q·b: the key rows of vision's qkv.bias have no gradient. All other
   // rows of the bias have.
-  TEST_CASE("a key's bias has no gradient, a query's and a value's have") {
+  TEST_CASE("the bias of keys has no gradient, those of queries and values have") {
     const Case c = parity_cases().front();
     const Scenario scenario = make_scenario(c);
     const Module& vision = scenario.model.modules.front();
@@ -162,7 +165,7 @@ TEST_SUITE("parity") {
     }
   }
 
-  // What the tolerance can see: RoPE's base off by one part in ten thousand.
+  // What the tolerance detects: a RoPE base that is off by one part in ten thousand.
   TEST_CASE("a slightly wrong model is far out of tolerance") {
     const Case c = parity_cases().front();
     Scenario scenario = make_scenario(c);
@@ -178,7 +181,7 @@ TEST_SUITE("parity") {
           1e-8 * gradient.norm().item<double>());
   }
 
-  TEST_CASE("complaints name what is wrong") {
+  TEST_CASE("complaints name the fault") {
     const Case c = parity_cases().front();
     CHECK(complaint(c, {1e-11, 0, 0, 0, "", "", ""}) == "loss off by 1e-11 > 1e-12 ; ");
     CHECK(complaint(c, {0, 0, NAN, 0, "w", "", ""}) == "gradient off by nan > 1e-09 w; ");
@@ -186,9 +189,9 @@ TEST_SUITE("parity") {
     CHECK(complaint(c, {0, 0, 0, 0, "", "", "late"}) == "late; ");
   }
 
-  // Two stages on two ranks. `time` gives each op its start, from its rank and its place in it; all
-  // take half a second.
-  TEST_CASE("disorder is seen") {
+  // Two stages on two ranks. `time` gives each op its start, from its rank and its index there; all
+  // ops take half a second.
+  TEST_CASE("disorder is detected") {
     Case c = parity_cases().front();
     c.layout.microbatches = 2;
     for (ModuleLayout& layout : c.layout.modules) layout.pp = layout.ranks = 2;
@@ -218,7 +221,7 @@ TEST_SUITE("parity") {
         "ended before its send began");
   }
 
-  // Not a test: scripts/parity prints this.
+  // Not a test: printed by scripts/parity.
   TEST_CASE("parity table" * doctest::skip()) {
     std::printf("%-9s %-9s %-9s %-9s %6s  %s\n", "loss", "norm", "gradient", "parameter", "ms",
                 "layout");

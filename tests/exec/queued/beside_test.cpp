@@ -1,4 +1,5 @@
-// Keys that come by in rings or some heads at a time travel while a device attends, and nothing is used before it is there.
+// Keys that are passed around a ring, or gathered some heads at a time, travel while a device
+// computes attention, and nothing is used before it has arrived.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -60,9 +61,9 @@ double error(Transport& transport, torch::Device device, const Whole& whole, Way
   const std::vector<Interval>& own = kRows[static_cast<std::size_t>(me)];
   const auto made = transport.make_group("context", {Rank(0), Rank(1), Rank(2)});
   Tensor first = torch::zeros({1}, torch::dtype(torch::kFloat64).device(device));
-  made->all_reduce(first, Reduction::sum);  // nobody announced the group: its first call makes it
-  Done nobody{0};
-  LateRank seen(*made, device, late ? *late : nobody);
+  made->all_reduce(first, Reduction::sum);  // the group was not announced: its first call makes it
+  Done nothing{0};
+  LateRank seen(*made, device, late ? *late : nothing);
   std::vector<InnerCollective> record;
   InnerGroup group(GroupKind::context, late ? &seen : made.get(), record);
   const std::vector<Rectangle> all = rectangles(whole.mask);
@@ -136,7 +137,7 @@ double worst_error(bool in_order, Way way, Done* late) {
 }  // namespace
 
 TEST_SUITE("queued device") {
-  TEST_CASE("what is beside passed and gathered keys is done while these wait for others") {
+  TEST_CASE("work next to ring and gathered keys runs while these wait for other ranks") {
     for (const Way way : {Way::ring, Way::heads})
       for (const bool in_order : {false, true}) {
         CAPTURE(static_cast<int>(way));
@@ -146,7 +147,7 @@ TEST_SUITE("queued device") {
       }
   }
 
-  TEST_CASE("keys that come by are right however late kernels are, and wrong without waits") {
+  TEST_CASE("keys from other ranks are right however late kernels are, and wrong without waits") {
     for (const Way way : {Way::ring, Way::heads}) {
       CAPTURE(static_cast<int>(way));
       double most = 0, faulty = 0;

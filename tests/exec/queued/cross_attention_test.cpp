@@ -1,4 +1,5 @@
-// Items' attention to what conditions them, on a device and on CPUs, held against each item's softmax alone.
+// Cross-attention of items to their conditioning rows, on a device and on CPUs, compared with a
+// softmax for each item.
 #include "exec/attention/cross_attention.h"
 
 #include <numeric>
@@ -72,7 +73,8 @@ double error(const Lengths& lengths, const Lengths& conditions, torch::Device de
 
 TEST_SUITE("queued device") {
   TEST_CASE(
-      "items read what conditions them in one call, those of no rows or unconditioned ones too") {
+      "items attend to their conditioning rows in one call, also items without rows or "
+      "conditions") {
     torch::manual_seed(9);
     const torch::Device cpu = torch::kCPU, device = queued_device(0);
     const std::vector<std::pair<Lengths, Lengths>> works{

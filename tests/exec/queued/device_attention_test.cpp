@@ -1,4 +1,5 @@
-// Attention on a device: which kernel, how many calls, and what they say, held against a softmax over a dense mask.
+// Attention on a device: the choice of kernel, the number of calls, and results, compared with a
+// softmax over a dense mask.
 #include <numeric>
 
 #include "exec/attention/attention_kernel.h"
@@ -99,7 +100,7 @@ std::vector<PackedCall> packed(const std::vector<std::int64_t>& lengths, std::in
 }  // namespace
 
 TEST_SUITE("queued device") {
-  TEST_CASE("attention kernels are chosen by format, width and what queries see") {
+  TEST_CASE("attention kernels are chosen by format, width and bounds") {
     using enum AttentionKernel;
     const auto kernel = [](torch::Dtype dtype, std::int64_t width, std::int64_t left,
                            std::int64_t right, std::int64_t queries, std::int64_t keys) {
@@ -130,7 +131,9 @@ TEST_SUITE("queued device") {
     CHECK(kernel(torch::kFloat32, 64, 3, 3, 9, 9) == plain);
   }
 
-  TEST_CASE("packed samples are one call without padding, windows, too; chunks of a rank are two") {
+  TEST_CASE(
+      "packed samples and windows are one call without padding; a rank's two chunks are two "
+      "calls") {
     // Samples of 5, 1 and 7 tokens.
     std::vector<PackedCall> calls = packed({5, 1, 7}, 0, {{0, 13}});
     REQUIRE(calls.size() == 1);
@@ -187,7 +190,7 @@ TEST_SUITE("queued device") {
           }
   }
 
-  TEST_CASE("single and half precision take their kernels") {
+  TEST_CASE("single and half precision use their kernels") {
     torch::manual_seed(6);
     const TokenMask mask = test::RandomMask::make(Kind::packed, kTokens, 3);
     const std::vector<Interval> all = {{0, kTokens}};
@@ -198,8 +201,7 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE(
-      "gradients are summed in one order where that is asked for, and other operators are left "
-      "alone") {
+      "gradients are summed in one order if requested, and other operators are not affected") {
     const TokenMask mask = test::RandomMask::make(Kind::packed, kTokens, 3);
     const std::vector<Interval> all = {{0, kTokens}};
     const Preferred flash(AttentionKernel::flash);

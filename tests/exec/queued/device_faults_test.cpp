@@ -1,4 +1,5 @@
-// What ends a step of ranks with a GPU each. Each fault comes in the second step, or as groups are made.
+// Faults that end a step of ranks with a GPU each. Each fault happens in the second step, or while
+// groups are made.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -91,7 +92,7 @@ TEST_SUITE("queued device") {
                       }};
     check(world, "planted", "lost rank 1: it stopped: planted (begun on rank ");
   }
-  TEST_CASE("so is one that stops while others connect to it") {
+  TEST_CASE("a rank that stops while others connect to it is named with its reason") {
     FaultyWorld world{.options = impatient(),
                       .fault = [](torch::Device) { throw std::runtime_error("planted"); },
                       .step = 0};
@@ -106,19 +107,19 @@ TEST_SUITE("queued device") {
       check(world, "planted", "lost rank 1: it stopped: joining");
     }
   }
-  TEST_CASE("one that is gone while groups are made is missed by all others") {
+  TEST_CASE("a rank lost while groups are made is reported by all others") {
     FaultyWorld world{.options = impatient(),
                       .fault = [](torch::Device) { throw LostPeer(Rank(), "gone"); },
                       .making = "the world",
                       .vanishes = true};
     check(world, "gone", "lost rank 1: it gave no sign of life for");
   }
-  TEST_CASE("one that lives and does not come to make groups is a time-out, with its number") {
+  TEST_CASE("a live rank that does not come to make groups causes a timeout that names it") {
     for (const bool at_meeting : {false, true}) {
       FaultyWorld world{.options = impatient(), .making = "the world", .at_meeting = at_meeting};
       world.options.timeout = Seconds(4);
       world.fault = [&](torch::Device) { world.survivors.wait(); };
-      check(world, "", at_meeting ? "not connected, for want of rank 1" : "joining group tensor");
+      check(world, "", at_meeting ? "not connected, missing rank 1" : "joining group tensor");
     }
   }
   TEST_CASE("a kernel that fails stops its rank, and the others with its reason") {
@@ -127,7 +128,7 @@ TEST_SUITE("queued device") {
                       }};
     check(world, "a bad address", "lost rank 1: it stopped: a bad address");
   }
-  TEST_CASE("so does one that fails when all is queued, and the host only waits") {
+  TEST_CASE("a kernel that fails while the host only waits also stops all ranks") {
     FaultyWorld world{.options = impatient(), .fault = [](torch::Device device) {
                         queue_on_current(device, [] {
                           std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -137,7 +138,7 @@ TEST_SUITE("queued device") {
     check(world, "a bad address", "lost rank 1: it stopped: a bad address");
   }
   TEST_CASE(
-      "a group that goes wrong by itself while its kernel waits for ever is named with its words") {
+      "a group's own error while its kernel waits for ever is reported with the group's message") {
     for (const std::string group : {"tensor", "messages of"}) {
       CAPTURE(group);
       FaultyWorld world{.options = impatient(), .fault = [&](torch::Device device) {
@@ -150,7 +151,7 @@ TEST_SUITE("queued device") {
                       said);
     }
   }
-  TEST_CASE("so is one that goes wrong while the host waits inside what queues its kernels") {
+  TEST_CASE("a group's own error is reported while the host blocks in queuing kernels") {
     FaultyWorld world{.options = impatient(),
                       .fault =
                           [](torch::Device device) {
@@ -162,17 +163,17 @@ TEST_SUITE("queued device") {
       CHECK_MESSAGE(said.find(": NCCL: unhandled system error; planted") != std::string::npos,
                     said);
   }
-  TEST_CASE("a rank that is gone in mid-step is missed by all others") {
+  TEST_CASE("a rank lost in the middle of a step is reported by all others") {
     FaultyWorld world{.options = impatient(),
                       .fault = [](torch::Device) { throw LostPeer(Rank(), "gone"); },
                       .vanishes = true};
     check(world, "gone", "lost rank 1: it gave no sign of life for 3.0 s (begun on rank ");
   }
-  TEST_CASE("a rank that lives and does not come is a time-out, named by what waits") {
+  TEST_CASE("a live rank that does not come causes a timeout that names the waiting ops") {
     FaultyWorld world{.options = impatient()};
     world.options.timeout = Seconds(4);
     world.fault = [&](torch::Device) { world.survivors.wait(); };
-    check(world, "", "waiting for the GPU: not ended (begun on rank ");
+    check(world, "", "waiting for the GPU: it did not finish in time (begun on rank ");
   }
 }
 

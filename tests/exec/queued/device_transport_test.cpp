@@ -1,4 +1,4 @@
-// The transport of ranks with a GPU each, on queued devices and with a double of NCCL's groups.
+// The transport for ranks with a GPU each, on queued devices and with a double of NCCL's groups.
 #include "exec/device/device_transport.h"
 
 #include <doctest/doctest.h>
@@ -39,7 +39,7 @@ Tensor numbers(std::int64_t count, int rank, torch::Device device) {
 }  // namespace
 
 TEST_SUITE("queued device") {
-  TEST_CASE("collectives of devices are what their ranks' numbers say, in any order of sums") {
+  TEST_CASE("collectives of devices give the expected results, for any order of sums") {
     for (const bool in_order : {false, true}) {
       CAPTURE(in_order);
       on_devices(3, in_order, [](Transport& transport, torch::Device device) {
@@ -81,15 +81,14 @@ TEST_SUITE("queued device") {
     }
   }
 
-  TEST_CASE(
-      "every behaviour of transports holds over groups that queue, but for tags in any order") {
+  TEST_CASE("groups that queue pass every transport check, except tags in any order") {
     on_devices(3, true, [](Transport& transport, torch::Device device) {
       OnDeviceTransport on_device(transport, device);
       all_behaviours(on_device);
     });
   }
 
-  TEST_CASE("messages come in the order of their channel, whatever other channels do") {
+  TEST_CASE("messages arrive in the order of their channel, whatever other channels do") {
     on_devices(2, false, [](Transport& transport, torch::Device device) {
       const bool sends = transport.rank() == Rank(0);
       Tensor a = torch::full({3}, sends ? 1.0 : 0.0, device),
@@ -108,7 +107,7 @@ TEST_SUITE("queued device") {
     });
   }
 
-  TEST_CASE("what is beside a collective is done while that waits for others") {
+  TEST_CASE("work overlapped with a collective runs while that waits for other ranks") {
     for (const bool in_order : {false, true}) {
       CAPTURE(in_order);
       std::atomic<int> beside{0};
@@ -160,7 +159,7 @@ TEST_SUITE("queued device") {
     }
   }
 
-  TEST_CASE("a member that does not come, and calls that differ, are errors that say which") {
+  TEST_CASE("missing members and differing calls are errors that name them") {
     DeviceWorld world;
     exec::run_in_process(2, [&](Transport& inner) {
       const torch::Device device = queued_device(static_cast<int>(inner.rank().value));
@@ -181,9 +180,9 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE(
-      "layouts over groups that queue, all by one thread, where no more kernels fit than streams "
-      "can "
-      "have begun") {
+      "layouts run over groups that queue, all by one thread, with room for only as many kernels "
+      "as "
+      "streams can have begun") {
     int mixed = 0;
     for (const Case& c : parity_cases()) {
       INFO(c.name);

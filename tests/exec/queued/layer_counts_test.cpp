@@ -1,12 +1,17 @@
-// What an op queues on a GPU, held against what expand() says of it: its products in number and FLOPs, and all of its
-// kernels and collectives in number as expand_own() has them (shared/kernels/kernel_form.h). Its collectives' bytes are
-// compared wherever the parity set runs (RunnerOptions::check_collectives).
-//   A kernel is what LibTorch, a library or exec/cuda/ is called for once, whatever that launches inside: a product,
-//   attention of all sequences, a sum, a copy. Forms are those of GPUs: our kernels' bodies, flash attention.
-//   Not compared: kernels of context-parallel ranks, printed (how many calls attention takes depends on who has which rows);
-//   FLOPs of experts on several ranks (on what is routed there); windows, linear and latent attention, diffusion, audio,
-//   rows that edges add, bf16, for which this device has no product into fp32.
-//   Of tensor-parallel ranks the first is compared: others may have rows to pad.
+// Compares what an op queues on a GPU with the prediction of expand(): the number and FLOPs of its
+// GEMMs, and the number of all its kernels and collectives, for which expand_own() is used
+// (shared/kernels/kernel_form.h). The bytes of collectives are compared wherever the parity set
+// runs (RunnerOptions::check_collectives).
+//
+// A kernel is one call of LibTorch, a library or exec/cuda/, whatever it launches inside: a GEMM,
+// the attention of all sequences, a sum, a copy. Forms are those of GPUs: our kernels' bodies,
+// flash attention.
+//
+// Not compared: kernels of context-parallel ranks, which are only printed (the number of attention
+// calls depends on which rank has which rows); FLOPs of experts on several ranks (they depend on
+// routing); windows, linear and latent attention, diffusion, audio, rows that edges add; bf16, for
+// which this device has no GEMM into fp32. Only the first tensor-parallel rank is compared: others
+// may have rows to pad.
 #include <doctest/doctest.h>
 
 #include "exec/planning/step_data.h"
@@ -179,7 +184,7 @@ void compare(const Case& c, Compared compared) {
 
 TEST_SUITE("queued device") {
   TEST_CASE(
-      "kernels and collectives of an op are those of its expansion, its products' FLOPs too") {
+      "kernels and collectives of an op are those of its expansion, and so are its GEMMs' FLOPs") {
     const std::vector<Case> generated = parity_matrix().cases;
     const Case two = homogeneous({2, 1, 1}, k1f1b, 2);
     for (const Case& c :
@@ -204,7 +209,7 @@ TEST_SUITE("queued device") {
                   [](Module& m) { m.class_token = true; })})
       compare(c, Compared::all);
   }
-  TEST_CASE("kernels of experts are, whichever have the rows; products beside gathered keys") {
+  TEST_CASE("kernels of experts match the expansion for any routing; GEMMs with gathered keys") {
     Case experts = homogeneous({1, 1, 2}, k1f1b, 2);
     experts.experts = 4;
     experts.name += ", experts";

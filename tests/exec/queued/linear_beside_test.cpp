@@ -1,4 +1,5 @@
-// On devices the collectives of a column-parallel layer's backward wait for others beside its products.
+// On devices the collectives in the backward pass of a column-parallel layer overlap with its
+// GEMMs.
 #include "exec/transport/in_process.h"
 #include "tests/exec/device_double/device_world.h"
 #include "tests/exec/device_double/late_rank.h"  // with doctest, after LibTorch, which has a CHECK of its own
@@ -21,7 +22,9 @@ std::vector<Rank> all_ranks(int count) {
 }  // namespace
 
 TEST_SUITE("queued device") {
-  TEST_CASE("a column-parallel layer gathers x beside dx, and sums dx beside its weight gradient") {
+  TEST_CASE(
+      "a column-parallel layer overlaps gathering x with dx, and summing dx with its weight "
+      "gradient") {
     for (const bool column : {true, false})
       for (const bool sp : {false, true}) {
         CAPTURE(column);
@@ -32,7 +35,7 @@ TEST_SUITE("queued device") {
         on_devices(3, /*in_order=*/false, [&](Transport& transport, torch::Device device) {
           const auto group = transport.make_group("tensor", all_ranks(3));
           torch::Tensor first = torch::zeros({1}, torch::dtype(torch::kFloat64).device(device));
-          group->all_reduce(first, Reduction::sum);  // nobody announced the group
+          group->all_reduce(first, Reduction::sum);  // the group was not announced
           LateRank late(*group, device, done);
           there[transport.rank().value] = run_linear(late, way, 1, device);
           CHECK(late.works() == calls_beside(way));

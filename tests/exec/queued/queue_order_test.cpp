@@ -1,5 +1,5 @@
-// The order in which one thread queues a rank's ops: legal, sparing with buffers, and never the reason that ranks wait for
-// each other, however often their hosts wait for their devices.
+// The order in which one thread queues a rank's ops: it is legal, needs few buffers, and never
+// causes ranks to wait for each other, however often their hosts wait for their devices.
 #include "exec/runner/queue_order.h"
 
 #include <doctest/doctest.h>
@@ -139,7 +139,7 @@ std::vector<Case> all_cases() {
 }  // namespace
 
 TEST_SUITE("queued device") {
-  TEST_CASE("one thread queues each op once, behind what it needs") {
+  TEST_CASE("one thread queues each op once, after its dependencies") {
     for (const Case& c : all_cases()) {
       CAPTURE(c.name);
       const Program program = program_of(c);
@@ -167,14 +167,14 @@ TEST_SUITE("queued device") {
     }
   }
 
-  TEST_CASE("ranks whose hosts wait inside every op come to the end") {
+  TEST_CASE("ranks whose hosts wait inside every op finish the step") {
     for (const Case& c : all_cases()) {
       CAPTURE(c.name);
       CHECK(World(program_of(c)).runs());
     }
   }
 
-  TEST_CASE("a host is as far ahead as the limit says, and always by the newest op") {
+  TEST_CASE("a host is ahead by at most the limit, and always by the newest op") {
     // The last of two stages gives up what each work received and what it sends back, 8 bytes a row and element.
     const std::vector<Case> cases = parity_cases();
     const auto found = std::find_if(cases.begin(), cases.end(), [](const Case& c) {

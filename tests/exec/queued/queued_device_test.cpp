@@ -1,4 +1,4 @@
-// The double of a GPU is late, counts waits, and shows what is not ordered.
+// The double of a GPU runs late, counts host waits, and exposes missing ordering.
 #include "tests/exec/device_double/queued_device.h"
 
 #include <c10/core/Event.h>
@@ -24,7 +24,7 @@ c10::Stream other_stream(torch::Device device) {
 
 TEST_SUITE("queued device") {
   TEST_CASE(
-      "operators give the CPU's numbers, forward and backward, and the host waits for none but the "
+      "operators give the CPU's results, forward and backward, and the host waits only for the "
       "last") {
     const torch::Device device = queued_device(0);
     torch::manual_seed(1);
@@ -46,7 +46,7 @@ TEST_SUITE("queued device") {
     CHECK(take_counts(device).host_waits() == 1);  // the copy to the host
   }
 
-  TEST_CASE("a stream that does not wait reads what is not there yet; one that waits does not") {
+  TEST_CASE("a stream that does not wait reads unwritten memory; one that waits does not") {
     const torch::Device device = queued_device(0);
     const c10::Stream beside = other_stream(device);
     const Late late(2000);
@@ -70,8 +70,8 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE(
-      "memory that the host lets go of is poisoned in its stream's order, and waits for streams it "
-      "was recorded on") {
+      "memory that the host frees is poisoned in its stream's order, after the streams it was "
+      "recorded on") {
     const torch::Device device = queued_device(0);
     const c10::Stream beside = other_stream(device);
     for (const bool recorded : {false, true}) {
@@ -93,7 +93,7 @@ TEST_SUITE("queued device") {
     }
   }
 
-  TEST_CASE("what the host waits for is counted by name") {
+  TEST_CASE("host waits are counted by name") {
     const torch::Device device = queued_device(1);
     Tensor x = torch::ones({3}, device);
     take_counts(device);

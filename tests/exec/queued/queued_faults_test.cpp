@@ -1,5 +1,5 @@
-// What goes wrong in programs for GPUs goes wrong on the queued device, and is found: each mistake by a test of its
-// own, beside the same run without it.
+// Typical mistakes in programs for GPUs also fail on the queued device, and are detected: each
+// mistake has a test of its own, which also makes the same run without the mistake.
 #include <doctest/doctest.h>
 
 #include "exec/transport/in_process.h"
@@ -36,7 +36,7 @@ TEST_SUITE("queued device") {
     CHECK(found(c, SeededFault::none, 200) == "");
     CHECK(found(c, SeededFault::missing_wait, 200) != "");
   }
-  TEST_CASE("memory that is given out again while another stream uses it is found") {
+  TEST_CASE("memory that is reused while another stream uses it is found") {
     const std::vector<Case> cases = parity_cases();
     const Case& c = named(cases, "homogeneous TP1 PP2 DP1, 1f1b x4");
     CHECK(found(c, SeededFault::freed_early, 200) != "");
@@ -60,7 +60,7 @@ TEST_SUITE("queued device") {
       wait_idle(device);
     });
   }
-  TEST_CASE("a host wait that is left in is counted") {
+  TEST_CASE("a remaining host wait is counted") {
     const torch::Device device = queued_device(0);
     take_counts(device);
     const torch::Tensor loss = torch::ones({8}, device).sum();

@@ -1,4 +1,5 @@
-// Training on devices that run behind the host, as GPUs do: the reference's numbers, and how often the host waits.
+// Training on devices that run asynchronously to the host, as GPUs do: the results match the
+// reference's, and host waits are counted.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -48,24 +49,25 @@ std::vector<Case> every(std::size_t step, const std::vector<Case>& cases) {
 }  // namespace
 
 TEST_SUITE("queued device") {
-  TEST_CASE("layouts compute the reference's step behind the host, which waits once a step") {
+  TEST_CASE("layouts compute the reference's step asynchronously; the host waits once per step") {
     const std::vector<Case> cases = parity_cases();
     CHECK(cases.size() > 90);
     const Preferred flash(AttentionKernel::flash);  // as bf16 has it
     const FormsFor fused(kernels::Forms::fused);    // and our kernels, as GPUs run them
     check_all(cases);
   }
-  TEST_CASE("planned and searched steps, tapes that wait elsewhere and late kernels do, too") {
+  TEST_CASE(
+      "planned and searched steps, offloaded activations and late kernels match the reference") {
     check_all(every(2, planned_cases()), 50, 1);
     check_all(every(2, searched_cases()), 20, 2);
     check_all(offload_cases(), 20, 3);
   }
-  TEST_CASE("single precision and published models do") {
+  TEST_CASE("single precision and published models match the reference") {
     check_all(single_precision_cases());
     check_all(every(4, published_cases()));
   }
   // Every mask with every deal and way of context parallelism, windows, sinks and latent heads.
-  TEST_CASE("masks do, a third by each attention kernel") {
+  TEST_CASE("masks match the reference, a third with each attention kernel") {
     const std::vector<Case> cases = mask_cases();
     CHECK(cases.size() == 174);
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -75,7 +77,7 @@ TEST_SUITE("queued device") {
   }
   // Each seed another layout and other delays; the layouts by turns, those of few ranks. Twenty in CI, as many as
   // POLYPHONY_SEEDS says in scripts/nightly.
-  TEST_CASE("kernels late by any chance change nothing") {
+  TEST_CASE("randomly late kernels change nothing") {
     std::vector<Case> cheap;
     for (const std::vector<Case>& cases : {parity_cases(), planned_cases(), searched_cases()})
       for (const Case& c : cases)
@@ -89,7 +91,7 @@ TEST_SUITE("queued device") {
     }
     MESSAGE(seeds << " seeds over " << cheap.size() << " layouts");
   }
-  TEST_CASE("layouts and models by chance, with late kernels, compute the reference's step") {
+  TEST_CASE("random layouts and models, with late kernels, compute the reference's step") {
     check_all(random_cases(1000000, seeds_asked(20)), 20, 6);
   }
   // Twenty minutes: scripts/nightly

@@ -1,5 +1,5 @@
-// The training loop on devices that run behind the host: the next step is queued before the last one's numbers are
-// read, and what a run writes is what it writes on CPUs.
+// The training loop on devices that run asynchronously to the host: the next step is queued before
+// the last one's results are read, and a run writes the same files as on CPUs.
 #include <doctest/doctest.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
@@ -69,7 +69,8 @@ struct CountedRanges : torch::profiler::impl::ProfilerStubs {
 }  // namespace
 
 TEST_SUITE("queued device") {
-  TEST_CASE("training behind the host writes what training on CPUs writes, traces too") {
+  TEST_CASE(
+      "training on an asynchronous device writes the same files as training on CPUs, traces too") {
     const Scenario scenario = two_stages();
     TrainOptions options;
     options.steps = 7;
@@ -95,7 +96,7 @@ TEST_SUITE("queued device") {
     CHECK_FALSE(here.result.memory);
   }
 
-  TEST_CASE("a step's data comes while the device still computes") {
+  TEST_CASE("a step's data is loaded while the device still computes") {
     const Case c = parity_cases().front();
     REQUIRE(world_size(c.layout) == 1);
     const Scenario scenario = make_scenario(c);
@@ -120,7 +121,7 @@ TEST_SUITE("queued device") {
     });
   }
 
-  TEST_CASE("a step whose numbers are not finite changes nothing, though the next one is queued") {
+  TEST_CASE("a step with non-finite values changes nothing, although the next one is queued") {
     // So large a rate that the second step's forward overflows: from then on all steps are skipped, since the weights
     // stay.
     Scenario scenario = two_stages();
@@ -137,7 +138,7 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE(
-      "a host that may not be ahead computes the same, and ranges open and close once an op") {
+      "a host that must not run ahead computes the same, and ranges open and close once per op") {
     const std::vector<Case> cases = parity_cases();
     const auto found = std::find_if(cases.begin(), cases.end(), [](const Case& c) {
       return c.name == "homogeneous TP1 PP2 DP1, 1f1b x4";

@@ -1,5 +1,6 @@
-// Kernels of groups that keep multiprocessors while they wait for their peers: who waits for whom for ever is named, and
-// how many must fit at a time for a layout.
+// Group kernels that occupy multiprocessors while they wait for their peers: deadlocks are reported
+// with the kernels in them, and the number of kernels that a layout needs at the same time is
+// computed.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -83,7 +84,8 @@ std::string step_with(const Case& c, int slots, std::uint64_t seed) {
 
 TEST_SUITE("queued device") {
   TEST_CASE(
-      "groups called in opposite orders wait for ever where one kernel fits, which is named") {
+      "groups called in opposite orders deadlock if only one kernel fits, and the error names "
+      "them") {
     CHECK(crossed(2) == "");
     const std::string said = crossed(1);
     INFO(said);

@@ -1,4 +1,5 @@
-// How groups of devices come to be: in how few waits of hosts for each other, and what is said when ranks differ.
+// How groups of devices are made: the number of host waits for other ranks, and the errors if ranks
+// disagree.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -135,7 +136,9 @@ double start_over_gloo(bool devices, bool announced) {
 }  // namespace
 
 TEST_SUITE("queued device") {
-  TEST_CASE("30 groups of each of 8 ranks take a host wait each, and two: their calls none") {
+  TEST_CASE(
+      "30 groups on each of 8 ranks need one host wait per group plus two, and none in their "
+      "calls") {
     // Joining the world, a split for each round, all first calls at once.
     on_devices(kRanks, false, [](Transport& transport, torch::Device device) {
       const auto groups = made(transport, true);
@@ -150,7 +153,7 @@ TEST_SUITE("queued device") {
     });
   }
 
-  TEST_CASE("groups that nobody announced take three host waits each, one after the other") {
+  TEST_CASE("groups that were not announced need three host waits each, one after another") {
     on_devices(kRanks, false, [](Transport& transport, torch::Device device) {
       const auto groups = made(transport, false);
       CHECK(chain_of_host_waits() == 0);
@@ -159,7 +162,7 @@ TEST_SUITE("queued device") {
     });
   }
 
-  TEST_CASE("the messages of a pipeline of 8 stages take three host waits, and no more later") {
+  TEST_CASE("the messages of a pipeline of 8 stages need three host waits, and none later") {
     on_devices(kRanks, false, [](Transport& transport, torch::Device device) {
       const std::size_t me = transport.rank().value;
       std::vector<Channel> channels;
@@ -184,7 +187,7 @@ TEST_SUITE("queued device") {
     });
   }
 
-  TEST_CASE("ranks that differ about a group all say so, before any waits for another") {
+  TEST_CASE("ranks that disagree on a group all report it before any waits for another") {
     on_devices(3, false, [](Transport& transport, torch::Device) {
       const std::vector<Rank> all{Rank(0), Rank(1), Rank(2)};
       std::vector<NamedGroup> mine{{"all", all}};
@@ -197,7 +200,7 @@ TEST_SUITE("queued device") {
     });
   }
 
-  TEST_CASE("announcements are agreed on whatever the order, and mistakes in them are named") {
+  TEST_CASE("announcements agree whatever their order, and mistakes in them are named") {
     const std::vector<Rank> pair{Rank(0), Rank(1)}, other{Rank(2), Rank(1)};
     const auto agree = [&](const std::vector<std::vector<NamedGroup>>& lists) {
       std::vector<std::string> texts;
@@ -215,11 +218,11 @@ TEST_SUITE("queued device") {
     CHECK_THROWS_WITH(agree({{{"a", pair}}, {}, {}}),
                       doctest::Contains("group a of ranks 0 1: rank 1 does not make it"));
     CHECK_THROWS_WITH(agree({{{"a", pair}}, {{"a", pair}}, {{"a", pair}}}),
-                      doctest::Contains("rank 2 makes it and is no member"));
+                      doctest::Contains("rank 2 makes it but is not a member"));
     CHECK_THROWS_WITH(agree({{{"a", {Rank(0), Rank(5)}}}, {}}), doctest::Contains("beyond 2"));
   }
 
-  TEST_CASE("a family's split is an error where members differ in colour, group or number") {
+  TEST_CASE("a family's split is an error if members differ in color, group or number") {
     const Seconds soon(0.2), late(60);
     const DevicePart none{-1, {}, 0, 1}, absent;
     const auto part = [](int color, const std::string& name, int index) {
@@ -232,7 +235,7 @@ TEST_SUITE("queued device") {
     for (const std::string& text : said({part(0, "a", 0), part(1, "a", 1)}, late))
       CHECK(text.find("a has 1 members instead of 2") != std::string::npos);
     for (const std::string& text : said({part(0, "a", 0), part(0, "b", 1)}, late))
-      CHECK(text.find("member 1 makes b, member 0 a with the same colour") != std::string::npos);
+      CHECK(text.find("member 1 makes b, member 0 a with the same color") != std::string::npos);
     for (const std::string& text : said({part(0, "a", 0), absent, absent}, soon))
       CHECK(text.find("split 1: without 1 2") != std::string::npos);
   }

@@ -36,7 +36,7 @@ Reference::Reference(const Scenario& scenario, torch::Dtype start)
 }
 
 // The weighted mean squared error of one sample's latents, by the elements of the whole batch. Each
-// reads the hidden states since the latent before it, the last one those behind it, too.
+// reads the hidden states since the previous latent; the last one also those after it.
 Tensor Reference::flow_loss(const Sample& sample, const SampleContent& content,
                             const Tensor& hidden, const Tensors& leaves, const Batch& batch,
                             Draw draw) const {

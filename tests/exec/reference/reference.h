@@ -1,10 +1,10 @@
-// What the executor must compute, said again in the plainest way: the measure of
+// A reference for what the executor must compute, written as simply as possible. Used by
 // tests/exec/parity/parity.h.
 //   Each sample alone and unpadded, whole weights by name, dense attention masks, stock ATen
-//   operators, plain autograd, fp64. Nothing of exec/ computes here; only its data is used: initial
-//   values (exec/parameters/init.h) and the content of samples (exec/data/dataset.h). loss = Σ over all labels of
-//   −log softmax(logits)[label] ÷ labels of the batch; gradients are of that loss and, with
-//   experts, the balance term's.
+//   operators, plain autograd, fp64. No code of exec/ computes here; only its data are used:
+//   initial values (exec/parameters/init.h) and the content of samples (exec/data/dataset.h).
+//   loss = Σ over all labels of −log softmax(logits)[label] ÷ labels of the batch. Gradients are
+//   those of this loss and, with experts, of the balance loss.
 // Sources: ViT, arXiv 2010.11929 (pre-LayerNorm blocks, exact GELU); Llama 2, arXiv 2307.09288
 // (RMSNorm, RoPE, SwiGLU); clipping as torch.nn.utils.clip_grad_norm_; AdamW as torch.optim.AdamW.
 #pragma once
@@ -25,20 +25,20 @@ using Tensors = std::map<std::string, torch::Tensor>;  // whole parameters, by g
 struct ReferenceStep {
   double loss = 0;
   double gradient_norm = 0;  // of all trained parameters, before clipping
-  double clip = 1;           // what gradients were multiplied by
+  double clip = 1;           // factor by which gradients were multiplied
   Tensors gradients;         // before clipping, of every parameter that trains
   Tensors parameters;        // after the update, all of them
 };
 
 class Reference {
  public:
-  // Perturbed initial values (exec/parameters/init.h), rounded to `start`: what a run in that format begins
-  // with.
+  // Perturbed initial values (exec/parameters/init.h), rounded to `start`: the initial state of a
+  // run in that format.
   Reference(const Scenario& scenario, torch::Dtype start);
 
-  // `draw`: of the noise and times of latents.
+  // `draw`: key of the noise and times of latents.
   ReferenceStep step(const Batch& batch, const Dataset& dataset, double rate, Draw draw = {});
-  // The most likely label at every labelled position, sample after sample.
+  // Returns the most likely label at every labeled position, sample after sample.
   std::vector<std::int64_t> predict(const Sample& sample, const Dataset& dataset) const;
 
  private:

@@ -1,4 +1,4 @@
-// The transformer block of tests/exec/reference/reference_model.h, said as plainly as possible.
+// The transformer block of tests/exec/reference/reference_model.h, written as simply as possible.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ Tensor unit_mean_square(const Module& m, const Tensor& x) {
   return x / torch::sqrt(x.pow(2).mean(-1, true) + m.norm_epsilon);
 }
 
-// Elements i and i + half of what actions are turned by angle i; what is behind them stays.
+// Of the rotated elements, i and i + half are rotated by angle i; the elements after them stay.
 Tensor rotate(const Tensor& x, const Tensor& angle) {
   if (!angle.defined()) return x;
   const std::int64_t half = angle.size(1), rest = x.size(1) - 2 * half;
@@ -88,14 +88,14 @@ Tensor SampleModel::attention(const Module& m, const std::string& block, const T
   };
   std::vector<Tensor> outputs;
   for (std::int64_t k = 0; k < m.kv_heads; ++k) {
-    // Its query heads, each with its gate behind it, then the key, then the value.
+    // Its query heads, each followed by its gate, then the key, then the value.
     const std::int64_t each = m.attention_gate ? 2 : 1, first = k * (each * group + 2);
     const Tensor key = ready(first + each * group, "k_norm.weight");
     for (std::int64_t g = 0; g < group; ++g) {
       const Tensor query = ready(first + each * g, "q_norm.weight");
       const Tensor scores =
           query.matmul(key.t()) / std::sqrt(static_cast<double>(width)) + attend.mask;
-      // A sink's share of the softmax goes to no value.
+      // A sink's share of the softmax has no value.
       const bool sinks = m.attention_sinks && m.kind == ModuleKind::language;
       const Tensor all =
           sinks

@@ -12,8 +12,8 @@ constexpr double kEpsilon = 1e-5;  // torch.nn.LayerNorm's default
 
 const auto kWide = torch::TensorOptions(torch::kFloat64);
 
-// Element i of a place's code on an axis of `width` elements: sin, then cos, of
-// place·10000^(−2i/width).
+// Element i of a position's code on an axis of `width` elements: sin, then cos, of
+// position·10000^(−2i/width).
 double code(std::int64_t place, std::int64_t i, std::int64_t width) {
   const std::int64_t half = width / 2;
   const double angle =
@@ -75,7 +75,7 @@ class ItemModel {
     const Tensor inner = linear(layer + "time_in", time_features(item_.time).unsqueeze(0));
     return linear(layer + "time_out", inner * torch::sigmoid(inner)).view({parts, m_.hidden});
   }
-  // Softmax over all rows that are read.
+  // Softmax over all rows attended to.
   Tensor head(const Tensor& query, const Tensor& key, const Tensor& value) const {
     if (key.size(0) == 0) return torch::zeros_like(query);
     const Tensor scores = query.matmul(key.t()) / std::sqrt(static_cast<double>(m_.head_dim));

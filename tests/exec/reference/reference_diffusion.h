@@ -1,7 +1,7 @@
-// What a diffusion module must compute, said again in the plainest way: one item alone, whole
-// weights by name, dense attention head by head, stock ATen operators, plain autograd, fp64.
-// Nothing of exec/ computes here. Sources: exec/layers/diffusion.h names them; this file repeats the
-// formulas, not the code.
+// A reference for diffusion modules, written as simply as possible: one item alone, whole weights
+// by name, dense attention head by head, stock ATen operators, plain autograd, fp64. No code of
+// exec/ computes here. Sources: as in exec/layers/diffusion.h; this file repeats the formulas, not
+// the code.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ struct ReferenceLatent {
   torch::Tensor conditioning;  // [rows, W]
 };
 
-// Σ (prediction − (latent − noise))², a scalar that autograd can follow into `values` and the
-// conditioning.
+// Returns Σ (prediction − (latent − noise))², a scalar that is differentiable with respect to
+// `values` and the conditioning.
 torch::Tensor reference_flow_error(const Module& module, const Tensors& values,
                                    const ReferenceLatent& item);
 

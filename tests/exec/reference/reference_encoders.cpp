@@ -14,7 +14,7 @@ namespace {
 
 const auto kWide = torch::TensorOptions(torch::kFloat64);
 
-// Row i, column j of patch p action half of the pairs each.
+// Row i and column j of patch p each rotate half of the pairs.
 Tensor patch_angle(const Module& m, std::int64_t side) {
   const std::int64_t quarter = m.head_dim / 4;
   Tensor angle = torch::zeros({side * side, 2 * quarter}, kWide);
@@ -54,7 +54,7 @@ Tensor SampleModel::image_rows(const Tensor& image, const Module* projector, int
                                    .reshape({patches, -1}));
   if (m.class_token) x = torch::cat({at(embedding + ".class_token"), x});
   if (!m.rotary) {
-    // An image smaller than the table takes the table's upper left corner.
+    // An image smaller than the table uses the table's upper left corner.
     const Tensor& table = at(embedding + ".position");
     const std::int64_t first = m.class_token ? 1 : 0, table_side = m.image_size / m.patch;
     const Tensor square = table.slice(0, first).view({table_side, table_side, m.hidden});

@@ -8,7 +8,7 @@ using torch::Tensor;
 
 namespace {
 
-// gate_up [2F, H], rows of gate and up in turns; down [H, F]. Biases may be undefined.
+// gate_up [2F, H], rows of gate and up alternating; down [H, F]. Biases may be undefined.
 Tensor feed_forward(const Module& module, const Tensor& x, const Tensor& gate_up,
                     const Tensor& down, const Tensor& in_bias = {}, const Tensor& out_bias = {}) {
   const Tensor both = torch::linear(x, gate_up, in_bias);
@@ -17,7 +17,7 @@ Tensor feed_forward(const Module& module, const Tensor& x, const Tensor& gate_up
       down, out_bias);
 }
 
-// [T, n]: 1 for those that fewer than `count` others beat.
+// [T, n]: 1 where fewer than `count` others are better.
 Tensor best(const Tensor& scores, std::int64_t count) {
   const std::int64_t n = scores.size(1);
   const Tensor mine = scores.unsqueeze(2), other = scores.unsqueeze(1);  // [T, n, 1], [T, 1, n]
@@ -26,7 +26,7 @@ Tensor best(const Tensor& scores, std::int64_t count) {
   return beaten.lt(count).to(scores.dtype());
 }
 
-// [T, E]: 1 for the experts that a token visits.
+// [T, E]: 1 for the experts that a token is routed to.
 Tensor chosen_experts(const Module& module, const Tensor& scores) {
   if (module.expert_groups == 0) return best(scores, module.experts_per_token);
   const std::int64_t each = module.experts / module.expert_groups;

@@ -65,7 +65,7 @@ Tensor SampleModel::sequence(const Module& language, const Sample& sample,
   return torch::cat(parts);
 }
 
-// Inner features of the images, added where their tokens stand before a layer (DeepStack).
+// Inner features of the images, added at the positions of their tokens before a layer (DeepStack).
 Tensor SampleModel::add_features(int layer, const Sample& sample, const SampleContent& content,
                                  Tensor x) {
   for (const Edge& edge : model_.edges) {
@@ -88,7 +88,7 @@ Tensor SampleModel::add_features(int layer, const Sample& sample, const SampleCo
   return x;
 }
 
-// Frequency i actions by position · theta^(−2i/D), the position being time, row or column.
+// Frequency i rotates by position · theta^(−2i/D), where the position is time, row or column.
 Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width,
                                double base) const {
   std::vector<std::array<double, 3>> places;
@@ -122,8 +122,8 @@ Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width,
   return angle;
 }
 
-// What each row of a sample is: the number of its item, its modality, how many text items ended before,
-// and whether it stands before the first label.
+// Describes each row of a sample: index of its item, modality, number of text items that ended
+// before it, and whether it is before the first label.
 std::vector<SampleModel::RowKind> SampleModel::row_kinds(const Sample& sample) const {
   std::vector<RowKind> rows;
   int number = 0, texts = 0;
@@ -140,8 +140,8 @@ std::vector<SampleModel::RowKind> SampleModel::row_kinds(const Sample& sample) c
   return rows;
 }
 
-// Whether row i sees row k, as shared/model/model.h says of each mask; in a window only rows nearer
-// than it is wide.
+// Whether row i attends to row k, as shared/model/model.h defines each mask; in a window only rows
+// closer than its width.
 bool SampleModel::sees(const Module& m, const std::vector<RowKind>& rows, std::int64_t i,
                        std::int64_t k, std::int64_t window) {
   const RowKind &query = rows[static_cast<std::size_t>(i)],
@@ -176,8 +176,8 @@ Attend SampleModel::attend_of(const Module& m, const Sample& sample, int block,
   const bool own = slides && m.local_rope_theta > 0;
   const bool part = block_at(m, block).attention == AttentionKind::latent ||
                     (m.rotary_dim > 0 && m.key_value_rank == 0);
-  const int actions = part ? m.rotary_dim : m.head_dim;
-  return {mask, text_angle(m, sample, actions, own ? m.local_rope_theta : m.rope_theta)};
+  const int rotated = part ? m.rotary_dim : m.head_dim;
+  return {mask, text_angle(m, sample, rotated, own ? m.local_rope_theta : m.rope_theta)};
 }
 
 Tensor SampleModel::logits(const Sample& sample, const SampleContent& content) {
@@ -188,7 +188,7 @@ Tensor SampleModel::logits(const Sample& sample, const SampleContent& content) {
   for (int b = 0; b < m.layers; ++b)
     x = blocks(m, add_features(b + 1, sample, content, x), {attend_of(m, sample, b, tokens)}, b);
   hidden_ = x;
-  std::vector<std::int64_t> rows;  // that predict a label
+  std::vector<std::int64_t> rows;  // rows that predict a label
   std::int64_t row = 0;
   for (const Item& item : sample.items) {
     row += sequence_rows(item);

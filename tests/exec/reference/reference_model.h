@@ -1,5 +1,5 @@
 // The forward pass of tests/exec/reference/reference.h: one sample through whole weights by name.
-//   The plainest operators: torch::linear, torch::conv1d, torch::softmax over a dense mask, head by
+//   Simple operators: torch::linear, torch::conv1d, torch::softmax over a dense mask, head by
 //   head. Weights are named as in shared/chunk/parameters.h; qkv rows are laid out per key/value
 //   head.
 #pragma once
@@ -8,10 +8,10 @@
 
 namespace polyphony::exec::testing {
 
-// What attention may see, and how far it actions.
+// What attention may see, and the rotary angles.
 struct Attend {
-  torch::Tensor mask;   // [T, T]: 0, or −∞ where a row must not look
-  torch::Tensor angle;  // [T, D/2]; undefined: nothing actions
+  torch::Tensor mask;   // [T, T]: 0, or −∞ where a row must not attend
+  torch::Tensor angle;  // [T, D/2]; undefined: no rotation
 };
 
 class SampleModel {
@@ -20,9 +20,9 @@ class SampleModel {
 
   // [labels, V]
   torch::Tensor logits(const Sample& sample, const SampleContent& content);
-  // What the blocks made of the last sample: [T, H].
+  // Output of the blocks for the last sample: [T, H].
   const torch::Tensor& hidden() const { return hidden_; }
-  // Σ over the layers of the last sample's balance terms, weighted and divided by their number.
+  // Balance loss of the last sample: mean over the layers, weighted.
   const torch::Tensor& balance() const { return balance_; }
 
  private:
@@ -35,7 +35,7 @@ class SampleModel {
     int item = 0;
     Modality modality = Modality::text;
     int document = 0;
-    bool unlabelled = true;  // and so are all before it
+    bool unlabelled = true;  // true while no label has been seen
   };
   std::vector<RowKind> row_kinds(const Sample& sample) const;
   static bool sees(const Module& m, const std::vector<RowKind>& rows, std::int64_t i,
@@ -46,7 +46,7 @@ class SampleModel {
   const Module* find(ModuleKind kind) const;
   const Module* projector_of(ModuleKind source) const;
   // reference_encoders.cpp: an item's rows of the language sequence
-  // Of an image: after all layers of the encoder, or after those up to `last`.
+  // For an image: after all layers of the encoder, or after those up to `last`.
   Tensor image_rows(const Tensor& image, const Module* projector, int last = -1);
   Tensor clip_rows(const Tensor& frames);
   Tensor project(const Module& projector, const Tensor& joined) const;
@@ -55,7 +55,7 @@ class SampleModel {
   bool has(const std::string& name) const { return values_.count(name) > 0; }
   Tensor linear(const std::string& name, const Tensor& x) const;
   Tensor norm(const Module& m, const std::string& name, const Tensor& x) const;
-  // One for each element of `attend`, from `first` on.
+  // One result for each element of `attend`, from `first` on.
   Tensor blocks(const Module& m, Tensor x, const std::vector<Attend>& attend, int first = 0);
   Tensor attention(const Module& m, const std::string& block, const Tensor& x,
                    const Attend& attend) const;

@@ -1,4 +1,5 @@
-// A work item of tests/exec/support/tiny_model.h dealt over context-parallel ranks, token by token.
+// A microbatch of tests/exec/support/tiny_model.h, distributed over context-parallel ranks token by
+// token.
 #pragma once
 
 #include <algorithm>

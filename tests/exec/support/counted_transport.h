@@ -1,5 +1,6 @@
-// A transport that notes what goes through it, by op, and keeps the memory of the one beneath out
-// of the rank's ledger (tests/exec/support/tensor_ledger.h): copies inside a transport are its own affair.
+// A transport that records its calls by op, and keeps the inner transport's memory out of the
+// rank's ledger (tests/exec/support/tensor_ledger.h), because copies inside a transport do not
+// count as the rank's memory.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What a mask says, pair by pair.
+// A token mask as a dense matrix, pair by pair.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// What expand() says of a stage of tests/exec/support/tiny_model.h, and what ATen was asked for instead.
+// The GEMMs that expand() predicts for a stage of tests/exec/support/tiny_model.h, and those that
+// ATen was called for.
 #pragma once
 
 #include <algorithm>

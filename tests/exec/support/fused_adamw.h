@@ -1,4 +1,4 @@
-// AdamW by one fused call over whole parameters: what sharded and flat ones are held against.
+// AdamW as one fused call over whole parameters: the reference for sharded and flat parameters.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// A whole model as chunks on the ranks of one tensor-parallel group, wired along its edges, and the
-// work that it runs: for tests of layers, without a Program.
+// A whole model as chunks on the ranks of one tensor-parallel group, connected along its edges, and
+// the microbatches that it runs: for tests of layers without a Program.
 #pragma once
 
 #include <functional>

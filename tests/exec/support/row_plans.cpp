@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kIndex = 8, kFlag = 1;  // bytes of an int64, of a bool
 
-// A seat in a group that nobody speaks in.
+// A communicator of a group whose collectives are never called.
 class Silent : public Communicator {
  public:
   Silent(int size, int index) : size_(size), index_(index) {}

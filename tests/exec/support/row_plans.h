@@ -1,6 +1,7 @@
-// Indices and tables by row that a chunk keeps from its forward to its backward. They are once per
-// chunk and work item, not per layer, and not in the Program's memory (shared/chunk/sizes.h):
-// counted here from what the work item brings, by the functions that make them.
+// Counts the bytes of indices and per-row tables that a chunk keeps from its forward to its
+// backward pass. They exist once per chunk and microbatch, not per layer, and are not part of the
+// Program's memory (shared/chunk/sizes.h). They are counted from the microbatch's input, with the
+// functions that make them.
 //   blocks            rotary tables, rows of buckets and where padding is, orders of rows, masks of
 //                     a context group; with a balance term the sample of each row
 //   token embedding   places of all rows; ids of this rank's part of the table

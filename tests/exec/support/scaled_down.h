@@ -1,6 +1,6 @@
-// A published language model with everything that makes it that model, and sizes that a test can hold:
-// which blocks attend how, routing, gates, norms, biases and ties are its own, widths and counts those
-// of tests/exec/support/tiny_model.h.
+// Scales a published language model down to test size: the kinds of attention of its blocks,
+// routing, gates, norms, biases and tied weights are kept; widths and counts are those of
+// tests/exec/support/tiny_model.h.
 #pragma once
 
 #include "shared/error.h"

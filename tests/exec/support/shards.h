@@ -1,4 +1,4 @@
-// Whole parameters and what ranks hold of them, through Parameter::runs.
+// Converts between whole parameters and the ranks' slices of them, with Parameter::runs.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A decoder block's experts alone, as one rank holds them, and what they must compute. Samples of
-// unequal length, some empty.
+// The experts of one decoder block on one rank, and a reference for their results. Samples have
+// unequal lengths; some are empty.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Folders of a test's own, and what a refusal says.
+// Temporary folders for a test, and the text of an expected error.
 #pragma once
 
 #include <string>

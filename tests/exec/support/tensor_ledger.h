@@ -1,8 +1,9 @@
-// Which blocks of tensor memory a rank holds, and between which of its ops: a CPU allocator for
-// tests, in front of LibTorch's own.
-//   A block belongs to the ledger that is open on the thread that makes it, or on the one that this works
-//   for (exec/autograd/beside.h), whoever frees it; it remembers in which op it was made and freed. Bytes
-//   are those asked for, before any rounding.
+// Records which blocks of tensor memory a rank has, and between which of its ops: a CPU allocator
+// for tests, in front of LibTorch's own.
+//   A block belongs to the ledger that is open on the thread that allocates it, or on the thread
+//   for which that one works (exec/autograd/beside.h), whichever thread frees it. The ledger
+//   records the ops in which it was allocated and freed. Bytes are those requested, before any
+//   rounding.
 //   Without an open ledger the allocator adds nothing.
 // Does not see: memory that is not a tensor's (graphs, queues, strings), threads without a ledger.
 #pragma once

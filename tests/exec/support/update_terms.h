@@ -1,4 +1,4 @@
-// What updates are told (exec/parameters/held_parameters.h), from numbers of the host.
+// Makes the UpdateTerms of exec/parameters/held_parameters.h from host values.
 #pragma once
 
 #include "exec/parameters/held_parameters.h"

@@ -1,4 +1,4 @@
-// A small model that sees and hears, and every variant of its dense layers.
+// A small model with images and audio, and every variant of its dense layers.
 #pragma once
 
 #include <functional>

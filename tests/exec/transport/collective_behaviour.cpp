@@ -1,5 +1,5 @@
-// Gather, scatter and all-to-all on any transport. What comes out is compared, bit by bit, with a
-// plain computation from all members' inputs, which every rank can make: so equal on all
+// Gather, scatter and all-to-all on any transport. The results are compared bit by bit with a plain
+// computation from all members' inputs, which every rank can generate. So they are equal on all
 // transports.
 #include <array>
 #include <numeric>

@@ -19,7 +19,7 @@ namespace polyphony::exec {
 
 namespace {
 
-// What a run does before its first step: as many groups as a rank of a large layout has, and its neighbours' messages.
+// What a run does before its first step: as many groups as a rank of a large layout has, and its neighbors' messages.
 void start_groups(Transport& transport, torch::Device device) {
   constexpr int kGroups = 30;
   const auto ranks = static_cast<std::size_t>(transport.world_size());
@@ -75,7 +75,7 @@ TEST_SUITE("transport") {
   }
 
   // One rank for each GPU of the machine; scripts/first_gpu_hour prints the times.
-  TEST_CASE("30 groups of all ranks and messages to neighbours start on the machine's device") {
+  TEST_CASE("30 groups of all ranks and messages to neighbors start on the machine's device") {
     REQUIRE(kStartRole);
     const int ranks = std::clamp(static_cast<int>(torch::cuda::device_count()), 2, 8);
     const auto results = run_rank_processes("start of groups", ranks, Seconds(90));
@@ -89,14 +89,14 @@ TEST_SUITE("transport") {
     MESSAGE(said.substr(at, said.find('\n', at) - at));
   }
 
-  TEST_CASE("a wish for a device is met or refused by name") {
+  TEST_CASE("a requested device is chosen, or refused with its name") {
     LaunchEnv launch;
     launch.local_rank = 1;
     launch.local_world_size = 2;
     CHECK(choose_device("cpu", launch) == torch::Device(torch::kCPU));
     CHECK_THROWS_WITH_AS(choose_device("tpu", launch),
-                         "--device: \"tpu\" is neither cuda nor cpu (leave it out: a GPU is used "
-                         "when there is one)",
+                         "--device: must be \"cuda\" or \"cpu\", not \"tpu\" (omit it to use a GPU "
+                         "if there is one)",
                          InputError);
     const torch::Device chosen = choose_device("", launch);
     if (chosen.is_cuda()) {

@@ -1,4 +1,4 @@
-// What a slow link does: bytes leave in their action.
+// The emulated slow link: bytes leave one after another at its rate.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -55,7 +55,7 @@ const bool kRoles =
     add_losses("all_reduce", all_reduces) && add_losses("all_gather", gathers) &&
     add_losses("reduce_scatter", scatters) && add_losses("all_to_all", exchanges) &&
     add_role("lose rank 0", loses(0, 100, all_reduces)) &&
-    // Rank 1 waits for rank 0, who waits for rank 2, who is killed: rank 1 must hear of it too.
+    // Rank 1 waits for rank 0, which waits for rank 2, which is killed: rank 1 must be told, too.
     add_role("lose the end of a chain",
              [](Transport& transport) {
                torch::Tensor tensor = torch::zeros({10});
@@ -87,7 +87,7 @@ const bool kFrozen = add_role(
 
 // No connection breaks: silence tells.
 const bool kPlanner = add_role(
-    "lose who plans",
+    "lose the planning rank",
     [](Transport& transport) {
       transport.barrier();
       if (transport.rank().value == 0) raise(SIGKILL);
@@ -95,7 +95,7 @@ const bool kPlanner = add_role(
     },
     impatient());
 
-// SIGSTOP to all, and SIGCONT some seconds later, from a process that nobody waits for.
+// Sends SIGSTOP to all, and SIGCONT some seconds later, from a detached process.
 void pause_all(const torch::Tensor& processes, unsigned seconds) {
   if (fork() != 0) return;
   const auto* const ids = processes.const_data_ptr<std::int64_t>();
@@ -155,34 +155,34 @@ void check_lost(const std::string& role, int ranks, std::uint32_t victim, int vi
 }  // namespace
 
 TEST_SUITE("lost peers") {
-  TEST_CASE("killed in a collective over direct connections") {
+  TEST_CASE("rank killed in a collective over direct connections") {
     REQUIRE((kRoles && kFrozen));
     for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
       check_lost("lose rank 2 in " + std::string(name) + " (direct)", 4, 2, -SIGKILL);
   }
-  TEST_CASE("killed in a collective over Gloo's messages") {
+  TEST_CASE("rank killed in a collective over Gloo's messages") {
     for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
       check_lost("lose rank 2 in " + std::string(name) + " (messages)", 3, 2, -SIGKILL);
   }
-  TEST_CASE("killed: the host of the store") { check_lost("lose rank 0", 3, 0, -SIGKILL); }
-  TEST_CASE("killed: rank 0, when the launcher hosts the store") {
+  TEST_CASE("rank killed: the host of the store") { check_lost("lose rank 0", 3, 0, -SIGKILL); }
+  TEST_CASE("rank killed: rank 0, while the launcher hosts the store") {
     check_lost("lose rank 0", 3, 0, -SIGKILL, "it gave no sign of life", Seconds(60),
                StoreHost::launcher);
   }
-  TEST_CASE("killed at the end of a chain of waiting") {
+  TEST_CASE("rank killed at the end of a chain of waiting ranks") {
     check_lost("lose the end of a chain", 3, 2, -SIGKILL);
   }
-  TEST_CASE("killed: who plans for all, while they wait for their parts") {
+  TEST_CASE("rank killed: the planning rank, while others wait for their parts of the plan") {
     REQUIRE(kPlanner);
-    check_lost("lose who plans", 3, 0, -SIGKILL);
-    check_lost("lose who plans", 3, 0, -SIGKILL, "it gave no sign of life", Seconds(60),
+    check_lost("lose the planning rank", 3, 0, -SIGKILL);
+    check_lost("lose the planning rank", 3, 0, -SIGKILL, "it gave no sign of life", Seconds(60),
                StoreHost::launcher);
   }
   // 30 beats of 0.1 s; the test itself ends the frozen one.
-  TEST_CASE("alive but silent") {
+  TEST_CASE("rank alive but without heartbeats") {
     check_lost("rank 1 freezes", 3, 1, -SIGKILL, "it gave no sign of life for 3.0 s", Seconds(12));
   }
-  TEST_CASE("all paused for longer than anybody is waited for: no loss") {
+  TEST_CASE("all ranks paused for longer than any timeout: no loss") {
     REQUIRE(kPaused);
     for (const RankResult& result : run_rank_processes("all are paused", 3, Seconds(30))) {
       CAPTURE(result.output);

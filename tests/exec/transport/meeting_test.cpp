@@ -1,4 +1,4 @@
-// Ranks that meet, and strangers among them: at the store's port, and at the ports of direct links.
+// Ranks that connect, and foreign processes at the store's port and at the ports of direct links.
 #include <sys/socket.h>
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ std::string refusal(const LaunchEnv& launch) {
   return "no InputError";
 }
 
-// Accepts whoever comes and says the same to all.
+// A server that accepts all connections and sends the same text to each.
 class Stranger {
  public:
   explicit Stranger(const std::string& says)
@@ -98,35 +98,36 @@ Socket visit(const std::string& card) {
 }  // namespace
 
 TEST_SUITE("transport") {
-  TEST_CASE("a rank that never appears, and a port that is taken, are the user's to mend") {
+  TEST_CASE("a rank that never appears and a port in use are input errors") {
     LaunchEnv launch = launch_of(0, 3, listen_at("127.0.0.1").port);
     CHECK(refusal(launch) ==
-          "launch: of 3 ranks these did not appear: 1, 2 (start them all within 1 s)");
+          "launch: of 3 ranks, these did not connect: 1, 2 (start them all within 1 s)");
     const Listener taken = listen_at("127.0.0.1");
     launch.master_port = taken.port;
     const std::string port = std::to_string(taken.port);
     CHECK(refusal(launch) ==
           "launch: rank 0 cannot listen at 127.0.0.1 port " + port +
-              ": Address already in use (choose another MASTER_PORT, or end who has it: `ss -ltnp "
-              "'sport = :" +
+              ": Address already in use (choose another MASTER_PORT, or stop the process that uses "
+              "this one: `ss -ltnp 'sport = :" +
               port + "'` shows it)");
     launch.rank = Rank(1u);
-    launch.master_port = listen_at("127.0.0.1").port;  // nobody listens any more
+    launch.master_port = listen_at("127.0.0.1").port;  // this listener is closed at once
     CHECK(refusal(launch).find("cannot connect to 127.0.0.1:" +
                                std::to_string(launch.master_port)) != std::string::npos);
   }
 
-  TEST_CASE("a stranger at the store's port is named, whether it is silent or talks") {
+  TEST_CASE("a foreign server at the store's port is reported, silent or not") {
     for (const char* says : {"", "HTTP/1.1 400 Bad Request\r\n\r\n"}) {
       const Stranger stranger(says);
       const std::string text = refusal(launch_of(1, 2, stranger.port()));
       CAPTURE(text);
       CHECK(text.find("127.0.0.1:" + std::to_string(stranger.port())) != std::string::npos);
-      CHECK(text.find("no store of a run; choose another MASTER_PORT") != std::string::npos);
+      CHECK(text.find("another program uses this port; choose another MASTER_PORT") !=
+            std::string::npos);
     }
   }
 
-  TEST_CASE("a rank that is there twice is refused, and the run goes on without it") {
+  TEST_CASE("a rank that is started twice is refused, and the run continues without it") {
     const std::uint16_t port = listen_at("127.0.0.1").port;
     std::array<std::string, 3> said;
     std::vector<std::thread> threads;
@@ -146,11 +147,11 @@ TEST_SUITE("transport") {
     CHECK(said[0] == "there");
     const std::string& refused = said[1] == "there" ? said[2] : said[1];
     CHECK((said[1] == "there") != (said[2] == "there"));
-    CHECK(refused.find("rank 1 of 2 is at 127.0.0.1:" + std::to_string(port) + " already") !=
+    CHECK(refused.find("rank 1 of 2 has already connected to 127.0.0.1:" + std::to_string(port)) !=
           std::string::npos);
   }
 
-  TEST_CASE("strangers at a link's port do not keep its members waiting") {
+  TEST_CASE("foreign connections at a link's port do not delay its members") {
     Letters letters;
     const std::atomic<bool> aborted{false};
     const auto member = [&](std::size_t index) {

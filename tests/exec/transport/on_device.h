@@ -1,5 +1,5 @@
-// A transport whose users have CPU tensors and whose transport has them on the device: what holds on the CPU must hold
-// there, with the same bits.
+// A transport that takes CPU tensors, and exchanges copies of them on the device: the checks for
+// CPU tensors then also apply to the device, with the same bits.
 #pragma once
 
 #include <c10/core/StreamGuard.h>

@@ -1,5 +1,5 @@
-// Tests over real processes: starts this test binary again, once per rank, each in a given role
-// over Gloo.
+// Runs tests with real processes: starts this test binary again, once per rank, each in a given
+// role over Gloo.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,8 @@ enum class StoreHost { rank_0, launcher };  // launcher: as torchrun's agent doe
 std::vector<RankResult> run_rank_processes(const std::string& role, int ranks, Seconds limit,
                                            StoreHost host = StoreHost::rank_0);
 
-// For roles, where doctest's macros cannot be used from threads and other processes: throws.
+// Throws if the condition is false. For roles: doctest's macros do not work in threads and other
+// processes.
 void require(bool condition, const std::string& what);
 
 }  // namespace polyphony::exec

@@ -1,4 +1,5 @@
-// What every transport must do, as functions that each rank runs; they throw when it is not so.
+// Checks that every transport must pass, as functions that each rank runs; they throw if a check
+// fails.
 #pragma once
 
 #include "exec/transport/communicator.h"

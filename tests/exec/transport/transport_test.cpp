@@ -60,7 +60,7 @@ TEST_SUITE("transport") {
     }
   }
 
-  TEST_CASE("nobody passes an in-process barrier before all are there") {
+  TEST_CASE("no rank passes an in-process barrier before all have arrived") {
     std::atomic<int> arrived{0};
     CHECK_NOTHROW(run_in_process(6, [&](Transport& transport) {
       for (int round = 1; round <= 50; ++round) {
@@ -166,7 +166,7 @@ TEST_SUITE("transport") {
     CHECK_THROWS_AS(run_in_process(2, body, Seconds(0.2)), LostPeer);
   }
 
-  TEST_CASE("tensors that do not fit their counts, or lie over each other, are refused") {
+  TEST_CASE("tensors that do not fit their counts, or overlap, are refused") {
     run_in_process(1, [](Transport& transport) {
       const auto group = transport.make_group("alone", {Rank(0u)});
       torch::Tensor all = torch::zeros({4}), mine = torch::zeros({4});
@@ -193,7 +193,7 @@ TEST_SUITE("transport") {
     });
   }
 
-  TEST_CASE("unequal calls are found out") {
+  TEST_CASE("differing calls are detected") {
     CHECK_THROWS_AS(
         run_in_process(3,
                        [](Transport& transport) {

@@ -11,8 +11,8 @@ TEST_SUITE("devices") {
   const DeviceSupport of_cpus{"", ""}, of_gpus{"CUDA 13.0, NCCL 2.28.9", ""},
       with_kernels{"CUDA 13.0, NCCL 2.28.9", "8.0, 9.0"};
 
-  TEST_CASE("a build says what it can compute on") {
-    CHECK(in_words(of_cpus) == "CPUs alone: no CUDA, no NCCL, no fused kernels");
+  TEST_CASE("a build describes the devices that it supports") {
+    CHECK(in_words(of_cpus) == "CPU only: no CUDA, no NCCL, no fused kernels");
     CHECK(in_words(of_gpus) == "CUDA 13.0, NCCL 2.28.9, no fused kernels");
     CHECK(in_words(with_kernels) ==
           "CUDA 13.0, NCCL 2.28.9, fused kernels for compute capability 8.0, 9.0 and later");
@@ -28,7 +28,7 @@ TEST_SUITE("devices") {
 #endif
   }
 
-  TEST_CASE("a run says what it computes on, and what it leaves unused and why") {
+  TEST_CASE("a run describes its device, and what hardware is unused and why") {
     const DeviceFound cpu{}, gpu{"NVIDIA H100 (compute capability 9.0)", 9, 8},
         old{"Tesla T4 (compute capability 7.5)", 7, 1}, beside_gpus{"", 0, 8},
         cpu_asked{"", 0, 8, true};
@@ -44,12 +44,12 @@ TEST_SUITE("devices") {
     CHECK(advice(gpu, of_gpus).find("put an nvcc of the same CUDA in PATH") != std::string::npos);
     CHECK(advice(old, with_kernels).find("compute capability 8.0") != std::string::npos);
     CHECK(advice(beside_gpus, of_cpus) ==
-          "this machine has GPUs (8), and this build computes on CPUs alone: run POLYPHONY_CUDA=on "
+          "this machine has GPUs (8), but this build is for CPUs only: run POLYPHONY_CUDA=on "
           "scripts/setup, then configure and build again");
     CHECK(advice(beside_gpus, with_kernels).find("CUDA_VISIBLE_DEVICES") != std::string::npos);
   }
 
-  TEST_CASE("a rank on a CPU is found there, whatever the node has") {
+  TEST_CASE("a rank on a CPU is described as such, whatever the node has") {
     const DeviceFound here = found(torch::kCPU, "cpu");
     CHECK(here.gpu == "");
     CHECK(here.capability == 0);

@@ -1,4 +1,4 @@
-// Not a test: what scripts/bench_executor measures inside one rank on
+// Not a test: the measurements of scripts/bench_executor inside one rank, on
 // scenarios/bench_executor.json:
 //   exec_test --test-case="backward bench" --no-skip      (or "step overhead bench", "step flops")
 #include <ATen/record_function.h>
@@ -65,8 +65,8 @@ class Chain {
   std::vector<Chunk*> chunks_;
 };
 
-// Time of this thread inside LibTorch's operators, while one of these lives. An operator that calls
-// others counts once.
+// Time of this thread inside LibTorch's operators during the lifetime of an object. Nested
+// operators count once.
 class OperatorTime {
  public:
   OperatorTime() {
@@ -106,7 +106,7 @@ class OperatorTime {
 };
 thread_local OperatorTime* OperatorTime::now_ = nullptr;
 
-// What watching adds to one operator, outside of it but for half a look at the clock.
+// What the measurement adds to one operator, outside of it except for half a clock reading.
 double watching_seconds() {
   constexpr int kTries = 5, kCalls = 4000;
   const auto calls = [] {
@@ -123,7 +123,7 @@ double watching_seconds() {
   return watched - plain;
 }
 
-// Of the gradient norm, a loop of ours over all gradients.
+// Time of the gradient norm, our own loop over all gradients.
 double norm_seconds(Runner& runner) {
   const Seconds start = steady_now();
   for (const HeldParameters* store : runner.stores())
@@ -137,7 +137,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// As the simulator counts them.
+// FLOPs as the simulator counts them.
 double gemm_flops(const Program& program) {
   double flops = 0;
   for (std::size_t i = 0; i < program.ops.size(); ++i)
@@ -149,7 +149,7 @@ double gemm_flops(const Program& program) {
 }  // namespace
 
 // The split backward does every input part first, then every weight part, as a schedule that fills
-// bubbles with weight parts would. In actions, so that a slow machine slows both.
+// bubbles with weight parts would. The two alternate, so that a slow machine slows both.
 TEST_CASE("backward bench" * doctest::skip()) {
   constexpr int kPairs = 7;
   at::set_num_threads(1);
@@ -175,8 +175,8 @@ TEST_CASE("backward bench" * doctest::skip()) {
   std::printf("backward plain %.6f s  split %.6f s\n", median(plain), median(split));
 }
 
-// What a step takes besides tensor work (LibTorch's operators and the gradient norm) and the
-// watching: the runner, planning of rows, autograd's bookkeeping.
+// Time of a step besides tensor work (LibTorch's operators and the gradient norm) and the
+// measurement: the runner, planning of rows, autograd's bookkeeping.
 TEST_CASE("step overhead bench" * doctest::skip()) {
   constexpr int kWarmUp = 2, kSteps = 5;
   at::set_num_threads(1);

@@ -53,7 +53,7 @@ const std::map<std::string, std::string> kTorchrun{{"RANK", "5"},
 
 }  // namespace
 
-TEST_CASE("launch: nothing set is a world of one") {
+TEST_CASE("launch: without variables the world size is one") {
   CHECK(told({}) == "rank 0 of 1 (local 0 of 1) from alone, meeting at 127.0.0.1:29500");
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("launch: torchrun, whose agent hosts the store") {
   CHECK(read_launch_env({}, with(own_store)).store_host() == Rank(std::size_t{0}));
 }
 
-TEST_CASE("launch: the plain variables, and that they come before Slurm's") {
+TEST_CASE("launch: the plain variables take precedence over Slurm's") {
   CHECK(told({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}}) ==
         "rank 1 of 2 (local 1 of 2) from RANK and WORLD_SIZE, meeting at 127.0.0.1:29500");
 }
@@ -102,21 +102,22 @@ TEST_CASE("launch: Open MPI and PMI") {
   auto two_nodes = ompi;
   two_nodes["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
   two_nodes["OMPI_COMM_WORLD_LOCAL_RANK"] = "1";
-  CHECK(refused(two_nodes) ==
-        "environment: Open MPI gives 4 ranks on several nodes and no meeting point (set "
-        "MASTER_ADDR to the "
-        "first node's address)");
+  CHECK(
+      refused(two_nodes) ==
+      "environment: Open MPI started 4 ranks on several nodes but gives no rendezvous address (set "
+      "MASTER_ADDR to the "
+      "first node's address)");
   two_nodes["MASTER_ADDR"] = "node1";
   CHECK(told(two_nodes) == "rank 3 of 4 (local 1 of 2) from Open MPI, meeting at node1:29500");
 }
 
-TEST_CASE("launch: flags come first") {
+TEST_CASE("launch: flags take precedence") {
   const LaunchFlags flags{
       .rank = 1, .world_size = 2, .local_rank = 0, .master_address = "h", .master_port = 7};
   CHECK(told(kTorchrun, flags) == "rank 1 of 2 (local 0 of 2) from flags, meeting at h:7");
 }
 
-TEST_CASE("launch: what is wrong is said in one line") {
+TEST_CASE("launch: errors are one line") {
   CHECK(refused({{"RANK", "1"}}) ==
         "environment: RANK is set but WORLD_SIZE is not (set both, or neither)");
   CHECK(refused({{"WORLD_SIZE", "2"}}) ==
@@ -125,13 +126,15 @@ TEST_CASE("launch: what is wrong is said in one line") {
         "environment: RANK is 2 but WORLD_SIZE is 2 (ranks count from 0 to one less than the world "
         "size)");
   CHECK(refused({{"RANK", "x"}, {"WORLD_SIZE", "2"}}) ==
-        "environment: RANK is \"x\" (a whole number from 0 to 1048576)");
+        "environment: RANK is not a whole number from 0 to 1048576: \"x\" (change it, or omit it)");
   CHECK(refused({{"RANK", "0"}, {"WORLD_SIZE", "-2"}}) ==
-        "environment: WORLD_SIZE is \"-2\" (a whole number from 1 to 1048576)");
+        "environment: WORLD_SIZE is not a whole number from 1 to 1048576: \"-2\" "
+        "(change it, or omit it)");
   CHECK(refused({{"RANK", ""}, {"WORLD_SIZE", "2"}}) ==
-        "environment: RANK is \"\" (a whole number from 0 to 1048576)");
+        "environment: RANK is not a whole number from 0 to 1048576: \"\" (change it, or omit it)");
   CHECK(refused({{"MASTER_PORT", "99999"}}) ==
-        "environment: MASTER_PORT is \"99999\" (a whole number from 1 to 65535)");
+        "environment: MASTER_PORT is not a whole number from 1 to 65535: \"99999\" "
+        "(change it, or omit it)");
   LaunchFlags flags;
   flags.rank = 1;
   CHECK(refused({}, flags) ==

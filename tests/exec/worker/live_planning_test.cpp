@@ -1,5 +1,5 @@
-// Plans made while training: what arrives is what was made, what comes too late gives way on all ranks
-// alike, nothing is left behind.
+// Plans made while training: they arrive as they were made, late ones are replaced on all ranks
+// alike, and nothing is left behind.
 #include <doctest/doctest.h>
 
 #include "exec/planning/plan_ring.h"
@@ -14,7 +14,7 @@ using namespace polyphony::exec::testing;
 
 TEST_SUITE_BEGIN("live planning");
 
-TEST_CASE("a ring: letters come in order, never more of them than slots, and none stays") {
+TEST_CASE("a ring: letters arrive in order, never more than slots, and none is left") {
   std::atomic<int> lying{0}, most{0};
   run_in_process(4, [&](Transport& transport) {
     Letters letters(transport, lying);
@@ -40,11 +40,11 @@ TEST_CASE("a ring: letters come in order, never more of them than slots, and non
       CHECK(reader.read(100).kind == StepLetter::Kind::end);
     }
   });
-  CHECK(most <= 3 * kPlanSlots);  // a slot has a letter or its acknowledgement for each reader
+  CHECK(most <= 3 * kPlanSlots);  // a slot has a letter or its acknowledgment for each reader
   CHECK(lying == 0);
 }
 
-TEST_CASE("planned live, a run is the one that every rank plans for itself, bit for bit") {
+TEST_CASE("a run planned live equals one in which every rank plans for itself, bit for bit") {
   const Question question;
   const Plan plan = make_plan(question.scenario, question.layout);
   const Layout plain = without_planner(question.layout);
@@ -78,13 +78,14 @@ TEST_CASE("planned live, a run is the one that every rank plans for itself, bit 
   CHECK(whole.losses == each.losses);
 }
 
-TEST_CASE("a planner that is never in time: every step is the layout's own, and counted") {
+TEST_CASE(
+    "a planner that is always late: every step uses the layout's own schedule and is counted") {
   const Question question;
   TrainOptions options = options_of(Planner::live, 5);
   options.live.budget = Seconds(0);
   options.live.make = dawdling(question, [](std::uint64_t) { return true; });
-  // It stops at once, having no time, but by then the first step has begun; later plans are as quick
-  // as a step, so that they are made to dawdle on:
+  // It stops at once, having no time, but by then the first step has begun. Later plans are as fast
+  // as a step, so they are delayed:
   const auto make = options.live.make;
   options.live.make = [make](std::uint64_t step, const Batch& batch, const auto& stop) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -99,7 +100,8 @@ TEST_CASE("a planner that is never in time: every step is the layout's own, and 
   CHECK(late.losses == plain.losses);
 }
 
-TEST_CASE("some plans too late: the same plans replayed are the same run, its traces are read") {
+TEST_CASE(
+    "some plans are late: replaying the plans gives the same run, and its traces can be read") {
   const Question question;
   const TempFolder folder;
   TrainOptions options = options_of(Planner::live, 12);
@@ -149,7 +151,7 @@ TEST_CASE("searched orders are planned live, and replayed") {
   TrainOptions again = options_of(Planner::live, 6);
   again.live.replayed = parse_plans(slurp(live.live.save), "plans");
   CHECK(play(question, again).losses == planned.losses);
-  // Searches of so many placements, all waited for, are what every rank finds for itself.
+  // A search with a fixed number of placements finds the same as every rank does for itself.
   const Plan plan = make_plan(question.scenario, question.layout);
   bool another = false;
   for (StepRecord& record : again.live.replayed) {
@@ -162,7 +164,8 @@ TEST_CASE("searched orders are planned live, and replayed") {
   CHECK(play(question, again).losses == play(question, options_of(Planner::each, 6)).losses);
 }
 
-TEST_CASE("what planning throws ends the run by name; plans of other data are refused") {
+TEST_CASE(
+    "an exception while planning ends the run with its message; plans of other data are rejected") {
   const Question question;
   TrainOptions options = options_of(Planner::live, 8);
   options.live.make = [](std::uint64_t step, const Batch&, const auto&) -> StepPlan {
@@ -176,16 +179,17 @@ TEST_CASE("what planning throws ends the run by name; plans of other data are re
   TrainOptions again = options_of(Planner::live, 4);
   again.live.replayed = parse_plans(slurp(saving.live.save), "plans");
   CHECK(refusal([&] { play(Question(2), again); }) ==
-        "--plans: the plan of step 0 is of other data (replay plans of the same scenario, data and "
+        "--plans: the plan of step 0 was made for other data (replay plans of the same scenario, "
+        "data and "
         "seed)");
   again.steps = 6;
   again.live.replayed.resize(4);
   CHECK(refusal([&] { play(question, again); }) ==
-        "--plans: the plan of step 4 is missing (make plans of as many steps, or train until an "
-        "earlier one)");
+        "--plans: the plan of step 4 is missing (make plans for as many steps, or train "
+        "fewer steps)");
 }
 
-TEST_CASE("a plan that needs too much memory gives way, and is refused when replayed") {
+TEST_CASE("a plan that needs too much memory is replaced, and rejected when replayed") {
   const Question question;
   const TempFolder folder;
   TrainOptions options = options_of(Planner::live, 6);
@@ -200,14 +204,13 @@ TEST_CASE("a plan that needs too much memory gives way, and is refused when repl
   again.live.replayed = parse_plans(slurp(options.live.save), "plans");
   CHECK(play(question, again).losses == run.losses);
   again.live.too_large = [](const Program&) { return "rank 1 needs all"; };
-  CHECK(
-      refusal([&] { play(question, again); }) ==
-      "--plans: the plan of step 0: rank 1 needs all (make the plans anew: --planning live --plans "
-      "FILE)");
+  CHECK(refusal([&] { play(question, again); }) ==
+        "--plans: the plan of step 0: rank 1 needs all (make new plans: --planning live --plans "
+        "FILE)");
 }
 
 // The second stage wants microbatch 1 before 0, the first sends 0 before 1.
-TEST_CASE("a replayed plan whose ranks would wait for each other is refused") {
+TEST_CASE("a replayed plan whose ranks would wait for each other is rejected") {
   const Question question;
   const TempFolder folder;
   TrainOptions options = options_of(Planner::live, 2);
@@ -223,7 +226,7 @@ TEST_CASE("a replayed plan whose ranks would wait for each other is refused") {
   CHECK(refusal([&] { play(question, again); }).starts_with("--plans: the plan of step 0: "));
 }
 
-TEST_CASE("a run that stops and goes on plans on from there") {
+TEST_CASE("a resumed run continues planning from its step") {
   const Question question;
   const TempFolder folder;
   const std::string plans = folder.path() + "/plans";
@@ -239,7 +242,7 @@ TEST_CASE("a run that stops and goes on plans on from there") {
   again.live.replayed = parse_plans(slurp(plans), "plans");
   REQUIRE(again.live.replayed.size() == 9);
   CHECK(play(question, again).losses == on.losses);
-  // Stopped early, plans that lie ready are taken away unread.
+  // After an early stop, plans that are ready are removed unread.
   TrainOptions stopped = options_of(Planner::live, 50);
   std::atomic<int> asked{0};
   stopped.interrupted = [&] { return ++asked > 3; };

@@ -1,5 +1,5 @@
-// Not a test: what scripts/bench_executor prints of planning, on worlds of 8 to 8,192 ranks that
-// differ in their data parallelism alone, four samples a lane:
+// Not a test: planning times printed by scripts/bench_executor, on worlds of 8 to 8,192 ranks that
+// differ only in data parallelism, with four samples per replica:
 //   exec_test --test-case="lowering bench" --no-skip
 #include <doctest/doctest.h>
 #include <malloc.h>
@@ -19,7 +19,8 @@ namespace {
 
 double now() { return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// A quarter of the ranks encodes, the others run three pipeline stages, their optimizer divided.
+// A quarter of the ranks run the encoder, the others three pipeline stages with a sharded
+// optimizer.
 Layout layout_of(int ranks) {
   ModuleLayout encoder, language;
   encoder.ranks = ranks / 4;
@@ -34,8 +35,8 @@ Layout layout_of(int ranks) {
 
 }  // namespace
 
-// Of a rank: from the bytes that it gets to its Program, which it holds. Of rank 0: the plan, and
-// all parts as bytes.
+// On a rank: from the bytes that it receives to its Program, which it keeps. On rank 0: the plan,
+// and all parts as bytes.
 TEST_CASE("lowering bench" * doctest::skip()) {
   constexpr int kTries = 9;
   for (const int ranks : {8, 64, 1024, 8192}) {

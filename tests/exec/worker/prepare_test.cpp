@@ -37,7 +37,7 @@ std::variant<Prepared, Infeasible> prepare_file(const std::string& path, int wor
 
 }  // namespace
 
-TEST_CASE("a right scenario is prepared, a wrong number of ranks refused") {
+TEST_CASE("a valid scenario is prepared, a wrong number of ranks rejected") {
   const auto outcome = prepare_file("scenarios/tiny.json", 2);
   const auto* ready = std::get_if<Prepared>(&outcome);
   REQUIRE(ready);
@@ -49,7 +49,7 @@ TEST_CASE("a right scenario is prepared, a wrong number of ranks refused") {
         std::string::npos);
 }
 
-TEST_CASE("what does not fit in memory is told before any rank meets another") {
+TEST_CASE("lack of memory is reported before ranks connect") {
   // tiny.json: 65k parameters over two stages; 16 bytes each are 1 MB, so 1 MiB a rank holds one
   // stage with its activations, 64 KiB does not.
   CHECK(std::holds_alternative<Prepared>(prepare_file("scenarios/tiny.json", 2, Bytes(4 << 20))));
@@ -61,8 +61,8 @@ TEST_CASE("what does not fit in memory is told before any rank meets another") {
 }
 
 TEST_CASE(
-    "memory is the Program's: a byte less than its peak is refused, of any model and placement") {
-  // tiny_all.json: five modules on mixed grids, which no closed form knows.
+    "memory is the Program's: a byte less than its peak is rejected, for any model and placement") {
+  // tiny_all.json: five modules on mixed grids, for which there is no closed form.
   for (const char* path : {"scenarios/tiny.json", "scenarios/tiny_all.json",
                            "scenarios/tiny_colocated.json", "scenarios/tiny_non_colocated.json"}) {
     CAPTURE(path);
@@ -94,7 +94,7 @@ TEST_CASE(
 }
 
 // Its planner's step may be smaller than the layout's own.
-TEST_CASE("what a run takes where a live plan comes too late must fit, too") {
+TEST_CASE("the schedule used for late plans must fit in memory, too") {
   auto outcome = prepare_file("scenarios/tiny_non_colocated.json", 3);
   auto& prepared = std::get<Prepared>(outcome);
   const Program own =
@@ -104,7 +104,7 @@ TEST_CASE("what a run takes where a live plan comes too late must fit, too") {
     prepared.room.memory = memory;
     return prepared.room.too_small_for(own).empty();
   };
-  std::int64_t least = 0, enough = kMemory.value;  // the peak, by halves
+  std::int64_t least = 0, enough = kMemory.value;  // the peak, by bisection
   while (enough - least > 1)
     (fits(Bytes((least + enough) / 2)) ? enough : least) = (least + enough) / 2;
   prepared.room.memory = Bytes(least);
@@ -112,12 +112,12 @@ TEST_CASE("what a run takes where a live plan comes too late must fit, too") {
   prepared.scenario.layout->planner = Planning::entrain;
   const auto no = check_late_plan(prepared, "s.json");
   REQUIRE(no.has_value());
-  CHECK(no->reason.starts_with("s.json: /layout: where a plan comes too late, "));
+  CHECK(no->reason.starts_with("s.json: /layout: if a plan is late, "));
   prepared.room.memory = Bytes(enough);
   CHECK_FALSE(check_late_plan(prepared, "s.json").has_value());
 }
 
-TEST_CASE("2,000 mutations of valid scenarios are prepared or refused, never anything else") {
+TEST_CASE("2,000 mutations of valid scenarios are prepared or rejected, never anything else") {
   int ready = 0, refused = 0, infeasible = 0;
   for (std::uint64_t i = 0; i < 2000; ++i) {
     std::string path;
@@ -129,7 +129,7 @@ TEST_CASE("2,000 mutations of valid scenarios are prepared or refused, never any
     CAPTURE(path);
     try {
       int world_size = 1;
-      try {  // as many ranks as the layout wants, so that the checks behind that one are reached
+      try {  // as many ranks as the layout has, so that later checks are reached
         if (const Scenario scenario = read_scenario(text, path, test::file_text); scenario.layout)
           world_size = polyphony::world_size(*scenario.layout);
       } catch (const InputError&) {
@@ -157,7 +157,8 @@ TEST_CASE("2,000 mutations of valid scenarios are prepared or refused, never any
   CHECK(refused > 1000);
 }
 
-TEST_CASE("one rank plans for all: training ends where it does when every rank plans for itself") {
+TEST_CASE(
+    "one rank plans for all: training gives the same result as when every rank plans for itself") {
   const auto outcome = prepare_file("scenarios/tiny_non_colocated.json", 3);
   const auto* ready = std::get_if<Prepared>(&outcome);
   REQUIRE(ready);

@@ -1,4 +1,5 @@
-// What a step asks beyond what a profile was fitted on, whose memory a peak is, and model FLOPs.
+// Extrapolation beyond a profile's fitted ranges, attribution of memory peaks to samples, and model
+// FLOPs.
 #include <doctest/doctest.h>
 
 #include "shared/chance/extrapolation.h"
@@ -41,7 +42,7 @@ Module dense() {
 
 }  // namespace
 
-TEST_CASE("what a Program asks is in the ranges seen from it, and nothing of it is extrapolated") {
+TEST_CASE("a Program lies within the ranges seen in it, and nothing of it is extrapolated") {
   const Program program = two_lanes();
   const FittedRanges seen = seen_ranges({&program});
   CHECK(seen.message_bytes == FittedRange{128, 128});
@@ -49,7 +50,7 @@ TEST_CASE("what a Program asks is in the ranges seen from it, and nothing of it 
   CHECK(find_extrapolations(program, fitted_on(program)).empty());
 }
 
-TEST_CASE("larger messages, larger groups and layers without correction are named") {
+TEST_CASE("larger messages, larger groups and layers without correction are reported") {
   const Program small = two_lanes();
   HardwareProfile profile = fitted_on(small);
   Program large = two_lanes();
@@ -62,17 +63,17 @@ TEST_CASE("larger messages, larger groups and layers without correction are name
               "groups of ranks up to 4"));
   profile.corrections[{LayerKind::decoder_block, Phase::forward}] = 1.1;
   const auto uncorrected = find_extrapolations(small, profile);
-  CHECK(names(uncorrected, "decoder_block backward: no correction"));
+  CHECK(names(uncorrected, "decoder_block backward: no correction in the profile"));
   CHECK_FALSE(names(uncorrected, "decoder_block forward"));
   profile.certainty.fitted.message_bytes.reset();
-  CHECK(names(find_extrapolations(small, profile), "messages: none were fitted"));
+  CHECK(names(find_extrapolations(small, profile), "messages: the profile was fitted on none"));
   // A profile that states nothing is not judged.
   HardwareProfile silent = *find_profile("h100-roofline");
   silent.certainty.fitted = {};
   CHECK(find_extrapolations(large, silent).empty());
 }
 
-TEST_CASE("a profile of another stack is named") {
+TEST_CASE("a profile of another stack is reported") {
   HardwareProfile profile = *find_profile("h100-roofline");
   profile.stack.name = "fsdp";
   profile.software = "torch 2.11, NCCL";
@@ -82,8 +83,9 @@ TEST_CASE("a profile of another stack is named") {
   CHECK(other_software("megatron-core", profile) == "fsdp (torch 2.11, NCCL)");
 }
 
-// One microbatch of two samples, 30 and 10 tokens: three quarters of the tape are the first's.
-TEST_CASE("a peak belongs to the samples by their rows") {
+// One microbatch of two samples, 30 and 10 tokens: three quarters of the saved activations are the
+// first's.
+TEST_CASE("a memory peak is attributed to samples by their rows") {
   Program program = hand_made::pipeline({.stages = 1, .microbatches = 1});
   program.batch.samples.resize(2);
   program.batch.samples[0] = {7, {{Modality::text, 30, 1}}};
@@ -104,7 +106,7 @@ TEST_CASE("a peak belongs to the samples by their rows") {
 }
 
 // MHA, F = 4h: 72·B·L·s·h² (1 + s/6h + V/12Lh).
-TEST_CASE("Megatron's formula is the paper's where its model is") {
+TEST_CASE("Megatron's formula equals the paper's for the paper's model") {
   const double b = 8, s = 32, h = 64, layers = 3, v = 1000;
   CHECK(megatron_flops(dense(), b, s).value ==
         doctest::Approx(72 * b * layers * s * h * h * (1 + s / (6 * h) + v / (12 * layers * h))));

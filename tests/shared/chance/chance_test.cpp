@@ -65,7 +65,7 @@ HardwareProfile stated(double step_error, std::vector<ParameterError> errors) {
 
 // Single ops: √(1² + 2²)·0.01. Common to the step: (1 + 2)·0.01. A log-normal's mean exceeds its
 // median by half its variance, 5e-5. 20,000 draws know a deviation to 0.5 %.
-TEST_CASE("two ops in series spread as their deviations say") {
+TEST_CASE("two ops in series vary according to their deviations") {
   const Chain chain;
   const Moments single =
       moments(jittered_steps(chain.compiled, chain.costs, compute_jitter(0, 0.01), 7, 20000));
@@ -76,7 +76,7 @@ TEST_CASE("two ops in series spread as their deviations say") {
   CHECK(common.deviation == doctest::Approx(0.03).epsilon(0.02));
 }
 
-TEST_CASE("a draw depends on its seed alone, and leaves other kinds and the medians") {
+TEST_CASE("a draw depends only on its seed, and leaves other kinds and the medians unchanged") {
   const Chain chain;
   const Jitter jitter = compute_jitter(0.1, 0.2);
   const auto time = [&](std::uint64_t seed) {
@@ -109,7 +109,7 @@ TEST_CASE("a message jitters in delay and bytes alike") {
 
 // Parameters explain 3 and 4 %: 5 %. The stated 20 % are 1.645 deviations of ln 1.2: the residual
 // fills up the rest. Where the parameters explain more, they decide.
-TEST_CASE("an interval is as wide as the profile states, or as its parameters say") {
+TEST_CASE("an interval is as wide as the profile states, or as its parameters imply") {
   const HardwareProfile profile = stated(0.2, {{{"dispatch", 0.1}}, {{"op_overhead", 0.1}}});
   const Belief belief = make_belief(Seconds(10), {0.03, -0.04}, profile);
   CHECK(belief.parameters() == doctest::Approx(0.05));
@@ -124,7 +124,7 @@ TEST_CASE("an interval is as wide as the profile states, or as its parameters sa
 // Shared parameters cancel: 0.30 against 0.27 and 0.27 leaves 0.03 and 0.04 apart, so 0.05; the
 // layouts' own part is 0.06 · √4 doublings = 0.12: 0.13 together. P(second wins) of two normals
 // 0.13 apart is P(Z < -1).
-TEST_CASE("P(A beats B) is that of two normal numbers, and what is shared cancels") {
+TEST_CASE("P(A beats B) is that of two normal variables, and shared errors cancel") {
   HardwareProfile profile = stated(5, {{{"dispatch", 0.1}}, {{"op_overhead", 0.1}}});
   profile.certainty.layout_error = 0.06;
   const Belief a = make_belief(Seconds(10), {0.30, 0.10}, profile);
@@ -151,7 +151,7 @@ TEST_CASE("P(A beats B) is that of two normal numbers, and what is shared cancel
 
 // Compute alone: an op of overhead o and kernels k; ln T moves by o / (o + k) per relative change
 // of o. Moving both together by as much moves all of T.
-TEST_CASE("effects are the share of the step that a parameter is") {
+TEST_CASE("an effect is the share of the step that a parameter determines") {
   const Program program = hand_made::pipeline({.stages = 1, .microbatches = 2});
   const Compiled compiled = hand_made::compile_sound(program);
   HardwareProfile profile = stated(0.2, {{{"op_overhead", 0.05}}});
@@ -166,7 +166,7 @@ TEST_CASE("effects are the share of the step that a parameter is") {
   CHECK(effects[0] == doctest::Approx(0.05 * 4e-3 / step).epsilon(0.001));
 }
 
-TEST_CASE("layouts are as many doublings apart as their grids") {
+TEST_CASE("the distance of two layouts is the number of doublings between their grids") {
   Layout a;
   a.modules.resize(2);
   a.modules[0].ranks = a.modules[1].ranks = 8;
@@ -198,7 +198,7 @@ TEST_CASE("upper bounds of a probability") {
   CHECK(normal_below(kNormal90) == doctest::Approx(0.95));
 }
 
-TEST_CASE("a profile's certainty survives its JSON, and what it cannot be is refused") {
+TEST_CASE("a profile's certainty is restored from JSON, and invalid values are refused") {
   HardwareProfile profile = *find_profile("a100-80-roofline");
   profile.certainty.source = "here";
   profile.certainty.errors = {{{"gemm_efficiency", 0.05}},

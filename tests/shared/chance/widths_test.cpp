@@ -26,7 +26,7 @@ TEST_CASE("Student's t: closed forms and tables") {
 
 // Three coins: no heads as unlikely as three, 2/8. 5 of 6 at 1/3: 12/729 + 1/729; 0 of 6, 64/729,
 // is likelier.
-TEST_CASE("the binomial test adds what is no likelier than what was seen") {
+TEST_CASE("the binomial test adds outcomes that are no likelier than the observed one") {
   CHECK(binomial_test(0, 3, 0.5) == doctest::Approx(0.25));
   CHECK(binomial_test(1, 3, 0.5) == doctest::Approx(1));
   CHECK(binomial_test(5, 6, 1.0 / 3) == doctest::Approx(13.0 / 729));

@@ -51,13 +51,13 @@ TEST_CASE(
   const ChunkContext context{.precision = NumberFormat::bf16};
   CHECK(total_flops(expand(llama_70b(), kFirstBlock, Phase::forward, size, context)).value ==
         doctest::Approx(forward));
-  // Backward: input and weight gradient of every product, twice the attention.
+  // Backward: input and weight gradient of every GEMM, and twice the attention.
   CHECK(total_flops(expand(llama_70b(), kFirstBlock, Phase::backward, size, context)).value ==
         doctest::Approx(2 * forward));
   CHECK(
       total_flops(expand(llama_70b(), kFirstBlock, Phase::backward_weight, size, context)).value ==
       doctest::Approx(2 * kBlockWeights * 4096));
-  // 8 tensor-parallel ranks share it evenly (8 divides 64 heads, 8 key/value heads and 28672).
+  // 8 tensor-parallel ranks have equal shares (8 divides 64 heads, 8 key/value heads and 28672).
   const ChunkContext shared{.tp = 8, .precision = NumberFormat::bf16};
   CHECK(total_flops(expand(llama_70b(), kFirstBlock, Phase::forward, size, shared)).value ==
         doctest::Approx(forward / 8));
@@ -71,12 +71,12 @@ TEST_CASE("a vision block attends inside each image in both directions") {
         doctest::Approx(forward));
 }
 
-TEST_CASE("the 12B + 70B example costs 4.4e18 FLOPs a step") {
+TEST_CASE("the 12B + 70B example needs 4.4e18 FLOPs per step") {
   // Forward, per sample of 8192 positions, 6144 of them text with a label:
   //   language blocks 2·80·855,638,016·8192 + 4·80·(8192·8193/2)·8192, head 2·128256·8192·6144
   //   vision blocks   2·11.95e9·8192 + 4·38·8·1024²·5120, patches 2·588·5120·8192; projector
   //   2·(20480·8192 + 8192²)·2048
-  // Backward twice that, less the input gradient of the patches; 1024 samples.
+  // Backward twice that, without the input gradient of the patches; 1024 samples.
   const Scenario scenario = examples::vlm_on_h100();
   const Batch batch = typical_batch(scenario);
   const std::uint32_t first = 0;
@@ -104,7 +104,9 @@ TEST_CASE("the 12B + 70B example costs 4.4e18 FLOPs a step") {
   CHECK(total / (512 * 989e12 * 0.45) == doctest::Approx(19.5).epsilon(0.02));
 }
 
-TEST_CASE("inner collectives of a block: two forward, two backward, none for weights, none alone") {
+TEST_CASE(
+    "inner collectives of a block: two forward, two backward, none for weights, none with one "
+    "rank") {
   const WorkSize size = text(100);
   const ChunkContext context{.tp = 4, .precision = NumberFormat::fp32};
   const InnerCollective sum{Kind::all_reduce, Bytes(100 * 8192 * 4)};
@@ -116,8 +118,8 @@ TEST_CASE("inner collectives of a block: two forward, two backward, none for wei
   CHECK(
       expand(llama_70b(), kFirstBlock, Phase::backward_weight, size, context).collectives.empty());
   CHECK(expand(llama_70b(), kFirstBlock, Phase::forward, size, {}).collectives.empty());
-  // The gradient of the first norm needs the input gradient of qkv even when nobody wants the
-  // chunk's.
+  // The gradient of the first norm needs the input gradient of qkv even if the chunk's input
+  // gradient is not needed.
   const ChunkContext first{.tp = 4, .precision = NumberFormat::fp32, .input_grad = false};
   CHECK(expand(llama_70b(), kFirstBlock, Phase::backward, size, first).collectives == two);
 }
@@ -131,7 +133,7 @@ TEST_CASE("inner collectives of embedding, head and projector") {
   CHECK(expand(llama_70b(), embedding, Phase::forward, size, context).collectives ==
         std::vector<InnerCollective>{{Kind::all_reduce, Bytes(60 * 8192 * 2)}});
   CHECK(expand(llama_70b(), embedding, Phase::backward, size, context).collectives.empty());
-  // The loss is computed in fp32 at least: 4 bytes a row.
+  // The loss is computed in fp32 or wider: 4 bytes per row.
   CHECK(expand(llama_70b(), head, Phase::forward, size, context).collectives ==
         std::vector<InnerCollective>{{Kind::all_reduce_max, Bytes(28)},
                                      {Kind::all_reduce, Bytes(28)},
@@ -150,7 +152,7 @@ TEST_CASE("inner collectives of embedding, head and projector") {
             .collectives.empty());
 }
 
-TEST_CASE("work without rows issues the same collectives, empty") {
+TEST_CASE("a microbatch without rows issues the same collectives, without bytes") {
   const ChunkContext context{.tp = 2, .precision = NumberFormat::fp32};
   const Expansion empty = expand(vision_12b(), {0, 40}, Phase::forward, {}, context);
   CHECK(empty.collectives ==
@@ -158,7 +160,7 @@ TEST_CASE("work without rows issues the same collectives, empty") {
   CHECK(total_flops(empty).value == 0);
 }
 
-TEST_CASE("backward is its two parts, recompute is forward again") {
+TEST_CASE("backward equals its two parts, and recompute equals forward") {
   const WorkSize size = text(32);
   const ChunkContext context{.tp = 2, .precision = NumberFormat::fp32};
   const Module module = llama_70b();
@@ -182,14 +184,14 @@ TEST_CASE("frozen modules") {
   const double forward =
       total_flops(expand(llama_70b(), kFirstBlock, Phase::forward, size, passes)).value;
   const double attention = 4.0 * 16 * 17 / 2 * 64 * 128;
-  // Input gradients only: each product once, attention twice.
+  // Input gradients only: each GEMM once, attention twice.
   CHECK(total_flops(expand(llama_70b(), kFirstBlock, Phase::backward, size, passes)).value ==
         doctest::Approx(forward + attention));
   const ChunkContext nothing{.input_grad = false, .weight_grad = false};
   CHECK(expand(llama_70b(), kFirstBlock, Phase::backward, size, nothing).kernels.empty());
 
-  // vision frozen, projector trained: the projector's own first product needs no input gradient,
-  // the language module's layers do.
+  // Vision is frozen and the projector trained: the first GEMM of the projector needs no input
+  // gradient, the layers of the language module do.
   Scenario scenario = examples::vlm_on_h100();
   scenario.model.modules[0].trainable = Trainable::frozen;
   const ModuleLayout alone;
@@ -204,7 +206,7 @@ TEST_CASE("frozen modules") {
         doctest::Approx(2.0 * 10 * (20480.0 * 8192 + 2 * 8192.0 * 8192)));
 }
 
-TEST_CASE("bytes of a product are its operands and its result once") {
+TEST_CASE("the bytes of a GEMM are those of its operands and its result, once each") {
   const Expansion block =
       expand(llama_70b(), kFirstBlock, Phase::forward, text(64), {.precision = NumberFormat::bf16});
   // down: [64, 28672] × [28672, 8192].

@@ -1,4 +1,4 @@
-// What the longest rows of a launch cost, by hand and in the published order of policies.
+// The tail of attention launches: computed by hand, and the published order of policies.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr int kHeads = 4;                    // of Llama-3.2-1B, a key head's
 
 using Deal = std::vector<std::vector<Interval>>;  // by rank
 
-// As published: blocks of a tile's rows, those of most pairs first, whatever tokens that makes.
+// As published: tiles are assigned by their number of pairs, largest first, regardless of tokens.
 Deal even_tiles(const TokenMask& mask) {
   const std::vector<Rectangle> all = rectangles(mask);
   std::vector<TokenBlock> blocks;
@@ -26,13 +26,13 @@ Deal even_tiles(const TokenMask& mask) {
     const auto work = static_cast<double>(pairs(all, rows));
     blocks.push_back({rows, work, work});
   }
-  const std::vector<std::size_t> rank_of = deal_blocks(blocks, kRanks, mask.tokens());
+  const std::vector<std::size_t> rank_of = assign_blocks(blocks, kRanks, mask.tokens());
   Deal deal(kRanks);
   for (std::size_t b = 0; b < blocks.size(); ++b) deal[rank_of[b]].push_back(blocks[b].tokens);
   return deal;
 }
 
-// Of one launch, the slowest rank.
+// Returns the time of one launch on the slowest rank.
 double slowest(const TokenMask& mask, const Deal& deal, int row_split) {
   const std::vector<Rectangle> all = rectangles(mask);
   double most = 0;
@@ -56,7 +56,7 @@ TEST_SUITE("attention's tail") {
     CHECK(launch_tail({}, 4, 84, 0) == 1);
   }
 
-  TEST_CASE("tiles are of 128 rows, over gaps of what a rank owns") {
+  TEST_CASE("tiles have 128 rows and continue over gaps between the rows of a rank") {
     TokenMask mask;
     mask.add(512, 0, true, {0, 1});
     const std::vector<Rectangle> all = rectangles(mask);
@@ -67,21 +67,21 @@ TEST_SUITE("attention's tail") {
     CHECK(tiles[1] == 300);
   }
 
-  // Cornstarch (ICML 2026), table 3, attention of 4 ranks, 32 and 64 thousand tokens: over zigzag, even
-  // tiles alone take 1.13 and 1.05 of the time, split rows 0.87 and 0.93, both 0.87 and 0.84.
-  TEST_CASE("even tiles alone do not pay, split rows do, both together the most, as published") {
+  // Cornstarch (ICML 2026), table 3, attention of 4 ranks, 32 and 64 thousand tokens: over zigzag,
+  // even tiles alone take 1.13 and 1.05 of the time, split rows 0.87 and 0.93, both 0.87 and 0.84.
+  TEST_CASE("as published: balanced tiles alone are slower, split rows faster, both the fastest") {
     for (const std::int64_t tokens : {32768, 65536}) {
       double zigzag = 0, even = 0, split = 0, both = 0, own = 0;
       for (unsigned seed = 0; seed < 12; ++seed) {
         const TokenMask mask =
             test::RandomMask::make(test::RandomMask::Kind::embedded, tokens, seed);
-        const Deal runs = deal_tokens(TokenAssignment::zigzag, mask, 0, kRanks, {}),
+        const Deal runs = divide_tokens(TokenAssignment::zigzag, mask, 0, kRanks, {}),
                    tiles = even_tiles(mask);
         zigzag += slowest(mask, runs, 0);
         even += slowest(mask, tiles, 0);
         split += slowest(mask, runs, 4096);
         both += slowest(mask, tiles, 4096);
-        own += slowest(mask, deal_tokens(TokenAssignment::balanced, mask, 0, kRanks, {}), 4096);
+        own += slowest(mask, divide_tokens(TokenAssignment::balanced, mask, 0, kRanks, {}), 4096);
       }
       CAPTURE(tokens);
       INFO("of zigzag: even ", even / zigzag, ", split ", split / zigzag, ", both ", both / zigzag,

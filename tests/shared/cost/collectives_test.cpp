@@ -1,6 +1,6 @@
 // Collectives in closed form: protocols, all-to-all, uplinks; domains and shared NICs:
-// tests/shared/hardware/topology_test.cpp. Expected times are worked out by hand from the formulas of
-// nccl-tests doc/PERFORMANCE.md and the constants of NCCL src/graph/tuning.cc.
+// tests/shared/hardware/topology_test.cpp. Expected times are worked out by hand from the formulas
+// of nccl-tests doc/PERFORMANCE.md and the constants of NCCL src/graph/tuning.cc.
 #include "shared/cost/collectives.h"
 
 #include <doctest/doctest.h>
@@ -53,8 +53,8 @@ TEST_CASE("on free links a collective takes no time") {
     }
 }
 
-TEST_CASE("hops and bytes over an edge") {
-  // n = 4: a reduced array goes round twice less its own part, anything else once.
+TEST_CASE("hops and bytes over an edge of the ring") {
+  // n = 4: an all-reduce passes 2·(n − 1) parts over each edge, other collectives n − 1.
   CHECK(ring_hops(Kind::all_reduce, 4) == 6);
   CHECK(ring_hops(Kind::all_reduce_max, 4) == 6);
   CHECK(ring_hops(Kind::all_gather, 4) == 3);
@@ -69,7 +69,7 @@ TEST_CASE("hops and bytes over an edge") {
   CHECK(ring_bytes(Kind::all_gather, 1, Bytes(800)) == Bytes(0));
 }
 
-TEST_CASE("NCCL's rings: LL for small, LL128 for middling, Simple for large arrays") {
+TEST_CASE("NCCL's rings: LL for small, LL128 for medium, Simple for large arrays") {
   const Ring node = make_ring(ranks(0, 8), cluster_of(4, 8), plain(true));
   // An all-gather has 7 hops and moves 7/8 of the array at 100e9 B/s.
   // LL: 6.6 + 7·0.6 = 10.8 us, half the rate: 700 bytes in 0.014 us.
@@ -119,7 +119,7 @@ TEST_CASE("NCCL's trees: all-reduces between nodes, 2 log2 of the nodes") {
   CHECK(microseconds(thin, Kind::all_reduce, 8) == doctest::Approx(36.8).epsilon(1e-3));
 }
 
-TEST_CASE("all-to-all: everyone to everyone at once, one hop of each kind") {
+TEST_CASE("all-to-all: all transfers at once, one hop of each kind") {
   const Ring node = make_ring(ranks(0, 8), cluster_of(4, 8), plain(true));
   // NVLink carries 0.60 / 0.74 = 0.81 of a ring's rate. LL: 6.6 + 0.6 us, 700 bytes at 40.5e9.
   CHECK(gigabytes(node.exchange) == doctest::Approx(81));
@@ -136,7 +136,7 @@ TEST_CASE("all-to-all: everyone to everyone at once, one hop of each kind") {
   CHECK(microseconds(other, Kind::all_to_all, 8'000'000) == doctest::Approx(21 + 70));
 }
 
-TEST_CASE("copies of a row that are left when a place gets one at most") {
+TEST_CASE("copies of a row that remain if each place receives at most one") {
   // places · (1 − C(E − E/places, k) / C(E, k)) / k
   CHECK(distinct_share(4, {}) == 1);        // no choices: one copy each
   CHECK(distinct_share(4, {1, 8}) == 1);    // one expert, one copy
@@ -151,13 +151,13 @@ TEST_CASE("copies of a row that are left when a place gets one at most") {
   CHECK(distinct_share(3, {3, 6}) == doctest::Approx(0.8));
 }
 
-TEST_CASE("one copy a node and a rank: less leaves") {
+TEST_CASE("one copy per node and rank: fewer bytes leave the node") {
   const ExpertChoice two_of_eight{2, 8};
   // 2 nodes of 4 ranks, an expert each: a rank gets one copy anyway, a node 11/14 of two. Of the
   // 7e6 bytes of 8e6 that are not a rank's own, 4e6 · 11/14 leave at 10e9 B/s; 7 hops of 7 us.
   const Ring across = make_ring(ranks(0, 8), cluster_of(2, 4), plain(), Others::idle, two_of_eight);
   CHECK(microseconds(across, Kind::all_to_all, 8'000'000) == doctest::Approx(49 + 400 * 11 / 14.0));
-  // Rings carry no rows of experts: as ever.
+  // Rings carry no rows of experts: no change.
   CHECK(across.rate == make_ring(ranks(0, 8), cluster_of(2, 4), plain()).rate);
   // A rank of each of 2 nodes, 4 experts a rank: half of 8e6, of it 11/14; a hop of 7 us.
   const Ring apart =
@@ -191,7 +191,7 @@ TEST_CASE("uplinks of leaf switches, shared by all that cross them") {
   CHECK(gigabytes(make_ring(ranks(0, 2, 4), cluster, plain(), Others::alike).rate) == 10);
 }
 
-TEST_CASE("a rank over its neighbour's NIC: fewer channels") {
+TEST_CASE("a rank that uses its neighbor's NIC: fewer channels") {
   Cluster cluster = cluster_of(2, 4);
   cluster.degraded = {{1, 1, 1, 0, 0}};
   // 7 NICs for 8 members, 3.5 a node.

@@ -1,5 +1,5 @@
-// What unfused stacks add to attention, and tensor parallelism over accelerators that NVLink joins in
-// pairs only.
+// Additional attention costs of unfused stacks, and tensor parallelism over accelerators that
+// NVLink connects in pairs only.
 #include <doctest/doctest.h>
 
 #include "shared/cost/compute_time.h"
@@ -60,7 +60,7 @@ double forward(const Module& module, const WorkSize& size, int tp) {
 
 }  // namespace
 
-TEST_CASE("attention's own backward at a rate of its own, what it recomputes as ever") {
+TEST_CASE("the backward attention kernel has its own rate, recomputation the forward rate") {
   HardwareProfile profile = examples::plain();
   profile.device.memory_rate = BytesPerSecond(1e30);
   Module module = encoder(ModuleKind::audio, 2, 128, 2);
@@ -82,7 +82,7 @@ TEST_CASE("attention's own backward at a rate of its own, what it recomputes as 
   CHECK(time(Phase::backward) - before == doctest::Approx(999 * 102.4e-6));
 }
 
-TEST_CASE("images under one mask attend to all rows of the work, clips of sound do not") {
+TEST_CASE("with masked images, images attend to all rows of the microbatch, audio clips do not") {
   HardwareProfile profile = examples::plain();
   profile.device.memory_rate = BytesPerSecond(1e30);
   const auto time = [&](ModuleKind kind) {
@@ -97,7 +97,7 @@ TEST_CASE("images under one mask attend to all rows of the work, clips of sound 
   CHECK(time(ModuleKind::vision) - sight == doctest::Approx(4 * 3e6 * 128 / 1e13));
 }
 
-TEST_CASE("over NVLink pairs TP4 is slower than TP2 where little is computed for a row") {
+TEST_CASE("over NVLink pairs, TP4 is slower than TP2 if there is little compute per row") {
   // Cornstarch's profile of layers on A40s (cornstarch-org/Cornstarch, ff5d1ec), 4 samples: Whisper
   // large-v3 102 ms with TP2, 154 with TP4; SigLIP 2.56 and 3.45; Pixtral's image of 16,384 rows in
   // all, nearly all of it attention, 70.7 and 42.4.
@@ -109,7 +109,7 @@ TEST_CASE("over NVLink pairs TP4 is slower than TP2 where little is computed for
   CHECK(forward(pixtral, sequences(4, 4096), 4) < forward(pixtral, sequences(4, 4096), 2));
 }
 
-TEST_CASE("a stage whose messages block computes on when its rows have arrived") {
+TEST_CASE("a stage with blocking messages continues when its rows have arrived") {
   Scenario scenario = examples::small_on_cpu(2, 4);
   ModuleLayout grid;
   grid.pp = grid.ranks = 2;

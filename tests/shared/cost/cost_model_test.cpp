@@ -89,7 +89,7 @@ TEST_CASE(
             .count() == 0);
 }
 
-TEST_CASE("a layer range costs what its expanded kernels and collectives cost") {
+TEST_CASE("the cost of a layer range is that of its expanded kernels and collectives") {
   const Scenario scenario = examples::vlm_on_h100();
   HardwareProfile profile = *shipped_profile(scenario.cluster);
   profile.stack.tensor_overlap = 0;  // one after the other
@@ -197,7 +197,7 @@ TEST_CASE("price: messages, gradient rings and updates of a lowered step") {
   CHECK(updates == 4);
 }
 
-TEST_CASE("price: tensor-parallel ops pay their inner rings, equal ops the same") {
+TEST_CASE("price: tensor-parallel ops include their inner rings, equal ops cost the same") {
   const Scenario scenario = examples::small_on_cpu(2, 4);
   HardwareProfile profile = *shipped_profile(scenario.cluster);
   const Priced step = priced(scenario, one_grid(2, 1, 2, 4), profile);
@@ -219,7 +219,7 @@ TEST_CASE("price: tensor-parallel ops pay their inner rings, equal ops the same"
   }
 }
 
-TEST_CASE("price: works that differ in one number only are priced apart") {
+TEST_CASE("price: microbatches that differ in one number have separate prices") {
   const Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   Priced step = priced(scenario, *scenario.layout, profile);

@@ -1,5 +1,5 @@
-// What kernels, updates and devices reach, by hand: grouped products, peaks of formats, narrow
-// products, host launches, optimizer bytes, power.
+// Efficiencies of kernels, updates and devices, computed by hand: grouped GEMMs, peak rates of
+// number formats, narrow GEMMs, host launches, optimizer bytes, power.
 #include <doctest/doctest.h>
 
 #include "shared/chunk/held_sizes.h"
@@ -29,7 +29,7 @@ double microseconds(const HardwareProfile& profile, const Kernel& kernel) {
 
 }  // namespace
 
-TEST_CASE("products reach less of the peak when they are small, or of experts") {
+TEST_CASE("small GEMMs and those of experts reach less of the peak rate") {
   HardwareProfile profile = examples::plain();
   profile.gemm_efficiency = 0.8;
   profile.gemm_half_size = 100;
@@ -56,7 +56,7 @@ TEST_CASE("products reach less of the peak when they are small, or of experts") 
   CHECK(microseconds(profile, loaded) == doctest::Approx(80));
 }
 
-TEST_CASE("attention by keys a query, width of a head and direction") {
+TEST_CASE("attention efficiency by keys per query, head width and direction") {
   HardwareProfile profile = examples::plain();
   profile.attention_efficiency = 0.5;
   profile.attention_backward = 0.8;
@@ -84,7 +84,7 @@ TEST_CASE("attention by keys a query, width of a head and direction") {
   CHECK(microseconds(profile, kernel) == doctest::Approx(100 / (0.5 * 0.8)));
 }
 
-TEST_CASE("narrow products: which, and at which peak") {
+TEST_CASE("narrow GEMMs and their peak rate") {
   HardwareProfile profile = examples::plain();
   profile.stack.matrix = NumberFormat::fp8;
   profile.stack.host = Seconds(1e-6);
@@ -115,7 +115,7 @@ TEST_CASE("narrow products: which, and at which peak") {
   }
 }
 
-TEST_CASE("a device's peak in every format") {
+TEST_CASE("the peak rate of a device in every number format") {
   // Data sheets, dense: A100 312 TFLOP/s bf16, TF32 half; H100 989, fp8 twice; B200 2250, fp4 four
   // times; fp64 half of fp32.
   const auto tera = [](const char* name, NumberFormat format) {
@@ -172,7 +172,7 @@ TEST_CASE("bytes that an AdamW update moves") {
   CHECK(reduced_bytes(profile, NumberFormat::fp64, Bytes(8000)) == Bytes(2000));
 }
 
-TEST_CASE("what a rank holds of parameters: ZeRO's stages") {
+TEST_CASE("resident parameters, gradients and optimizer state per rank: ZeRO's stages") {
   // Rajbhandari et al., arXiv 1910.02054, fig. 1: bf16, K = 12 (here with gradients in fp32: 4 in
   // place of 2). 1000 trained, 4 ranks.
   const HeldElements thousand{1000, 0};

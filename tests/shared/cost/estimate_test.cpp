@@ -36,7 +36,7 @@ TEST_CASE("GPipe and 1F1B take (m + p - 1)(f + b)") {
   }
 }
 
-TEST_CASE("lanes and tensor-parallel ranks run beside each other") {
+TEST_CASE("data-parallel replicas and tensor-parallel ranks run in parallel") {
   const Estimate result =
       estimate_with(pipeline({.stages = 2, .microbatches = 3, .lanes = 2, .tensor = 2}),
                     {Seconds(1), Seconds(2), Seconds(0), Seconds(0.25)});
@@ -46,7 +46,7 @@ TEST_CASE("lanes and tensor-parallel ranks run beside each other") {
 
 // GPipe, 2 stages, 1 microbatch: F 1, message 0.5, F 1, B 2, message 0.5, B 2 = 7; then the step
 // scalars, 0.25.
-TEST_CASE("the Timeline tells when each op starts and ends") {
+TEST_CASE("the Timeline has the start and end of each op") {
   const Program program = pipeline({.microbatches = 1, .one_f_one_b = false});
   const Estimate result =
       estimate_with(program, {Seconds(1), Seconds(2), Seconds(0.5), Seconds(0.25)});
@@ -66,7 +66,7 @@ TEST_CASE("the Timeline tells when each op starts and ends") {
   CHECK(result.timeline.makespan == Seconds(7.25));
 }
 
-TEST_CASE("a node lasts its duration, its delay and its slowest flow") {
+TEST_CASE("the time of a node is its duration, its delay and its slowest flow") {
   CostTable costs;
   costs.network = {
       {0, 0, 1}, BytesPerSecond(100), BytesPerSecond(10)};  // ranks 0 and 1 share a node

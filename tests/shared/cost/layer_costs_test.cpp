@@ -1,4 +1,4 @@
-// Layer costs are what a Program's ops cost, layer by layer, and what stages are balanced by.
+// Layer costs agree with the costs of a Program's ops, and stages are balanced by them.
 #include "shared/cost/layer_costs.h"
 
 #include <doctest/doctest.h>
@@ -32,8 +32,8 @@ LayerCosts costs_of(const Scenario& scenario, const Layout& layout,
 }  // namespace
 
 TEST_SUITE("layer costs") {
-  // All samples are alike, so that every work item is the mean one.
-  TEST_CASE("they add up to the ops of one work item") {
+  // All samples are equal, so that every microbatch is the average one.
+  TEST_CASE("the sum of layer costs is the cost of the ops of one microbatch") {
     Scenario scenario = examples::small_on_cpu(4, 16);
     scenario.model.modules[0].trainable = Trainable::frozen;
     const HardwareProfile profile = *find_profile("cpu-core-roofline");
@@ -53,7 +53,7 @@ TEST_SUITE("layer costs") {
   }
 
   // Over edges of the model, whatever the modality; strictly upstream.
-  TEST_CASE("a layer has a backward where it or something upstream trains, and no other") {
+  TEST_CASE("a layer has a backward cost only if it or a layer upstream is trained") {
     const HardwareProfile profile = *find_profile("cpu-core-roofline");
     const auto costs = [&](Trainable vision, Trainable projector, Trainable language,
                            Recompute recompute = Recompute::none) {
@@ -78,7 +78,7 @@ TEST_SUITE("layer costs") {
                      encoder = costs(kFull, kFrozen, kFrozen),
                      again = costs(kFrozen, kFull, kFrozen, Recompute::full);
     CHECK(backward(bridge[0]) == Seconds(0));
-    CHECK(backward(again[0]) == Seconds(0));  // what has no backward is not computed again
+    CHECK(backward(again[0]) == Seconds(0));  // without a backward pass, there is no recomputation
     CHECK(backward(lora[0]) == Seconds(0));
     CHECK(backward(lora[1]) == Seconds(0));
     // The first trained layer makes no gradient of its input.
@@ -100,7 +100,7 @@ TEST_SUITE("layer costs") {
 
   // Of 8 samples in 2 microbatches: 4 images of 16 patches, 4 · (4 + 8) positions, fp32. Two
   // tensor-parallel ranks with sequence parallelism send half of the rows each.
-  TEST_CASE("rows that a stage would send") {
+  TEST_CASE("bytes of the rows that leave a layer") {
     const Scenario scenario = examples::small_on_cpu(2, 8);
     Layout layout = pipeline(scenario, 2, 1, 2);
     const HardwareProfile profile = *find_profile("cpu-core-roofline");

@@ -1,4 +1,5 @@
-// Measured times in place of kernels: which entry holds for a layer, and what a backward adds up.
+// Measured layer times in place of kernel times: the entry of a layer, and the parts of a backward
+// pass.
 #include "shared/hardware/measured_layers.h"
 
 #include <doctest/doctest.h>
@@ -54,7 +55,7 @@ struct Case {
 }  // namespace
 
 TEST_SUITE("measured layers") {
-  TEST_CASE("each, a stage, ends, grids: the first entry that names the layer") {
+  TEST_CASE("the first entry that names the layer: each layer, a stage, end layers, grids") {
     Module module;
     module.name = "language";
     module.layers = 4;  // positions 0 to 5
@@ -78,7 +79,7 @@ TEST_SUITE("measured layers") {
     CHECK(time(1, 2) == -1);
   }
 
-  TEST_CASE("a polynomial of the tokens; nothing for a work item without any") {
+  TEST_CASE("a polynomial of the tokens; 0 for a microbatch without tokens") {
     const MeasuredTime time{Seconds(1), Seconds(0.5), Seconds(0.25)};
     CHECK(time.of(4).count() == 1 + 2 + 4);
     CHECK(time.of(0).count() == 0);
@@ -86,7 +87,7 @@ TEST_SUITE("measured layers") {
 
   // The stack: an embedding, 4 blocks, a norm. Trained, nothing upstream: the embedding needs no
   // gradient of its input.
-  TEST_CASE("backward: weights where the layer trains, inputs where something before it does") {
+  TEST_CASE("backward: weights if the layer is trained, inputs if a layer upstream is") {
     Case in;
     CHECK(in.time({0, 6}, Phase::forward) == doctest::Approx(6));
     CHECK(in.time({0, 6}, Phase::backward) == doctest::Approx(5 * 10 + 6 * 100));
@@ -101,7 +102,7 @@ TEST_SUITE("measured layers") {
     CHECK(in.time({0, 6}, Phase::backward, recomputed(Recompute::full)) == 0);
   }
 
-  TEST_CASE("a forward again where a block is recomputed") {
+  TEST_CASE("a recomputed block adds its forward time") {
     Case in;
     CHECK(in.time({0, 6}, Phase::backward, recomputed(Recompute::full)) ==
           doctest::Approx(650 + 4));
@@ -134,7 +135,7 @@ TEST_SUITE("measured layers") {
     CHECK(ratio(false, false) == 0);
   }
 
-  TEST_CASE("stages are balanced by them, and a slow device is slow in them") {
+  TEST_CASE("stages are balanced by measured times, which a degraded device scales") {
     Case in;
     in.scenario.data.source =
         SyntheticData{examples::always(1), examples::always(8), examples::always(2)};
@@ -147,7 +148,7 @@ TEST_SUITE("measured layers") {
     CHECK(in.time({0, 6}, Phase::forward) == doctest::Approx(12));
   }
 
-  TEST_CASE("modules that were not measured are what they were") {
+  TEST_CASE("modules without measured times do not change") {
     Case in;
     const HardwareProfile plain = *find_profile("cpu-core-roofline");
     const ChunkContext context =

@@ -1,6 +1,6 @@
-// What runs beside what, in closed form: reductions beside the last backward, gathers beside the
-// next forward, collectives that slow the compute beside them, messages sent in parts, rows that go
-// to experts once.
+// Overlap of collectives and compute, in closed form: reductions with the last backward pass,
+// gathers with the next forward pass, collectives that slow down compute, messages sent in parts,
+// rows that are sent to experts once.
 #include <doctest/doctest.h>
 
 #include "shared/cost/cost_model.h"
@@ -11,7 +11,8 @@
 namespace polyphony {
 namespace {
 
-// 1 TFLOP/s, 1 GB/s; NVLink 1 MB/s and 1 us, so that collectives outlast what is beside them.
+// 1 TFLOP/s, 1 GB/s; NVLink 1 MB/s and 1 us, so that collectives take longer than the overlapping
+// compute.
 HardwareProfile round_numbers() {
   HardwareProfile profile;
   profile.device = {"round", FlopsPerSecond(1e12), FlopsPerSecond(10e12),
@@ -60,7 +61,8 @@ double time_beside(const Priced& step, const ParamGroup& params, Phase phase,
   return 0;
 }
 
-// Checks every collective of a purpose: `alone` of its bytes, less `overlap` of what is beside it.
+// Checks every collective of a purpose: its time `alone`, minus `overlap` of the overlapping
+// compute.
 int check_exposed(const Priced& step, Purpose purpose, Phase phase, double alone_per_byte, int hops,
                   double overlap, const HardwareProfile& profile) {
   int found = 0;
@@ -83,7 +85,7 @@ int check_exposed(const Priced& step, Purpose purpose, Phase phase, double alone
 
 }  // namespace
 
-TEST_CASE("gradients are reduced beside the backward that makes them, but for the last bucket") {
+TEST_CASE("gradient reductions overlap with the backward pass, except for the last bucket") {
   HardwareProfile profile = round_numbers();
   // Two ranks: an all-reduce moves 2·1/2 of the array over each edge after 2 hops.
   for (const double overlap : {0.0, 0.5, 1.0, 1e9}) {
@@ -93,7 +95,7 @@ TEST_CASE("gradients are reduced beside the backward that makes them, but for th
   }
 }
 
-TEST_CASE("sharded parameters are gathered beside the next forward") {
+TEST_CASE("gathers of sharded parameters overlap with the next forward pass") {
   HardwareProfile profile = round_numbers();
   // Half of the array after one hop; gradients scattered likewise.
   for (const double overlap : {0.0, 0.5, 1.0}) {
@@ -104,7 +106,7 @@ TEST_CASE("sharded parameters are gathered beside the next forward") {
   }
 }
 
-TEST_CASE("gathers and scatters take a share of their time from the compute beside them") {
+TEST_CASE("gathers and scatters slow down the compute that they overlap with") {
   HardwareProfile profile = round_numbers();
   const Priced alone = priced(1, 1, 2, Shard::full, profile);
   profile.stack.taken_inside = 0.25;
@@ -129,7 +131,7 @@ TEST_CASE("gathers and scatters take a share of their time from the compute besi
   CHECK(backwards >= 10);
 }
 
-TEST_CASE("stages send parts to tensor-parallel ranks, which gather the rows") {
+TEST_CASE("stages send parts of the rows to tensor-parallel ranks, which gather them") {
   HardwareProfile profile = round_numbers();
   const Priced whole = priced(2, 2, 4, Shard::none, profile);
   profile.stack.scattered_messages = true;
@@ -148,7 +150,7 @@ TEST_CASE("stages send parts to tensor-parallel ranks, which gather the rows") {
   CHECK(messages == 4);  // two ranks, there and back
 }
 
-TEST_CASE("rows go to a place with several of their experts once") {
+TEST_CASE("a row is sent once to a rank that has several of its experts") {
   // 4 experts on 2 places, 2 choices: both elsewhere in 2/4 · 1/3 of the cases, so that a row goes
   // to 2 · 5/6 places instead of 2.
   CHECK(distinct_share(2, {2, 4}) == doctest::Approx(5.0 / 6));

@@ -1,4 +1,4 @@
-// Prices of messages, updates and hidden tails, by hand (what else runs beside what:
+// Costs of messages, updates and hidden collectives, computed by hand (other kinds of overlap:
 // tests/shared/cost/overlap_test.cpp).
 //   Links of 1 GB/s at half their rate, 10 us a hop, no other latency: on two ranks an all-reduce
 //   of S bytes takes 20 us + S / 0.5e9, a gather or scatter half.
@@ -70,7 +70,7 @@ double gather_of(double bytes) { return 10e-6 + bytes / 1e9; }  // or scatter, t
 
 }  // namespace
 
-TEST_CASE("a tail's collective is hidden by the compute before or after it, a tenth never") {
+TEST_CASE("compute hides a collective at the end of the step, except for one tenth") {
   for (const bool between : {false, true}) {
     const Lowered step = lowered(between ? text_only(2, 1) : text_only(1, 2), grid_of(1, 1, 2));
     HardwareProfile profile = round_numbers();
@@ -103,8 +103,8 @@ TEST_CASE("a tail's collective is hidden by the compute before or after it, a te
     const double taken = between ? 0.1 : 0.2;
     profile.stack.taken_inside = 0.2;
     profile.stack.taken_between = 0.1;
-    // Longer than what hides it: that may run beside it for as long as it takes at 1 − taken of the
-    // device, and the collective makes up what it took.
+    // The collective is longer than the compute: the compute overlaps with it for its duration at
+    // 1 − taken of the device's rate, and takes longer by the time that it lost.
     profile.stack.overlap = 0.25 * time / backward;
     const double hidden = 0.25 * time / (1 - taken);
     const auto [bytes2, delay2, flow2] = tail(step.price(profile));
@@ -149,7 +149,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("an update moves this rank's share of the optimizer's state") {
+TEST_CASE("an update moves the rank's shard of the optimizer state") {
   for (const Shard shard : {Shard::none, Shard::optimizer}) {
     const Lowered step = lowered(text_only(1, 2), grid_of(1, 1, 2, shard));
     const CostTable costs = step.price(round_numbers());
@@ -171,7 +171,7 @@ TEST_CASE("an update moves this rank's share of the optimizer's state") {
   }
 }
 
-TEST_CASE("ranks that compute together take as long as the one with most to do") {
+TEST_CASE("an op that several ranks run together takes as long as on the slowest rank") {
   // 32 tokens in two equal runs: the first has 136 query-key pairs, the second 392 and all labels.
   Layout layout = grid_of(1, 1, 2);
   layout.modules.front().cp = 2;
@@ -195,7 +195,7 @@ TEST_CASE("ranks that compute together take as long as the one with most to do")
   CHECK(together == 16);  // F and B
 }
 
-TEST_CASE("a message to oneself is read and written once, over no link") {
+TEST_CASE("a message inside one rank is read and written once and crosses no link") {
   const Program program = hand_made::local_bridge();
   const Compiled compiled = hand_made::compile_sound(program);
   Cluster cluster;

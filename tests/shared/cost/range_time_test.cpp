@@ -1,5 +1,5 @@
-// Times of layer ranges beside the kernels and collectives that they expand to: ranges whose blocks
-// differ, and rows that edges bring a chunk once.
+// Times of layer ranges compared with the kernels and collectives that they expand to: ranges whose
+// blocks differ, and rows that a chunk receives once over model edges.
 #include <doctest/doctest.h>
 
 #include "shared/cost/cost_model.h"
@@ -47,7 +47,7 @@ Module two_blocks(int hidden) {
 
 }  // namespace
 
-TEST_CASE("a ring's gradients go home alone; of two ranks nothing moves beside the second block") {
+TEST_CASE("the last hop of a ring's gradients is exposed; with two ranks, so is the second block") {
   Module module = two_blocks(64);
   module.ffn = 128;
   // Attention of 8·64 flops a pair, 0.512 s; rows that move take micro-seconds.
@@ -69,12 +69,13 @@ TEST_CASE("a ring's gradients go home alone; of two ranks nothing moves beside t
   const double hop = 10e-6 + 32 * 128 * 4 / 1e9;
   CHECK(shown(Phase::backward, 1e9, 10e-6) / hop == doctest::Approx(1));
   CHECK(shown(Phase::backward_input, 1e9, 10e-6) / hop == doctest::Approx(1));
-  // Of two ranks, hops of 3/4 of the attention: keys beside half of it, 1/4 more than that; gradients as a whole.
+  // Of two ranks, hops of 3/4 of the attention: keys overlap with half of it, 1/4 is exposed;
+  // gradients are exposed.
   context.cp = 2;
   CHECK(shown(Phase::backward, 1e30, 0.75 * 0.512) == doctest::Approx(0.512).epsilon(1e-3));
 }
 
-TEST_CASE("blocks inside windows and over whole images are priced apart") {
+TEST_CASE("blocks with windows and blocks over whole images have separate prices") {
   Module vision = examples::vision_12b();
   vision.layers = 6;
   vision.window = 2;
@@ -82,7 +83,8 @@ TEST_CASE("blocks inside windows and over whole images are priced apart") {
   const WorkSize size{.tokens = 256, .pairs = 65'536, .sequences = 1, .window_pairs = 1024};
   check_range(vision, {0, 8}, Phase::forward, size, {});
   check_range(vision, {1, 7}, Phase::backward, size, {});
-  // By hand: a whole block beside a window's, 4·5120 flops at 1e12 a pair more.
+  // By hand: a block over whole images compared with one with windows, 4·5120 flops at 1e12 a pair
+  // more.
   const auto time = [&](int begin) {
     const LayerRange one{static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(begin + 1)};
     return range_time(vision, one, Phase::forward, size, {}, {}, test::slow_memory()).count();
@@ -97,7 +99,7 @@ TEST_CASE("blocks inside windows and over whole images are priced apart") {
         doctest::Approx(2 * 4.0 * 5120 * (65'536 - 1024) / 1e12));
 }
 
-TEST_CASE("recomputed blocks are priced apart from the others of their chunk") {
+TEST_CASE("recomputed blocks and the other blocks of a chunk have separate prices") {
   const Module language = examples::llama_70b();
   const WorkSize size{
       .tokens = 64, .pairs = 2080, .text_tokens = 64, .loss_tokens = 64, .sequences = 1};
@@ -135,19 +137,22 @@ double link_cost(const ChunkContext& context, Phase phase, double rate) {
 
 }  // namespace
 
-TEST_CASE("context parallelism: keys that go round hide beside the attention, others do not") {
+TEST_CASE("context parallelism: ring transfers overlap with the attention, others do not") {
   const auto more = [](ContextAttention way, double rate) {
     return link_cost({.cp = 2, .cp_attention = way}, Phase::forward, rate);
   };
-  // Keys and values of 1,000 rows, 4 heads of 32 each in fp32: half of 1,024,000 bytes goes each way.
+  // Keys and values of 1,000 rows, 4 heads of 32 each in fp32: half of 1,024,000 bytes goes each
+  // way.
   const double gathered = 512'000;
   CHECK(more(ContextAttention::all_gather, 1e9) == doctest::Approx(gathered / 1e9));
-  // 4·375,000·128 flops at 1e12 are 192 us, but 4·500·128 + 4·1000·128 bytes and two calls take longer.
+  // 4·375,000·128 flops at 1e12 are 192 us, but 4·500·128 + 4·1000·128 bytes and two calls take
+  // longer.
   const double attention = (2 * 500 + 2 * 1000) * 128 * 4 / 1e9 + 2e-6;
-  // Of two blocks of keys the first has a message beside it.
+  // The attention to the first of two blocks of keys overlaps with a message.
   CHECK(more(ContextAttention::ring, 1e9) == doctest::Approx(0).epsilon(1e-9));
   CHECK(more(ContextAttention::ring, 1e8) == doctest::Approx(gathered / 1e8 - attention / 2));
-  // q, k and v there, the output back, of half of the heads: 4 · 1,000 · 64 numbers, half of them sent.
+  // q, k and v there, the output back, of half of the heads: 4 · 1,000 · 64 numbers, half of them
+  // sent.
   CHECK(more(ContextAttention::ulysses, 1e9) == doctest::Approx(4 * 1000 * 64 * 4 / 2 / 1e9));
 }
 
@@ -167,26 +172,27 @@ TEST_CASE(
   const double gathered = 512'000;
   CHECK(forward(0, 1e9) == doctest::Approx(gathered / 1e9));
   CHECK(backward(0, 1e9) == doctest::Approx(gathered / 1e9));
-  // One head at a time, forward: of 4 gathers the first shows, three have three heads' attention beside them,
-  // which is 4·500·128 and 4·1,000·128 bytes and a launch each of 4.
+  // One head at a time, forward: the first of 4 gathers is exposed, three overlap with the
+  // attention of three heads, which is 4·500·128 and 4·1,000·128 bytes and a launch each of 4.
   const double attention = (2 * 500 + 2 * 1000) * 128 * 4 / 1e9 + 4e-6;
   CHECK(forward(1, 1e9) == doctest::Approx(gathered / 4 / 1e9));
   CHECK(forward(1, 1e8) == doctest::Approx(gathered / 1e8 - attention * 3 / 4));
-  // Two at a time: half shows, half has half beside it.
+  // Two at a time: half is exposed, half overlaps with half of the attention.
   const double pairs = (2 * 500 + 2 * 1000) * 128 * 4 / 1e9 + 2e-6;
   CHECK(forward(2, 1e9) == doctest::Approx(gathered / 2 / 1e9));
   CHECK(forward(2, 1e8) == doctest::Approx(gathered / 1e8 - pairs / 2));
-  // Backward, keys come again and gradients leave: of each the first, or the last, shows; all of the
-  // attention has messages beside it: 4·500·128 and 4·1,000·128 numbers, four launches.
+  // Backward, keys are gathered again and gradients are sent: the first gather and the last send
+  // are exposed; all of the attention overlaps with messages: 4·500·128 and 4·1,000·128 numbers,
+  // four launches.
   const double back = (4 * 500 + 4 * 1000) * 128 * 4 / 1e9 + 4e-6;
   CHECK(backward(1, 1e9) == doctest::Approx(2 * gathered / 4 / 1e9));
   CHECK(backward(1, 1e8) == doctest::Approx(2 * gathered / 1e8 - back));
-  // Attention run again: keys come once more, beside three of its four heads.
+  // Recomputed attention: keys are gathered again, overlapped with three of its four heads.
   CHECK(more(1, Phase::backward, 1e8, Recompute::selective) ==
         doctest::Approx(3 * gathered / 1e8 - back - attention * 3 / 4));
 }
 
-TEST_CASE("rows of edges come to a chunk once") {
+TEST_CASE("a chunk receives the rows of model edges once") {
   const Module language = examples::llama_70b();
   const WorkSize size{
       .tokens = 64, .pairs = 2080, .text_tokens = 24, .loss_tokens = 8, .sequences = 1};
@@ -207,7 +213,7 @@ TEST_CASE("rows of edges come to a chunk once") {
   check_range(language, {3, 9}, Phase::backward, size, context);
 }
 
-TEST_CASE("what diffusion blocks read across comes to a chunk once") {
+TEST_CASE("a chunk receives the rows for cross-attention once") {
   Module module = examples::small_diffusion();
   module.heads = module.kv_heads = 2;
   module.head_dim = 4;
@@ -230,8 +236,9 @@ TEST_CASE("the first block of a LoRA module") {
     check_range(language, {0, 9}, Phase::backward, size, {.tp = 2, .input_grad = wanted});
 }
 
-TEST_CASE("unfused stacks: biases and dropout are passes of their own") {
-  // 128 tokens in fp32 over 2 ranks without sequence parallelism: 100 wide with 4 heads, MLP of 400.
+TEST_CASE("unfused stacks: biases and dropout are separate kernels") {
+  // 128 tokens in fp32 over 2 ranks without sequence parallelism: 100 wide with 4 heads, MLP of
+  // 400.
   Module module = two_blocks(100);
   module.ffn = 400;
   const WorkSize size{.tokens = 128, .pairs = 128 * 129 / 2, .sequences = 1};
@@ -262,7 +269,7 @@ TEST_CASE("unfused stacks: biases and dropout are passes of their own") {
         doctest::Approx(128 * 350 * 3 * 4 + 64 * 200 * (3 * 4 + 2 * 9)));
 }
 
-TEST_CASE("experts: the host waits to be told what arrives, where tokens go once") {
+TEST_CASE("experts: with one copy per rank, the host waits for the counts of arriving tokens") {
   Module module = two_blocks(64);
   module.experts = 4;
   module.experts_per_token = 2;

@@ -1,5 +1,5 @@
-// Tensor-parallel products in pieces of rows (ModuleLayout::tp_pieces): which pieces, what they move and
-// compute, what they cost, what is refused.
+// Tensor-parallel GEMMs in chunks of rows (ModuleLayout::tp_pieces): the chunks, their transfers
+// and compute, their cost, and layouts that are rejected.
 #include "shared/work/row_pieces.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,8 @@ Collectives joined(const std::vector<Collectives>& lists) {
   return all;
 }
 
-// What a link of `rate` between two ranks makes of the forward of 1,000 rows of a block, in microseconds.
+// What a link of `rate` between two ranks makes of the forward of 1,000 rows of a block, in
+// microseconds.
 double link_cost(int pieces, bool sp, double rate, double taken = 0) {
   Module module;
   module.kind = ModuleKind::language;
@@ -73,7 +74,7 @@ std::string refusal_of(const std::string& grid) {
 }  // namespace
 
 TEST_SUITE("rows in pieces") {
-  TEST_CASE("pieces are equal parts of every share, the last ones empty where rows are few") {
+  TEST_CASE("chunks are equal parts of every share, and the last ones are empty with few rows") {
     // 10 rows on 4 ranks: shares of 3, 3, 3, 1; in two pieces of 2 and 1 of each.
     constexpr RowPieces shared{{10, 4}, 2};
     CHECK(shared.count() == 2);
@@ -91,7 +92,7 @@ TEST_SUITE("rows in pieces") {
     CHECK(RowPieces{{0, 4}, 3}.padded(0) == 0);
   }
 
-  TEST_CASE("every piece is summed, or gathered and scattered, by itself") {
+  TEST_CASE("every chunk has its own all-reduce, or gather and scatter") {
     // 102 rows in thirds of 34.
     const InnerCollective sum{Kind::all_reduce, Bytes(34 * 8192 * 2)};
     const ChunkContext context{.tp = 4, .tp_pieces = 3};
@@ -112,7 +113,7 @@ TEST_SUITE("rows in pieces") {
           joined({gathers, x, scatters, gathers, x, scatters}));
   }
 
-  TEST_CASE("products are as many smaller ones, and no flops more") {
+  TEST_CASE("GEMMs are split into smaller ones with the same FLOPs in total") {
     for (const bool sp : {false, true}) {
       for (const Phase phase : {Phase::forward, Phase::backward}) {
         const Expansion whole = block(phase, {.tp = 4, .sp = sp}),
@@ -123,16 +124,17 @@ TEST_SUITE("rows in pieces") {
             return kernel.kind == KernelKind::gemm;
           });
         };
-        // Of 4 matrices: forward all have a gather or a sum under sequence parallelism, half of them else;
-        // so have input gradients, beside which are 4 weight gradients. Of shares of 26, 26, 26 and 24 the last
-        // rank's has 6 of the last piece's 8, which are a product of their own.
+        // Of 4 matrices: forward all have a gather or a sum under sequence parallelism, half of
+        // them otherwise; so have input gradients, and there are 4 weight gradients. Of shares of
+        // 26, 26, 26 and 24 the last rank's has 6 of the last piece's 8, which are a product of
+        // their own.
         CHECK(products(whole) == (phase == Phase::forward ? 4 : 8));
         CHECK(products(pieces) == products(whole) + (sp ? 4 * 3 : 2 * 2));
       }
     }
   }
 
-  TEST_CASE("low-rank pairs beside products in pieces compute as much") {
+  TEST_CASE("low-rank matrices with GEMMs in chunks have the same FLOPs") {
     Module module = examples::llama_70b();
     module.trainable = Trainable::lora;
     module.lora_rank = 8;
@@ -148,10 +150,11 @@ TEST_SUITE("rows in pieces") {
       }
   }
 
-  // In quarters of 250 rows the output product, in 64 and out 128, moves (250·64 + 64·128 + 250·128)·4 =
-  // 224,768 bytes, the feed-forward's second, in 128, 321,536: with a launch 225.768 and 322.536 us. Each
-  // quarter's sum of 250·128·4 = 128,000 bytes takes 128 us at 1 GB/s, 640 us at 0.2.
-  TEST_CASE("sums hide beside the product of the next rows, but for the last") {
+  // In quarters of 250 rows the output product, in 64 and out 128, moves (250·64 + 64·128 +
+  // 250·128)·4 = 224,768 bytes, the feed-forward's second, in 128, 321,536: with a launch 225.768
+  // and 322.536 us. Each quarter's sum of 250·128·4 = 128,000 bytes takes 128 us at 1 GB/s, 640 us
+  // at 0.2.
+  TEST_CASE("all-reduces overlap with the GEMM of the next chunk, except for the last") {
     CHECK(link_cost(1, false, 1e9) == doctest::Approx(2 * 512.0));
     CHECK(link_cost(4, false, 1e9) == doctest::Approx(2 * 128.0));
     CHECK(link_cost(4, false, 2e8) ==
@@ -166,23 +169,23 @@ TEST_SUITE("rows in pieces") {
     CHECK(link_cost(4, false, 1e9, 0.5) == doctest::Approx(2 * (128 + 3 * 64.0)));
   }
 
-  // Gathers and scatters of 250 rows move half as much as sums: 64 us each, of which the first gather and
-  // the last scatter show.
-  TEST_CASE("gathers hide beside the product of the rows before, but for the first") {
+  // Gathers and scatters of 250 rows move half as much as sums: 64 us each, of which the first
+  // gather and the last scatter show.
+  TEST_CASE("gathers overlap with the GEMM of the previous chunk, except for the first") {
     CHECK(link_cost(1, true, 1e9) == doctest::Approx(4 * 256.0));
     CHECK(link_cost(4, true, 1e9) == doctest::Approx(4 * 64.0));
   }
 
-  TEST_CASE("are of tensor-parallel ranks, written down and read again") {
+  TEST_CASE("tp_pieces needs tensor parallelism, and is resolved and read again") {
     CHECK(refusal_of(R"("tp": 4, "tp_pieces": 3)").empty());
-    CHECK(
-        refusal_of(R"("tp_pieces": 2)") ==
-        "language: tp_pieces 2 is for products of tensor-parallel ranks, tp over 1; leave it out");
+    CHECK(refusal_of(R"("tp_pieces": 2)") ==
+          "language: tp_pieces 2 splits the GEMMs of tensor-parallel ranks, but tp is 1; leave it "
+          "out");
     const Scenario scenario = scenario_with(R"("tp": 2, "sp": true, "tp_pieces": 4)");
     const std::string text = resolved_text(scenario);
     CHECK(text.find(R"("tp_pieces": 4)") != std::string::npos);
     CHECK(read_scenario(text, "again.json", test::file_text).layout == scenario.layout);
-    CHECK(describe(scenario.layout->modules[0]) == "TP2 SP in 4 pieces PP1 DP2");
+    CHECK(describe(scenario.layout->modules[0]) == "TP2 SP in 4 chunks PP1 DP2");
     CHECK(brief(scenario.model, *scenario.layout).find("TP2s/4") != std::string::npos);
   }
 }

@@ -34,7 +34,7 @@ std::set<std::string> files_in(const std::string& folder) {
   return names;
 }
 
-// What a run leaves that got as far as two checkpoints, one of them cut short.
+// Writes the files of a run that was killed while it wrote its second checkpoint.
 void leave_run(const std::string& path) {
   RunFolder claim(path, EarlierRun::refuse, "test");
   claim.begin();
@@ -47,7 +47,7 @@ void leave_run(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a run's folder has one owner, until the last process that holds it has ended") {
+TEST_CASE("a run folder has one owner, until the last process that holds its lock has ended") {
   const TempFolder folder;
   const std::string run = folder / "run";
   auto claim = std::make_unique<RunFolder>(run, EarlierRun::refuse, "polyphony run");
@@ -55,8 +55,8 @@ TEST_CASE("a run's folder has one owner, until the last process that holds it ha
   spill(run + "/scenario.json", "{}");
   for (const EarlierRun earlier : {EarlierRun::resume, EarlierRun::remove}) {
     const std::string line = refused(run, earlier);
-    CHECK(line.find("a run is at work here: polyphony run, process " + std::to_string(::getpid()) +
-                    " on ") != std::string::npos);
+    CHECK(line.find("another run is using this folder: polyphony run, process " +
+                    std::to_string(::getpid()) + " on ") != std::string::npos);
   }
   CHECK(slurp(run + "/scenario.json") == "{}");
 
@@ -70,13 +70,14 @@ TEST_CASE("a run's folder has one owner, until the last process that holds it ha
     CHECK(of_child.lock() == -1);
   }
   claim.reset();
-  CHECK(refused(run, EarlierRun::resume).find("a run is at work here") != std::string::npos);
+  CHECK(refused(run, EarlierRun::resume).find("another run is using this folder") !=
+        std::string::npos);
   ::kill(child, SIGKILL);
-  CHECK(refused(run, EarlierRun::resume) == "");  // waits for the killed one's end
+  CHECK(refused(run, EarlierRun::resume) == "");  // waits until the killed process has ended
   ::waitpid(child, nullptr, 0);
 }
 
-TEST_CASE("only what a run wrote is removed, and only when told") {
+TEST_CASE("only files that a run wrote are removed, and only on request") {
   const TempFolder folder;
   leave_run(folder.path());
   spill(folder / "trace/thesis.txt", "mine");
@@ -84,9 +85,9 @@ TEST_CASE("only what a run wrote is removed, and only when told") {
   spill(folder / "checkpoints/best/rank-0.safetensors", "mine");
   const std::set<std::string> all = files_in(folder.path());
   CHECK(refused(folder.path(), EarlierRun::refuse)
-            .find("is of an earlier run (`polyphony run --resume` continues it") !=
+            .find("belongs to an earlier run (`polyphony run --resume` continues it") !=
         std::string::npos);
-  CHECK(refused(folder.path(), EarlierRun::remove) == "");  // claimed, but nothing has begun
+  CHECK(refused(folder.path(), EarlierRun::remove) == "");  // claimed, but the run has not begun
   CHECK(files_in(folder.path()) == all);
   RunFolder(folder.path(), EarlierRun::remove, "test").begin();
   std::set<std::string> left = files_in(folder.path());
@@ -96,7 +97,7 @@ TEST_CASE("only what a run wrote is removed, and only when told") {
   CHECK(slurp(folder / "checkpoints/step-8.partial/notes.txt") == "mine");
 }
 
-TEST_CASE("files of our names in a folder that no run has marked stay as they are") {
+TEST_CASE("files with the names of run files stay in a folder that no run has marked") {
   for (const char* name :
        {"metrics.jsonl", "scenario.json", "trace/step-3.rank-0.json", "trace/batches.jsonl"}) {
     CAPTURE(name);
@@ -108,7 +109,7 @@ TEST_CASE("files of our names in a folder that no run has marked stay as they ar
             std::string::npos);
     CHECK(files_in(folder.path()) == std::set<std::string>{name});
   }
-  const TempFolder folder;  // others' files are in nobody's way
+  const TempFolder folder;  // files of other names do not matter
   spill(folder / "trace/thesis.txt", "mine");
   CHECK(refused(folder.path(), EarlierRun::refuse) == "");
   CHECK(refused(folder.path(), EarlierRun::resume).find("holds no run to continue") !=
@@ -116,7 +117,7 @@ TEST_CASE("files of our names in a folder that no run has marked stay as they ar
   CHECK(files_in(folder.path()) == std::set<std::string>{"trace/thesis.txt"});
 }
 
-TEST_CASE("a claim after which nothing began leaves nothing") {
+TEST_CASE("a claim leaves nothing behind if the run does not begin") {
   const TempFolder folder;
   {
     const RunFolder claim(folder / "run", EarlierRun::refuse, "test");

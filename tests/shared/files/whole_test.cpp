@@ -29,7 +29,8 @@ std::string refusal(const Call& call) {
   return "no refusal";
 }
 
-// Files of this process may have so many bytes; a longer write fails (EFBIG), as on a full disk.
+// Limits the size of files that this process writes; a longer write fails (EFBIG), like a full
+// disk.
 class SizeLimit {
  public:
   explicit SizeLimit(rlim_t bytes) {
@@ -54,7 +55,8 @@ std::size_t entries(const std::string& folder) {
       std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
-TEST_CASE("Reading ends: at a limit, whatever the file says of itself, and at silence") {
+TEST_CASE(
+    "Reading stops at a size limit, whatever size the file reports, and when no data arrives") {
   const TempFolder folder;
   const ReadLimits limits{4_KiB, Seconds(0.05)};
   const std::string file = folder / "f";
@@ -62,21 +64,22 @@ TEST_CASE("Reading ends: at a limit, whatever the file says of itself, and at si
   CHECK(read_whole(file, limits).size() == 4096);
   write_file(file, std::string(4097, 'x'));
   const std::string larger =
-      " is larger than 4.0 KiB, the most that is read of such a file (check that it is the file "
-      "you "
-      "mean, or shorten it)";
+      " is larger than 4.0 KiB, the limit for such a file (check that it is the right file, or "
+      "shorten it)";
   CHECK(refusal([&] { read_whole(file, limits); }) == file + ":" + larger);
   CHECK(refusal([&] { read_whole("/dev/zero", limits); }) == "/dev/zero:" + larger);
-  fs::resize_file(file, std::uintmax_t{10} << 30);  // sparse: ten gigabytes that take no disk
+  fs::resize_file(file, std::uintmax_t{10} << 30);  // sparse: ten gigabytes without disk space
   CHECK(refusal([&] { read_records(file); }).find(" is larger than 1.0 GiB") != std::string::npos);
   const std::string pipe = folder / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(refusal([&] { read_whole(pipe, limits); }) ==
-        pipe + ": says nothing for 50.00 ms (check that its writer runs, or name a file)");
+        pipe +
+            ": delivered no data for 50.00 ms (check that the program that writes to it is "
+            "running, or name a file)");
   CHECK(refusal([&] { read_file(folder / "missing"); }) ==
         folder / "missing" + ": cannot be read (check the path)");
   CHECK(refusal([&] { read_file(folder / ""); }) ==
-        folder / "" + ": is a folder, a file is wanted (check the path)");
+        folder / "" + ": is a folder, not a file (check the path)");
 }
 
 TEST_CASE("A pipe is read to its end") {
@@ -88,7 +91,7 @@ TEST_CASE("A pipe is read to its end") {
   ::close(ends[0]);
 }
 
-TEST_CASE("A write that fails keeps the old file, leaves no other and is no bad input") {
+TEST_CASE("A failed write keeps the old file, leaves no other file, and is not an InputError") {
   const TempFolder folder;
   const std::string file = folder / "f";
   write_file(file, "old");
@@ -108,17 +111,17 @@ TEST_CASE("A write that fails keeps the old file, leaves no other and is no bad 
         folder.path() + ": is a folder (name a file)");
 }
 
-TEST_CASE("Writing replaces the file that a link leads to, keeps its mode, touches no neighbour") {
+TEST_CASE("Writing replaces the target of a link, keeps its mode, and changes no other file") {
   const TempFolder folder;
   const std::string file = folder / "f", link = folder / "link", mine = folder / "f.partial";
   write_file(file, "old");
-  write_file(mine, "somebody's");
+  write_file(mine, "another file");
   ::chmod(file.c_str(), 0640);
   fs::create_symlink("f", link);
   write_file(link, "new");
   CHECK(fs::is_symlink(link));
   CHECK(read_file(file) == "new");
-  CHECK(read_file(mine) == "somebody's");
+  CHECK(read_file(mine) == "another file");
   struct stat about{};
   ::stat(file.c_str(), &about);
   CHECK((about.st_mode & 0777) == 0640);
@@ -128,11 +131,11 @@ TEST_CASE("Writing replaces the file that a link leads to, keeps its mode, touch
   CHECK(read_file(folder / "later") == "there");
 }
 
-TEST_CASE("Devices, pipes and open files are written as they are") {
+TEST_CASE("Devices, pipes and open files are written directly") {
   const TempFolder folder;
   write_file("/dev/null", "x");
   CHECK(fs::is_character_file("/dev/null"));
-  // Through a node of the same device, so that a mistake does not replace the machine's.
+  // Through another node of the same device, so that a bug does not replace the system's own.
   const std::string full = folder / "full";
   fs::create_symlink("/dev/full", full);
   CHECK(refusal<std::runtime_error>([&] { write_file(full, "x"); }) ==
@@ -144,8 +147,8 @@ TEST_CASE("Devices, pipes and open files are written as they are") {
   const std::string pipe = folder / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(refusal([&] { write_file(pipe, "x"); }) ==
-        pipe + ": cannot be written: nobody reads from it (start its reader first)");
-  // An open file, as after `> f`: at its place, after what was written there before.
+        pipe + ": cannot be written: no process reads from this pipe (start the reader first)");
+  // An open file, as after `> f`: written at its position, after earlier output.
   const std::string file = folder / "f";
   const int open = ::open(file.c_str(), O_WRONLY | O_CREAT, 0600);
   REQUIRE(open >= 0);

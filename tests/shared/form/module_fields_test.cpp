@@ -1,4 +1,4 @@
-// The table of a module's fields: what it writes it reads, for every published model.
+// The table of a module's fields: every published model is written and read back unchanged.
 #include "shared/form/module_fields.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ TEST_CASE("every language preset is printed and read again") {
   }
 }
 
-TEST_CASE("keys are named once, and every kind of module has its own") {
+TEST_CASE("every key has one row, and every kind of module has keys of its own") {
   std::vector<std::string> keys;
   for (const ModuleField& field : module_fields()) {
     CHECK(std::find(keys.begin(), keys.end(), field.key) == keys.end());
@@ -47,7 +47,7 @@ TEST_CASE("keys are named once, and every kind of module has its own") {
 }
 
 namespace {
-// name() says "?" of what is no enumerator.
+// name() returns "?" for a value that is not an enumerator.
 template <class Enum>
 bool is_last(Enum last) {
   const auto after = static_cast<Enum>(static_cast<int>(last) + 1);

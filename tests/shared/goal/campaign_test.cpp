@@ -10,7 +10,7 @@
 namespace polyphony {
 namespace {
 
-// The share of time that is work, played failure by failure.
+// Simulates the run failure by failure, and returns the share of time that is training.
 double played(double between, double write, double restart, double work, int segments) {
   double time = 0;
   std::uint64_t draws = 0;
@@ -26,7 +26,7 @@ double played(double between, double write, double restart, double work, int seg
   return segments * work / time;
 }
 
-TEST_CASE("checkpoints as often as is best, with failures played") {
+TEST_CASE("the best checkpoint interval agrees with simulated failures") {
   for (const auto& [between, write, restart] :
        {std::array{10000.0, 60.0, 600.0}, {3000.0, 300.0, 0.0}, {500.0, 400.0, 100.0}}) {
     const Checkpointing best =
@@ -40,16 +40,16 @@ TEST_CASE("checkpoints as often as is best, with failures played") {
   }
 }
 
-TEST_CASE("failures that are rare beside a checkpoint: Young's interval") {
+TEST_CASE("if failures are rare compared with a checkpoint, the interval is Young's") {
   const Checkpointing best = best_checkpointing(Seconds(1e7), Seconds(10), Seconds(0));
   CHECK(best.interval.count() == doctest::Approx(std::sqrt(2 * 10 * 1e7)).epsilon(1e-3));
   CHECK(best.efficiency == doctest::Approx(1 - std::sqrt(2 * 10 / 1e7)).epsilon(1e-4));
   CHECK(best_checkpointing(Seconds(1000), Seconds(0), Seconds(1000)).efficiency == 0.5);
 }
 
-// Llama 3 (arXiv 2407.21783): 54 days of 16,384 GPUs with 419 failures spent over 90 % of their time
-// on work; 405e9 parameters with 14 bytes of state.
-TEST_CASE("a long run of 16,384 ranks spends more than nine tenths of its time on work") {
+// Llama 3 (arXiv 2407.21783) trained for 54 days on 16,384 GPUs with 419 failures, with over 90 %
+// of effective training time; 405e9 parameters with 14 bytes of state each.
+TEST_CASE("a long run on 16,384 ranks spends more than 90 % of its time on training") {
   Goal goal;
   goal.tokens = 15.6e12;
   CampaignOf of;

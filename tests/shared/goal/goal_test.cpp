@@ -1,4 +1,4 @@
-// The key "goal": read, refused, printed and read again.
+// The key "goal" of a scenario: reading, errors, printing.
 #include "shared/goal/goal.h"
 
 #include <doctest/doctest.h>
@@ -44,17 +44,17 @@ TEST_CASE("a goal is read and printed") {
         std::vector{Objective::tokens_per_gpu});
 }
 
-TEST_CASE("a goal that cannot be met is refused by name") {
+TEST_CASE("a goal that is not possible is refused, naming the key") {
   const auto refusal = [](const std::string& goal, const std::string& more = "") {
     return test::refusal(with_goal(goal, more));
   };
   for (const auto& [goal, words] : std::vector<std::pair<std::string, std::string>>{
            {R"({"objective": "cheap"})", "/goal/objective"},
-           {R"({"objective": "memory"})", "no goal"},
-           {R"({"objective": ["step", "step"]})", "twice"},
+           {R"({"objective": "memory"})", R"("memory" must be combined with another objective)"},
+           {R"({"objective": ["step", "step"]})", "the two objectives are the same"},
            {R"({"objective": ["step", "days", "p95"], "tokens": 1e9})", "/goal/objective"},
            {R"({"objective": "days"})", "\"tokens\" is missing"},
-           {R"({"objective": "p95"})", "one size"},
+           {R"({"objective": "p95"})", "p95 needs data that vary: all samples have the same size"},
            {R"({"nodes": [1, 65]})", "65 nodes, the cluster has"},
            {R"({"nodes": []})", "/goal/nodes"},
            {R"({"global_batch_within": 0.9})", "/goal/global_batch_within"},

@@ -86,7 +86,7 @@ TEST_CASE("compile makes one node of a tensor-parallel group's nth compute op") 
   }
 }
 
-TEST_CASE("compile keeps its form on many shapes, and is deterministic") {
+TEST_CASE("compile returns a well-formed graph for many shapes, and is deterministic") {
   for (const bool one_f_one_b : {false, true}) {
     for (const int stages : {1, 3}) {
       for (const int lanes : {1, 2}) {
@@ -105,7 +105,7 @@ TEST_CASE("compile keeps its form on many shapes, and is deterministic") {
   check_form(local, compile_sound(local));
 }
 
-TEST_CASE("an exchange without messages still takes its place in its stream") {
+TEST_CASE("an exchange without messages keeps its place in the stream") {
   Maker maker(1);
   const StreamId stream = maker.stream(Rank(0), StreamKind::send, "send");
   maker.exchange(stream, true, {});
@@ -115,8 +115,8 @@ TEST_CASE("an exchange without messages still takes its place in its stream") {
   CHECK(compiled.successors == std::vector<std::uint32_t>{1, 2, 3});
 }
 
-// Each rank receives before it sends, on one stream: nobody begins.
-TEST_CASE("compile refuses a cycle and tells its path") {
+// Each rank receives before it sends, on one stream: no rank can start.
+TEST_CASE("compile returns a cycle as a fault with its path") {
   Maker maker(2);
   BufferId out[2], in[2];
   StreamId streams[2];

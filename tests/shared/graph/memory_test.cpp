@@ -25,8 +25,8 @@ constexpr Bytes kHeld = 4 * kParameters;  // parameters, gradients, twice as muc
 
 }  // namespace
 
-// GPipe holds the tapes of all m microbatches, 1F1B those of min(p - stage, m).
-TEST_CASE("tapes at the peak follow the schedule") {
+// GPipe keeps the saved activations of all m microbatches, 1F1B those of min(p - stage, m).
+TEST_CASE("saved activations at the peak follow from the schedule") {
   constexpr int kStages = 3, kMicrobatches = 5;
   for (const bool one_f_one_b : {false, true}) {
     const Program program =
@@ -47,7 +47,8 @@ TEST_CASE("tapes at the peak follow the schedule") {
   }
 }
 
-// One stage, one microbatch: F from 0 to 1 allocates the tape, B from 1 to 3 frees it.
+// One stage, one microbatch: F from 0 to 1 allocates the saved activations, B from 1 to 3 frees
+// them.
 TEST_CASE("the curve rises where an op allocates and falls where it frees") {
   const Program program = pipeline({.stages = 1, .microbatches = 1});
   const auto curve = memory_curve(program, timeline_of(program), Rank(0));
@@ -58,9 +59,9 @@ TEST_CASE("the curve rises where an op allocates and falls where it frees") {
 
 // Stage 1 of 2, one microbatch (F 0-1 on rank 0, message 1-1.5, F 1.5-2.5, B 2.5-4.5,
 // message 4.5-5): the receive allocates its buffer of 128 bytes at 0, F frees it at 2.5 after it
-// has allocated the tape at 1.5; B allocates the gradient's 128 bytes at 2.5, and frees the tape
-// at 4.5; the send frees at 5.
-TEST_CASE("buffers of messages live from the receive to the last use") {
+// has allocated the saved activations at 1.5; B allocates the gradient's 128 bytes at 2.5, and
+// frees the saved activations at 4.5; the send frees at 5.
+TEST_CASE("buffers of messages are resident from the receive to the last use") {
   const Program program = pipeline({.stages = 2, .microbatches = 1});
   const Bytes row(128);
   const std::vector<std::pair<Seconds, Bytes>> expected = {{Seconds(0), kHeld + row},
@@ -75,7 +76,7 @@ TEST_CASE("buffers of messages live from the receive to the last use") {
   CHECK(rank.when == Seconds(1.5));
 }
 
-TEST_CASE("a partial Timeline gives its own rank the same memory") {
+TEST_CASE("the Timeline of one rank gives the same memory for this rank") {
   const Program program = pipeline({.stages = 2, .microbatches = 3});
   const Timeline all = timeline_of(program);
   Timeline part;
@@ -87,7 +88,7 @@ TEST_CASE("a partial Timeline gives its own rank the same memory") {
   CHECK(memory_curve(program, part, Rank(1)) == memory_curve(program, all, Rank(1)));
 }
 
-TEST_CASE("ops that take no time leave nothing behind") {
+TEST_CASE("ops of zero duration free all buffers that they allocate") {
   const Program program = pipeline({.stages = 2, .microbatches = 2, .lanes = 2});
   Timeline timeline;
   for (std::size_t op = 0; op < program.ops.size(); ++op)

@@ -49,7 +49,7 @@ TEST_CASE("devices and profiles are found by name") {
   CHECK(device_names().size() == 11);
 }
 
-TEST_CASE("a device has the peaks its data sheet gives") {
+TEST_CASE("a device has the peaks of its data sheet") {
   const Device& h100 = find_device("H100")->device;
   CHECK(peak(h100, NumberFormat::bf16).value == 989e12);
   CHECK(peak(h100, NumberFormat::fp8).value == 1978e12);
@@ -63,7 +63,7 @@ TEST_CASE("a device has the peaks its data sheet gives") {
   CHECK(find_device("H100")->fabric_link.rate.value == 50e9);  // 400 Gb/s
 }
 
-TEST_CASE("a kernel takes the longer of arithmetic and memory, and its launches") {
+TEST_CASE("a kernel takes the larger of compute and memory time, plus its launches") {
   const HardwareProfile profile = round_numbers();
   // m = n = k = 300: 54e6 flops; efficiency 0.5 · 300/400 = 0.375 of 1e12: 144 us; few bytes. One
   // launch: 1 us.
@@ -77,7 +77,8 @@ TEST_CASE("a kernel takes the longer of arithmetic and memory, and its launches"
   CHECK(kernel_time(profile, compute, NumberFormat::fp32).count() == doctest::Approx(145e-6));
   CHECK(kernel_time(profile, compute, NumberFormat::bf16).count() ==
         doctest::Approx(15.4e-6));  // ten times the peak
-  // A core waits for the operands: 80,000 bytes at 0.8e9 B/s are 100 us more; a GPU has them beside.
+  // A CPU core waits for the operands, 100 us more for 80,000 bytes at 0.8e9 B/s; a GPU overlaps
+  // them.
   Kernel fed = compute;
   fed.bytes = Bytes(80'000);
   CHECK(kernel_time(profile, fed, NumberFormat::fp32).count() == doctest::Approx(145e-6));
@@ -91,12 +92,12 @@ TEST_CASE("a kernel takes the longer of arithmetic and memory, and its launches"
   const Kernel attention{
       .kind = KernelKind::attention, .flops = Flops(25e6), .bytes = Bytes(0), .launches = 0};
   CHECK(kernel_time(profile, attention, NumberFormat::fp32).count() == doctest::Approx(100e-6));
-  // Nothing to do still costs its launch.
+  // A kernel without work still costs its launch.
   const Kernel empty{.kind = KernelKind::gemm, .launches = 1};
   CHECK(kernel_time(profile, empty, NumberFormat::fp32).count() == doctest::Approx(1e-6));
 }
 
-TEST_CASE("profiles survive being written and read") {
+TEST_CASE("a profile that is written and read again is equal") {
   for (HardwareProfile profile : shipped_profiles()) {
     profile.corrections[{LayerKind::decoder_block, Phase::backward}] = 1.0 / 3;
     profile.corrections[{LayerKind::encoder_norm, Phase::forward}] = 0.9;
@@ -104,7 +105,7 @@ TEST_CASE("profiles survive being written and read") {
   }
 }
 
-TEST_CASE("profiles are refused by place") {
+TEST_CASE("an invalid profile is refused with the JSON pointer of the error") {
   const std::string device =
       R"("device": {"name": "d", "fp32": "1TFLOPS", "memory_rate": "1GBps", "memory": "1GiB"})";
   const std::string head = R"({"profile": 1, "name": "p", )";
@@ -134,8 +135,8 @@ TEST_CASE("profiles are refused by place") {
       head +
           R"("device": {"name": "d", "fp32": "1TFLOPS", "memory_rate": "0GBps", "memory": "1GiB"}})",
       "/device/memory_rate"));
-  // What physics does not allow, with the limit: a share of a peak above 1, a latency of ages. An
-  // accelerator's link is its data sheet's, a CPU's is assumed.
+  // Values that are physically impossible are refused with the limit: a share of a peak above 1, or
+  // a huge latency. Link rates of accelerators come from data sheets, those of a CPU are assumed.
   CHECK(refusal(head + device + R"(, "gemm_efficiency": 1.01})") ==
         "p.json: /gemm_efficiency: 1.01 is out of range (write a number from 1e-06 to 1)");
   CHECK(refusal(head + device + R"(, "message_latency": "1e300ns"})") ==
@@ -161,7 +162,7 @@ TEST_CASE("profiles are refused by place") {
   CHECK(refused(head + device + R"(, "stack": {"name": "s", "host": "1h"}})", "/stack/host"));
   for (const char* figure : {R"("fp32": "2000PFLOPS")", R"("bf16": "1FLOPS")",
                              R"("memory_rate": "1e9TBps")", R"("memory": "2PB")"}) {
-    std::string changed = device;  // the later key of two counts, were it not refused
+    std::string changed = device;  // replaces the key, as duplicate keys are refused
     const std::string key = std::string(figure).substr(0, std::string(figure).find(':'));
     const auto at = changed.find(key);
     if (at == std::string::npos) {

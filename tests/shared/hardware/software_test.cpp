@@ -15,7 +15,7 @@ namespace polyphony {
 namespace {
 
 Kernel causal_attention() {
-  // 1 head of width 100, 1000 tokens, half of the square: 4 · 500,000 · 100 flops.
+  // 1 head of width 100, 1000 tokens, half of the square attends: 4 · 500,000 · 100 flops.
   return {.kind = KernelKind::attention,
           .layer = LayerKind::decoder_block,
           .flops = Flops(4 * 5e5 * 100),
@@ -24,7 +24,8 @@ Kernel causal_attention() {
           .k = 100};
 }
 
-// Seconds of a block's backward: Llama-3.1-70B's, 4096 tokens, TP8 with sequence parallelism.
+// Seconds of the backward pass of a Llama-3.1-70B block, 4096 tokens, TP8 with sequence
+// parallelism.
 double block_backward(const Ring& ring, const HardwareProfile& profile) {
   const WorkSize size{
       .tokens = 4096, .pairs = 8'390'656, .text_tokens = 4096, .loss_tokens = 4096, .sequences = 1};
@@ -45,7 +46,7 @@ TEST_CASE("eager attention computes whole squares and moves the scores") {
   // 4e8 flops: 40 us; 1e6 scores · 6.5 passes · 2 bytes = 13e6 bytes: 13 us; 0.8 us.
   CHECK(kernel_time(profile, causal_attention(), NumberFormat::bf16).count() ==
         doctest::Approx(53.8e-6));
-  // Flash kernels of an earlier generation, at half the peak.
+  // Flash kernels of the previous generation reach half the peak.
   profile.stack.eager_attention = false;
   profile.stack.early_attention = true;
   profile.early_attention_efficiency = 0.5;
@@ -53,13 +54,13 @@ TEST_CASE("eager attention computes whole squares and moves the scores") {
         doctest::Approx(40e-6));
   profile.early_attention_efficiency = 1;
   profile.stack.eager_attention = true;
-  // Of an encoder all pairs attend: the square is what the flops say.
+  // In an encoder all pairs attend, so the flops are those of the whole square.
   Kernel encoder = causal_attention();
   encoder.layer = LayerKind::encoder_block;
   CHECK(kernel_time(profile, encoder, NumberFormat::bf16).count() == doctest::Approx(27.3e-6));
 }
 
-TEST_CASE("fused experts: products as one alone, neither casts nor the activation between") {
+TEST_CASE("fused experts run like a single GEMM, without casts and activation kernels") {
   HardwareProfile profile = examples::plain();
   profile.grouped_efficiency = 0.5;
   profile.stack.matrix = NumberFormat::fp8;
@@ -76,11 +77,11 @@ TEST_CASE("fused experts: products as one alone, neither casts nor the activatio
   };
   const double apart = time();
   profile.stack.fused_experts = true;
-  // 8192 slots, three products of 2 · 8192 · 8192 · 1024 flops: at half of 20e12, then all of it;
-  // 1,024 rows an expert as if they were 1,059.
+  // 8192 slots, three GEMMs of 2 · 8192 · 8192 · 1024 flops: at half of 20e12, then at all of it;
+  // 1,024 rows per expert take as long as 1,059.
   const double products = 3 * 2.0 * 8192 * 8192 * 1024 * 1059 / 1024;
-  // Casts move what products do: rows in and out and 8 experts' weights, 2 bytes each: up and gate
-  // together, then down. SwiGLU: 5 passes over 8192 · 1024.
+  // Casts move the same bytes as the GEMMs: input and output rows and the weights of 8 experts, 2
+  // bytes each; up and gate together, then down. SwiGLU: 5 passes over 8192 · 1024.
   const double casts = 2.0 * (8192.0 * (8192 + 2048) + 8 * 8192.0 * 2048) +
                        2.0 * (8192.0 * (1024 + 8192) + 8 * 8192.0 * 1024);
   const double activation = 5 * 2.0 * 8192 * 1024;
@@ -88,7 +89,7 @@ TEST_CASE("fused experts: products as one alone, neither casts nor the activatio
         doctest::Approx(products / 10e12 - products / 20e12 + (casts + activation) / 1e12));
 }
 
-TEST_CASE("a stack scales the traffic and launches of memory-bound kernels alone") {
+TEST_CASE("a stack scales the traffic and launches of memory-bound kernels only") {
   HardwareProfile profile = examples::plain();
   profile.dispatch = Seconds(1e-6);
   profile.stack.traffic = 0.5;
@@ -102,7 +103,7 @@ TEST_CASE("a stack scales the traffic and launches of memory-bound kernels alone
   CHECK(launch_time(profile, causal_attention()).count() == doctest::Approx(8e-6));
 }
 
-TEST_CASE("weight products of blocks run in the matrix format, after a cast") {
+TEST_CASE("GEMMs of blocks with weights run in the matrix format, after a cast") {
   HardwareProfile profile = examples::plain();
   profile.stack.matrix = NumberFormat::fp8;
   const Kernel product{.kind = KernelKind::gemm,
@@ -112,9 +113,9 @@ TEST_CASE("weight products of blocks run in the matrix format, after a cast") {
                        .m = 1000,
                        .n = 1000,
                        .k = 1000};
-  // 2e9 at 20e12: 100 us; operands cast: 6 us.
+  // 2e9 flops at 20e12: 100 us; casting the operands: 6 us.
   CHECK(kernel_time(profile, product, NumberFormat::bf16).count() == doctest::Approx(106e-6));
-  // Two casts are launched beside it. Low-rank pairs are not cast: 6 us of memory.
+  // Two more launches for the casts. LoRA pairs are not cast: 6 us of memory time.
   profile.stack.host = Seconds(1e-6);
   CHECK(launch_time(profile, product).count() == doctest::Approx(3e-6));
   Kernel pair = product;
@@ -127,7 +128,7 @@ TEST_CASE("weight products of blocks run in the matrix format, after a cast") {
   CHECK(kernel_time(profile, head, NumberFormat::bf16).count() == doctest::Approx(200e-6));
 }
 
-TEST_CASE("a chunk is as slow as its kernels or as the host that launches them") {
+TEST_CASE("an op takes the larger of its kernels' time and of the host's launch time") {
   const Module language = examples::llama_70b();
   const WorkSize size{
       .tokens = 64, .pairs = 2080, .text_tokens = 64, .loss_tokens = 64, .sequences = 1};
@@ -145,18 +146,18 @@ TEST_CASE("a chunk is as slow as its kernels or as the host that launches them")
   CHECK(time() == doctest::Approx(launches));
 }
 
-TEST_CASE("a column-parallel layer's collectives run beside its products, as far as those last") {
+TEST_CASE("collectives of a column-parallel layer are hidden by its GEMMs, as long as these last") {
   HardwareProfile profile = examples::plain();
   Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0), false};
   const auto time = [&] { return block_backward(ring, profile); };
   const double alone = time();
   profile.stack.tensor_overlap = 1;
-  // Two gathers for weight gradients and two sums, each 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s, 0.59 ms,
-  // shorter than input and weight gradient of queries, keys and values, 2 · 4096 · 8192 · 10240/8 flops at 1e13,
-  // 8.6 ms, and of gate and up.
+  // Two gathers for weight gradients and two sums, each with 7/8 of 4096 · 8192 · 2 bytes at 1e11
+  // B/s: 0.59 ms. This is shorter than the input and weight gradient GEMMs of qkv, 8.6 ms for
+  // 2 · 4096 · 8192 · 10240/8 flops at 1e13, and those of gate and up.
   CHECK(alone - time() == doctest::Approx(4 * 7 / 8.0 * 4096 * 8192 * 2 / 1e11));
-  // At 1e9 B/s, 58.7 ms, each product hides as long as it takes: 8.6 and, of
-  // 2 · 28672/8 columns, 48.1 ms.
+  // At 1e9 B/s they take 58.7 ms each, and a GEMM hides as much as it lasts: 8.6 ms, and 48.1 ms
+  // for the one with 2 · 28672/8 columns.
   const double qkv = 2.0 * 4096 * 8192 * 10240 / 8 / 1e13, gate_up = qkv * 2 * 28672 / 10240;
   ring.rate = ring.exchange = BytesPerSecond(1e9);
   const double slow = time();
@@ -164,7 +165,7 @@ TEST_CASE("a column-parallel layer's collectives run beside its products, as far
   CHECK(time() - slow == doctest::Approx(2 * (qkv + gate_up)).epsilon(1e-6));
   profile.stack.tensor_overlap = 1;
   ring.rate = ring.exchange = BytesPerSecond(100e9);
-  // The two gathers of output gradients: the products last longer.
+  // Also the two gathers of output gradients; their GEMMs last longer.
   const double weights_apart = time();
   profile.stack.pipelined = 1;
   CHECK(weights_apart - time() == doctest::Approx(2 * 7 / 8.0 * 4096 * 8192 * 2 / 1e11));
@@ -173,28 +174,29 @@ TEST_CASE("a column-parallel layer's collectives run beside its products, as far
   CHECK(alone - time() < 1e-3 * alone);
 }
 
-TEST_CASE("a collective takes a part of the device from the compute that hides it") {
+TEST_CASE("a collective takes a share of the device from the compute that hides it") {
   HardwareProfile profile = examples::plain();
   Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0), false};
   const auto time = [&] { return block_backward(ring, profile); };
   profile.stack.tensor_overlap = 1;
-  // C = four collectives of 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s, all hidden: while they run,
-  // 15 % of the compute is not done, and done later.
+  // C = four collectives of 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s, all hidden. While they run,
+  // 15 % of the compute rate is lost, and that work is done later.
   const double short_one = time(), hidden = 4 * 7 / 8.0 * 4096 * 8192 * 2 / 1e11;
   profile.stack.taken_inside = 0.15;
   CHECK(time() - short_one == doctest::Approx(0.15 * hidden).epsilon(1e-6));
-  profile.stack.taken_between = 0.5;  // of rings over several nodes alone
+  profile.stack.taken_between = 0.5;  // only for rings over several nodes
   CHECK(time() - short_one == doctest::Approx(0.15 * hidden).epsilon(1e-6));
   ring.nodes = 2;
   CHECK(time() - short_one == doctest::Approx(0.5 * hidden).epsilon(1e-6));
-  // Collectives longer than their products hide them whole, however slow they get.
+  // If collectives last longer than their GEMMs, these are hidden completely, however slow they
+  // get.
   ring.rate = ring.exchange = BytesPerSecond(1e8);
   const double slowed = time();
   profile.stack.taken_between = 0;
   CHECK(slowed == doctest::Approx(time()).epsilon(1e-9));
 }
 
-TEST_CASE("NCCL's protocols: the fastest for the size") {
+TEST_CASE("the fastest of NCCL's protocols for the size is used") {
   Cluster cluster;
   cluster.nodes = 4;
   cluster.ranks_per_node = 8;
@@ -220,10 +222,10 @@ TEST_CASE("NCCL's protocols: the fastest for the size") {
   CHECK(time(all, 32'000'000'000) == doctest::Approx(62e9 / 80e9 + 282.8e-6));
 }
 
-TEST_CASE("gradients travel in the stack's format") {
+TEST_CASE("gradients are reduced in the stack's format") {
   HardwareProfile profile = examples::plain();
   CHECK(reduced_bytes(profile, NumberFormat::bf16, Bytes(4000)) == Bytes(4000));
-  profile.stack.gradient_bytes = 2;  // the executor's are fp32
+  profile.stack.gradient_bytes = 2;  // the executor reduces in fp32
   CHECK(reduced_bytes(profile, NumberFormat::bf16, Bytes(4000)) == Bytes(2000));
 }
 

@@ -1,4 +1,4 @@
-// Machines that are not flat: what crosses which link, and what that costs, by hand.
+// Clusters that are not flat: which links transfers cross, and what that costs, computed by hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::vector<Rank> ranks(int count, int stride = 1) {
   return members;
 }
 
-// Half of the node link, 0.4 of the fabric, 2 us a hop.
+// Efficiencies: half of the node link, 0.4 of the fabric, 2 us per hop.
 HardwareProfile round_numbers() {
   HardwareProfile profile;
   profile.device = {"round", FlopsPerSecond(1e12), FlopsPerSecond(10e12),
@@ -76,19 +76,20 @@ TEST_CASE("ranks, NICs and leaf switches are numbered in order") {
   cluster.ranks_per_node = 8;
   cluster.nics = 4;
   cluster.leaf = {.nodes = 2, .oversubscription = 4, .rails = 2};
-  // Rank 5: the third NIC of node 0, an even one, so the first leaf. Rank 19: node 2, its fourth
-  // rank, NIC 1 of it, so the second leaf of the second group.
+  // Rank 5 uses the third NIC of node 0, which has an even index, so the first leaf. Rank 19 is the
+  // fourth rank of node 2 and uses its NIC 1, so the second leaf of the second group.
   CHECK(cluster.nic_of(Rank(5)) == 2);
   CHECK(cluster.leaf_of(Rank(5)) == 0);
   CHECK(cluster.nic_of(Rank(19)) == 9);
   CHECK(cluster.leaf_of(Rank(19)) == 3);
   CHECK_FALSE(cluster.flat());
-  // A leaf joins 2 nodes' 2 NICs of a rail; a quarter of their rate goes up.
+  // A leaf connects the 2 NICs of a rail in each of 2 nodes; its uplinks have a quarter of their
+  // rate.
   cluster.fabric_link.rate = BytesPerSecond(10e9);
   CHECK(leaf_rate(cluster).value == doctest::Approx(10e9));
 }
 
-TEST_CASE("what a transfer crosses: switch, bus, NICs, leaves") {
+TEST_CASE("a transfer crosses the switch, or the bus, NICs and leaves") {
   Cluster cluster = examples::two_nodes();
   const Network flat = make_network(cluster, 8);
   CHECK_FALSE(flat.shaped);
@@ -107,11 +108,11 @@ TEST_CASE("what a transfer crosses: switch, bus, NICs, leaves") {
   CHECK(links(network, 1, 4) == std::vector<std::uint32_t>{34, 16, 48, 51, 21, 41});
   CHECK(network.rate(Rank(0), Rank(1)).value == doctest::Approx(50e9));
   CHECK(network.rate(Rank(0), Rank(2)).value == doctest::Approx(20e9));
-  CHECK(network.rate(Rank(0), Rank(4)).value == doctest::Approx(2.5e9));  // NIC 0 is rank 1's, too
+  CHECK(network.rate(Rank(0), Rank(4)).value == doctest::Approx(2.5e9));  // rank 1 also uses NIC 0
   CHECK(network.rate(Rank(2), Rank(6)).value == doctest::Approx(5e9));    // uplinks: 2·10/4
 }
 
-TEST_CASE("rings on pairs joined by a bus, and on a domain over nodes") {
+TEST_CASE("rings over pairs connected by a bus, and over a domain of several nodes") {
   Cluster cluster = examples::two_nodes();
   cluster.domain = 2;
   cluster.bus = {BytesPerSecond(20e9), Seconds(2e-6)};
@@ -119,36 +120,37 @@ TEST_CASE("rings on pairs joined by a bus, and on a domain over nodes") {
   CHECK(all_reduce(ranks(4), cluster) == doctest::Approx(24e-6 + 1.2e-3));
   // A pair: 2 hops of 2 + 1 us, 8e6 bytes at 50e9 B/s.
   CHECK(all_reduce(ranks(2), cluster) == doctest::Approx(6e-6 + 160e-6));
-  // One rank of each pair: the bus alone.
+  // One rank of each pair: only the bus.
   CHECK(all_reduce(ranks(2, 2), cluster) == doctest::Approx(8e-6 + 800e-6));
   cluster.domain = 8;
-  // All 8 by one switch: 14 hops of 3 us, 14e6 bytes at 50e9 B/s.
+  // All 8 on one switch: 14 hops of 3 us, 14e6 bytes at 50e9 B/s.
   CHECK(all_reduce(ranks(8), cluster) == doctest::Approx(42e-6 + 280e-6));
 }
 
 TEST_CASE("NICs shared by ranks") {
   Cluster cluster = examples::two_nodes();
   cluster.nics = 2;
-  // All 8: two rings through two NICs of 4e9 B/s: 14 hops of 7 us, 14e6 bytes at 8e9.
+  // All 8: two rings through two NICs of 4e9 B/s: 14 hops of 7 us, 14e6 bytes at 8e9 B/s.
   CHECK(all_reduce(ranks(8), cluster) == doctest::Approx(98e-6 + 1.75e-3));
   CHECK(all_reduce(ranks(8), cluster, Others::alike) == doctest::Approx(98e-6 + 1.75e-3));
-  // One rank of each node has a NIC alone when its neighbour is silent, half of it otherwise.
+  // One rank of each node gets a whole NIC if the rank that shares it is silent, otherwise half of
+  // it.
   CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 2e-3));
   CHECK(all_reduce(ranks(2, 4), cluster, Others::alike) == doctest::Approx(14e-6 + 4e-3));
-  // Of the 7e6 bytes that a rank sends, 4e6 leave the node at half a NIC.
+  // Of the 7e6 bytes that a rank sends, 4e6 leave the node at half of a NIC's rate.
   CHECK(all_to_all(ranks(8), cluster) == doctest::Approx(49e-6 + 2e-3));
 }
 
-TEST_CASE("what goes to a NIC crosses the accelerator's bus") {
+TEST_CASE("transfers to a NIC cross the accelerator's bus") {
   Cluster cluster = examples::two_nodes();
   CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 2e-3));  // 8e6 bytes at 4e9 B/s
-  // A bus of half the NIC's rate, and its pairs' two rings at half of 5e9 B/s.
+  // A bus with half the NIC's rate: the two rings of its pairs get half of 5e9 B/s.
   cluster.domain = 2;
   cluster.bus = {BytesPerSecond(5e9), Seconds(2e-6)};
   CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 4e-3));
   CHECK(all_reduce(ranks(8), cluster) == doctest::Approx(98e-6 + 14e6 / 2.5e9));
   CHECK(make_network(cluster, 8).rate(Rank(1), Rank(5)).value == doctest::Approx(5e9));
-  // It says so where one switch joins the node, too.
+  // The bus also counts if one switch connects the node.
   cluster.domain = 0;
   CHECK_FALSE(cluster.flat());
   CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 4e-3));
@@ -171,10 +173,10 @@ TEST_CASE("24 accelerators in 6 nodes of two pairs gather over one NIC each") {
   };
   // 23 hops of 2 + 5 us; 23/24 of the bytes enter each node, at 0.4 of 25e9 B/s.
   CHECK(gather() == doctest::Approx(23 * 7e-6 + 23e9 / 10e9));
-  // A NIC for each of the four: the bus between the pairs, at half of 31.5e9 B/s.
+  // With one NIC per rank the bus between the pairs is the limit, at half of 31.5e9 B/s.
   cluster.nics = 0;
   CHECK(gather() == doctest::Approx(23 * 7e-6 + 23e9 / 15.75e9));
-  // One connection a NIC.
+  // One connection per NIC.
   cluster.nics = 1;
   cluster.connection = BytesPerSecond(1e9);
   CHECK(gather() == doctest::Approx(23 * 7e-6 + 23e9 / 0.4e9));
@@ -187,23 +189,24 @@ TEST_CASE("a connection limits each transfer, not the NIC") {
   const Network network = make_network(cluster, 8);
   CHECK(network.rate(Rank(0), Rank(4)).value == doctest::Approx(2e9));
   CHECK(network.rate(Rank(0), Rank(1)).value == doctest::Approx(100e9));
-  // Four rings through four NICs: 14e6 bytes at 0.4 of 8e9 B/s; one rank a node: 8e6 at 0.4 of 2e9.
+  // Four rings through four NICs: 14e6 bytes at 0.4 of 8e9 B/s; one rank per node: 8e6 at 0.4 of
+  // 2e9.
   CHECK(all_reduce(ranks(8), cluster) == doctest::Approx(98e-6 + 14e6 / 3.2e9));
   CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 10e-3));
-  // One NIC for four: four connections of 2e9 B/s fit into its 10e9, of 5e9 they do not.
+  // One NIC for four ranks: four connections of 2e9 B/s fit into its 10e9 B/s, four of 5e9 do not.
   cluster.nics = 1;
   CHECK(all_reduce(ranks(2, 4), cluster, Others::alike) == doctest::Approx(14e-6 + 10e-3));
   cluster.connection = BytesPerSecond(5e9);
   CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 4e-3));
   CHECK(all_reduce(ranks(2, 4), cluster, Others::alike) == doctest::Approx(14e-6 + 8e-3));
-  // An all-to-all has a connection for each of a rank's 7 parts: as without, 4e6 of its bytes leave
-  // at a quarter of 4e9 B/s; at connections of 0.1e9, 7e6 bytes at 0.4 of 0.7e9.
+  // An all-to-all has one connection for each of a rank's 7 parts. As without a limit, 4e6 of its
+  // bytes leave at a quarter of 4e9 B/s; with connections of 0.1e9 B/s, 7e6 bytes at 0.4 of 0.7e9.
   CHECK(all_to_all(ranks(8), cluster) == doctest::Approx(49e-6 + 4e-3));
   cluster.connection = BytesPerSecond(0.1e9);
   CHECK(all_to_all(ranks(8), cluster) == doctest::Approx(49e-6 + 7e6 / 0.28e9));
 }
 
-TEST_CASE("a leaf at 4:1 makes what leaves it four times slower") {
+TEST_CASE("a leaf with 4:1 oversubscription makes what leaves it four times slower") {
   Cluster cluster = examples::two_nodes();
   cluster.leaf = {.nodes = 1, .oversubscription = 1, .rails = 1};
   const double open = all_to_all(ranks(8), cluster), hops = 49e-6;
@@ -218,12 +221,13 @@ TEST_CASE("a leaf at 4:1 makes what leaves it four times slower") {
   // Both nodes under one leaf: nothing leaves it.
   cluster.leaf.nodes = 2;
   CHECK(all_to_all(ranks(8), cluster) == doctest::Approx(hops + 1e-3));
-  // 7 of 8 pairs of one rank a node leave a leaf of one node; n = 2: 4e6 bytes at 1e9 B/s.
+  // With leaves of one node, 7 of 8 pairs of ranks in different nodes leave their leaf; n = 2: 4e6
+  // bytes at 1e9 B/s.
   cluster.leaf.nodes = 1;
   CHECK(all_to_all(ranks(2, 4), cluster) == doctest::Approx(7e-6 + 4e-3));
 }
 
-TEST_CASE("a slow link sets the pace of its group") {
+TEST_CASE("a slow link limits the collectives of its group") {
   Cluster cluster = examples::two_nodes();
   cluster.degraded = {{.rank = 2, .link = 0.25, .nic = 0.5, .nic_of = {}}};
   CHECK(all_reduce(ranks(4), cluster) == doctest::Approx(18e-6 + 4 * 240e-6));
@@ -257,7 +261,7 @@ TEST_CASE("a slow device slows its ops, and those of its tensor-parallel group")
       slowed += slow;
       const Seconds time = compute_time(program, OpId(i), scenario.cluster, profile);
       CHECK(time == compute_time(program, OpId(i), sound, slow ? half : profile));
-      if (compute && tp == 1 && slow)  // 0.1 ms of overhead, the rest twice
+      if (compute && tp == 1 && slow)  // 0.1 ms of overhead; the rest takes twice as long
         CHECK((time - Seconds(1e-4)).count() ==
               doctest::Approx(
                   2 * (compute_time(program, OpId(i), sound, profile) - Seconds(1e-4)).count()));
@@ -273,7 +277,7 @@ TEST_CASE("a slow device slows its ops, and those of its tensor-parallel group")
   }
 }
 
-TEST_CASE("a failed link is refused where it is needed, by rank and by what needs it") {
+TEST_CASE("a failed link that is needed is refused, naming the rank and the use") {
   Scenario scenario = examples::small_on_cpu(4, 4);
   scenario.cluster.nodes = 2;
   scenario.cluster.ranks_per_node = 2;
@@ -287,18 +291,18 @@ TEST_CASE("a failed link is refused where it is needed, by rank and by what need
   scenario.cluster.degraded = {{.rank = 1, .nic = 0, .nic_of = {}}};
   CHECK(answer(data_parallel(4)) ==
         "the NIC of rank 1 has failed, and its data-parallel group with rank 2 (4 ranks) needs it; "
-        "say whose it uses (\"nic_of\"), or leave its node out");
+        "name the rank whose NIC it uses (\"nic_of\"), or remove its node");
   scenario.cluster.degraded.front().nic_of = 0;
   CHECK(answer(data_parallel(4)).empty());
   scenario.cluster.degraded = {{.rank = 2, .link = 0, .nic_of = {}}};
   CHECK(answer(data_parallel(4, 2)) ==
         "the node link of rank 2 has failed, and its tensor-parallel group with rank 3 (2 ranks) "
-        "needs it; leave its node out");
+        "needs it; remove its node");
 }
 
-TEST_CASE("a failed NIC under a pipeline's messages") {
-  // 2 stages × 2 lanes: ranks 0, 1 | 2, 3 on nodes of 2; messages cross nodes, and all groups but
-  // the world's do not.
+TEST_CASE("a failed NIC that a pipeline's messages need is refused") {
+  // 2 stages × 2 data-parallel replicas: ranks 0, 1 | 2, 3 on nodes of 2. Messages cross nodes; no
+  // group does, except the one of all ranks.
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 1, .lanes = 2});
   Cluster cluster;
   cluster.nodes = cluster.ranks_per_node = 2;
@@ -306,13 +310,13 @@ TEST_CASE("a failed NIC under a pipeline's messages") {
   const auto no = check_links(program, cluster);
   REQUIRE(no.has_value());
   CHECK(no->reason ==
-        "the NIC of rank 1 has failed, and a message from rank 1 to rank 3 needs it; say whose it "
-        "uses (\"nic_of\"), or leave its node out");
+        "the NIC of rank 1 has failed, and a message from rank 1 to rank 3 needs it; name the "
+        "rank whose NIC it uses (\"nic_of\"), or remove its node");
   cluster.degraded.front().nic_of = 0;
   CHECK_FALSE(check_links(program, cluster).has_value());
 }
 
-TEST_CASE("topology is read strictly, and reads back") {
+TEST_CASE("topology is read strictly, and can be written and read again") {
   const Scenario scenario = read_scenario(
       reading(R"({"node": {"device": "A40", "ranks": 4, "link": "56.25GBps"}, "nodes": 4,
         "domain": 2, "bus": "31.5GBps", "bus_latency": "2us", "nics": 1, "nic": "200Gbps",
@@ -336,21 +340,26 @@ TEST_CASE("topology is read strictly, and reads back") {
         reading(R"({"node": {"device": "A40", "ranks": 4}, "nodes": 2, )" + changes + "}"));
   };
   CHECK(refused(R"("domain": 3)") ==
-        "s.json: /cluster/domain: a domain of 3 does not fit nodes of 4 ranks (a divisor or a "
-        "multiple of 4)");
+        "s.json: /cluster/domain: domain must be a divisor or a multiple of the 4 ranks of a node, "
+        "got 3 (remove the key for one domain per node)");
   CHECK(
-      refused(R"("domain": 2)").starts_with("s.json: /cluster/bus: the node has several domains"));
-  CHECK(refused(R"("nics": 3)").starts_with("s.json: /cluster/nics: 3 NICs are not shared evenly"));
+      refused(R"("domain": 2)")
+          .starts_with("s.json: /cluster/bus: key \"bus\" is missing: a node has several domains"));
+  CHECK(refused(R"("nics": 3)")
+            .starts_with("s.json: /cluster/nics: nics must be a divisor of the 4 ranks of a node, "
+                         "got 3"));
   CHECK(refused(R"("leaf": {"nodes": 1, "oversubscription": 0.5})")
             .starts_with("s.json: /cluster/leaf/oversubscription: 0.5 is out of range"));
   CHECK(refused(R"("leaf": {"nodes": 1, "rails": 3})")
-            .starts_with("s.json: /cluster/leaf/rails: 3 rails do not divide 4 NICs"));
+            .starts_with(
+                "s.json: /cluster/leaf/rails: rails must be a divisor of the 4 NICs of a node, "
+                "got 3"));
   CHECK(refused(R"("degraded": [{"rank": 8}])")
-            .starts_with("s.json: /cluster/degraded: the cluster has no rank 8"));
-  CHECK(refused(R"("degraded": [{"rank": 1}, {"rank": 1}])").find("stands here twice") !=
+            .starts_with("s.json: /cluster/degraded: rank must be from 0 to 7, got 8"));
+  CHECK(refused(R"("degraded": [{"rank": 1}, {"rank": 1}])").find("rank 1 has two entries") !=
         std::string::npos);
-  CHECK(refused(R"("degraded": [{"rank": 1, "nic_of": 4}])").find("is not in the node of rank 1") !=
-        std::string::npos);
+  CHECK(refused(R"("degraded": [{"rank": 1, "nic_of": 4}])")
+            .find("must be a rank in the node of rank 1, got 4") != std::string::npos);
   CHECK(refused(R"("degraded": [{"rank": 1, "device": 0}])")
             .starts_with("s.json: /cluster/degraded/0/device: 0 is out of range"));
 }
@@ -358,7 +367,7 @@ TEST_CASE("topology is read strictly, and reads back") {
 TEST_CASE("GB200 in trays of 4: one domain of 72") {
   CHECK(default_domain("GB200", 4) == 72);
   CHECK(default_domain("GB200", 72) == 0);
-  CHECK(default_domain("GB200", 64) == 0);  // no whole number of such nodes
+  CHECK(default_domain("GB200", 64) == 0);  // not a multiple of such nodes
   CHECK(default_domain("H100", 8) == 0);
   const Scenario trays =
       read_scenario(reading(R"({"node": "gb200-tray", "nodes": 36})"), "s.json", test::file_text);
@@ -367,14 +376,13 @@ TEST_CASE("GB200 in trays of 4: one domain of 72") {
   CHECK(read_scenario(resolved_text(trays), "s.json", test::file_text).cluster == trays.cluster);
 }
 
-TEST_CASE("an own device needs a profile") {
-  CHECK(
-      test::refusal(
-          reading(
-              R"({"node": {"device": {"name": "X1", "fp32": "60TFLOPS", "memory_rate": "3TBps",
+TEST_CASE("a device with custom figures needs a profile") {
+  CHECK(test::refusal(
+            reading(
+                R"({"node": {"device": {"name": "X1", "fp32": "60TFLOPS", "memory_rate": "3TBps",
                 "memory": "64GiB"}, "ranks": 2, "link": "300GBps"}})"))
-          .starts_with("s.json: /cluster: key \"profile\" is missing (a device that does not ship "
-                       "needs one"));
+            .starts_with("s.json: /cluster: key \"profile\" is missing (a device with figures of "
+                         "its own needs one"));
 }
 
 }  // namespace polyphony

@@ -1,4 +1,4 @@
-// What other frameworks keep (shared/held/stack_sizes.h), against tensors summed by hand.
+// Memory of other frameworks (shared/held/stack_sizes.h), against tensors summed by hand.
 #include "shared/held/stack_sizes.h"
 
 #include <doctest/doctest.h>
@@ -49,7 +49,7 @@ std::int64_t kept(const SoftwareStack& of, const Module& module, const WorkSize&
 
 }  // namespace
 
-TEST_CASE("blocks of Megatron-LM are the formulas of arXiv 2205.05198, Table 2") {
+TEST_CASE("memory of Megatron-LM's blocks follows the formulas of arXiv 2205.05198, Table 2") {
   const SoftwareStack& of = stack("megatron-2022");
   const Module module = gpt_22b();
   const WorkSize size = sequences(4, 2048);
@@ -69,7 +69,7 @@ TEST_CASE("blocks of Megatron-LM are the formulas of arXiv 2205.05198, Table 2")
   CHECK(48 * (block(true, Recompute::selective) - rows / 8) == 9'5625ll * (1 << 30) / 10'000);
 }
 
-TEST_CASE("scores are kept whole, whatever a mask hides of them") {
+TEST_CASE("scores are saved whole, masked ones included") {
   const SoftwareStack& of = stack("megatron-2022");
   Module module = gpt_22b();
   WorkSize size = sequences(4, 2048);
@@ -156,7 +156,7 @@ TEST_CASE("a block under FSDP2") {
     return held.forward - held.kept;
   };
   CHECK(besides() == 2 * stream + 2 * wide);
-  of.memory.compiled = false;  // down's output, too, which nobody reads, but is last; silu's
+  of.memory.compiled = false;  // down's output, too, although no op reads it; silu's
   CHECK(kept(of, module, size, half(1, false), Recompute::selective) == read + stream);
   CHECK(besides() == 2 * stream + 3 * wide - stream);
 }
@@ -182,8 +182,9 @@ TEST_CASE("logits and their loss") {
   CHECK(held(of).loss == Bytes(4096 * 8192 * 2 * 9 / 8));
   of = stack("fsdp");
   CHECK(held(of).tape == Bytes(4096 * 8192 * 2 / 8 + 4096 * 8192 * 2 + 4096 * 4 / 8 + 4 * logits));
-  // Beside the logarithms, fp32 each. Forward: logits, those shifted, their exponentials in turn
-  // with the logarithms; and as computed. Backward: of the loss, the exponentials, what both make.
+  // In addition to the logarithms, fp32 each. Forward: the logits as computed, the shifted ones,
+  // and their exponentials, in turn with the logarithms. Backward: the gradients of the loss, the
+  // exponentials, and their product.
   CHECK(held(of).forward == Bytes((8 + 2) * logits));
   CHECK(held(of).loss == Bytes(12 * logits));
   const std::int64_t all = 4096ll * 128256;  // not cut: one kernel from logits to logarithms
@@ -214,7 +215,7 @@ TEST_CASE("parameters, gradients and optimizer state") {
   CHECK(bytes("megatron-core", Shard::full, 8, true) == bytes("megatron-core", Shard::full, 8));
 }
 
-TEST_CASE("gathered layers, whole gradients, gradients never written") {
+TEST_CASE("gathered layers, unsharded gradients, gradients that are never written") {
   const Module module = llama_70b();
   const ShardIndex place{.tensor = 2};
   // A block: qkv 10240·8192, out 8192·8192, three of 8192·28672, two norms; halves of the matrices.
@@ -263,7 +264,7 @@ TEST_CASE("gathered layers, whole gradients, gradients never written") {
         stack("fsdp2").memory.workspaces + Bytes(1000));
 }
 
-TEST_CASE("another stack changes the sizes of buffers alone") {
+TEST_CASE("another stack changes only the sizes of buffers") {
   Scenario scenario;
   Module module = llama_70b();
   module.layers = 8;

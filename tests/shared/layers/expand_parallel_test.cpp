@@ -1,5 +1,5 @@
-// What sequence parallelism, shared key/value heads and recomputation do to kernels, collectives
-// and tapes.
+// Effects of sequence parallelism, shared key/value heads and recomputation on kernels, collectives
+// and saved activations.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -35,14 +35,14 @@ double flops(Phase phase, const ChunkContext& context) {
 
 }  // namespace
 
-TEST_CASE("sequence parallelism gathers and scatters what tensor parallelism sums") {
+TEST_CASE("sequence parallelism gathers and reduce-scatters what tensor parallelism sums") {
   const ChunkContext context{.tp = 4, .sp = true, .precision = NumberFormat::bf16};
-  // 102 rows on 4 ranks: parts of 26, so 104 move.
+  // 102 rows on 4 ranks have parts of 26, so 104 rows move.
   const Bytes moved(104 * 8192 * 2);
   const InnerCollective gather{Kind::all_gather, moved}, scatter{Kind::reduce_scatter, moved};
   CHECK(collectives(kBlock, Phase::forward, 102, context) ==
         std::vector<InnerCollective>{gather, scatter, gather, scatter});
-  // dy of a row-parallel product; x of a column-parallel one again, then its dx.
+  // dy of a row-parallel GEMM; x of a column-parallel one again, then its dx.
   const std::vector<InnerCollective> backward{gather, gather, scatter, gather, gather, scatter};
   CHECK(collectives(kBlock, Phase::backward, 102, context) == backward);
   CHECK(collectives(kBlock, Phase::backward_input, 102, context) == backward);
@@ -51,7 +51,7 @@ TEST_CASE("sequence parallelism gathers and scatters what tensor parallelism sum
   frozen.weight_grad = false;
   CHECK(collectives(kBlock, Phase::backward, 102, frozen) ==
         std::vector<InnerCollective>{gather, scatter, gather, scatter});
-  // The embedding is one sum over all rows; the loss takes its 102 rows as they are.
+  // The embedding has one sum over all rows; the loss uses its 102 rows without padding.
   CHECK(collectives({0, 1}, Phase::forward, 102, context) == std::vector<InnerCollective>{scatter});
   CHECK(collectives({0, 1}, Phase::backward, 102, context) == std::vector<InnerCollective>{gather});
   const Bytes labelled(102 * 8192 * 2), row(102 * 4);
@@ -77,10 +77,10 @@ TEST_CASE("sequence parallelism gathers and scatters what tensor parallelism sum
                                      {Kind::reduce_scatter, patches}});
 }
 
-TEST_CASE("more ranks than key/value heads, and words that they do not divide") {
+TEST_CASE("more ranks than key/value heads, and a vocabulary that they do not divide") {
   Module module = llama_70b();
   module.vocab = 128'250;
-  // 16 ranks: 4 query heads and one key/value head each; 128250 = 16 · 8015 + 10 words.
+  // 16 ranks have 4 query heads and one key/value head each; 128250 = 16 · 8015 + 10 tokens.
   const ChunkContext context{.tp = 16, .precision = NumberFormat::bf16};
   const auto widest = [&](LayerRange layers) {
     const Expansion expansion = expand(module, layers, Phase::forward, text(10), context);
@@ -91,7 +91,7 @@ TEST_CASE("more ranks than key/value heads, and words that they do not divide") 
   CHECK(widest(kHead).n == 8016);
 }
 
-TEST_CASE("what is recomputed is part of the backward") {
+TEST_CASE("recomputation is part of the backward op") {
   const ChunkContext none{}, full{.recompute = Recompute::full},
       selective{.recompute = Recompute::selective};
   const double attention = 4.0 * 64 * 65 / 2 * 8192;
@@ -117,8 +117,8 @@ TEST_CASE("what is recomputed is part of the backward") {
   CHECK(sums({1, 4}) == 8);
   CHECK(sums({0, 1}) + sums({81, 82}) == 1);  // neither embedding nor head
 
-  // A ring's keys come by again behind the gather of the attention's output gradient: 204 tokens of 2 · 4 heads of
-  // 128, bf16; then they and their fp32 gradients.
+  // The keys of a ring circulate again after the gather of the attention's output gradient: 204
+  // tokens with 2 · 4 heads of 128, bf16; then they circulate with their fp32 gradients.
   const ChunkContext ring{.tp = 2,
                           .sp = true,
                           .cp = 2,
@@ -142,10 +142,10 @@ TEST_CASE("what is recomputed is part of the backward") {
   CHECK(recomputed_layers(layout) == LayerRange{2, 3});
 }
 
-TEST_CASE("tapes of recomputed, shared and gathered blocks") {
-  // bf16, 100 tokens. Inputs of norms and matrices 4·8192; q and the attention output 8192 each, k
-  // and v 1024 each, three times 28672; log-sum-exp of 64 heads in fp32; two norms with a scale in
-  // fp32 a row.
+TEST_CASE("saved activations of recomputed, shared and gathered blocks") {
+  // bf16, 100 tokens. Per row: inputs of norms and matrices 4·8192; q and the attention output 8192
+  // each, k and v 1024 each, three times 28672; in fp32 the log-sum-exp of 64 heads, and a scale
+  // for each of two norms.
   const std::int64_t input = 100 * 8192 * 2, core = 100 * (8192 * 2 + 64 * 4);
   const std::int64_t heads = 100 * (8192 + 2 * 1024) * 2, ffn = 100 * 3 * 28672 * 2;
   const std::int64_t scales = 100 * 2 * 4, block = 4 * input + heads + core + ffn + scales;
@@ -176,7 +176,7 @@ TEST_CASE("tapes of recomputed, shared and gathered blocks") {
   // 4 ranks with 25 rows between blocks each.
   const ChunkContext rows{.tp = 4, .sp = true, .precision = NumberFormat::bf16};
   CHECK(tape(kBlock, rows) == input + (heads + core + ffn + scales) / 4);
-  // 16 ranks, a key/value head each.
+  // 16 ranks with one key/value head each.
   const ChunkContext shared{.tp = 16, .precision = NumberFormat::bf16};
   CHECK(tape(kBlock, shared) ==
         4 * input + 100 * (8192 / 16 + 2 * 128) * 2 + core / 16 + ffn / 16 + scales);
@@ -185,8 +185,8 @@ TEST_CASE("tapes of recomputed, shared and gathered blocks") {
   CHECK(tape(kBlock, dealt, 300) == block + 200 * 2 * 1024 * 2);
   dealt.recompute = Recompute::selective;
   CHECK(workspace(dealt, 300) == core);
-  // 2 of the 8 key/value heads at a time: own ones alone are kept; of 300 tokens 2 heads of 128, k and v, and the
-  // next 2 are there in the backward.
+  // 2 of the 8 key/value heads at a time: only own rows are saved. During the backward pass k and v
+  // of 2 heads of 128 for 300 tokens are in memory, and those of the next 2 heads.
   dealt.cp_heads = 2;
   const std::int64_t brought = 300 * 2 * (2 * 2 * 128) * 2;
   CHECK(workspace(dealt, 300) == core + brought);

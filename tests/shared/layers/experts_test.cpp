@@ -1,4 +1,4 @@
-// Mixture of experts in shared/: counts, cuts, kernels and collectives, files.
+// Mixture of experts in shared/: parameter counts, sharding, kernels, collectives, files.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ std::string invalid(const std::function<void(Module&)>& change) {
 
 }  // namespace
 
-TEST_CASE("published counts of models with experts") {
+TEST_CASE("published parameter counts of models with experts") {
   // Mixtral: 32·(2·4096·128·(32 + 8) + 8·3·4096·14336 + 8·4096 + 2·4096) + 2·32000·4096 + 4096.
   CHECK(parameter_count(mixtral()) == 46'702'792'704);
   // Qwen3: 48·(2·2048·128·(32 + 4) + 128·3·2048·768 + 128·2048 + 2·2048 + 2·128) + 2·151936·2048 +
@@ -72,7 +72,7 @@ TEST_CASE("published counts of models with experts") {
   CHECK(parameter_count(find_preset("qwen3-30b-a3b")->module) == 30'532'122'624);
 }
 
-TEST_CASE("experts over ranks") {
+TEST_CASE("experts split over ranks") {
   Module module = mixtral();
   module.shared_ffn = 64;
   const std::vector<Parameter> all = parameters(module, kFirstBlock);
@@ -92,7 +92,7 @@ TEST_CASE("experts over ranks") {
   CHECK(named(all, "shared.down.weight").local_shape(shard) == std::vector<std::int64_t>{4096, 32});
 }
 
-TEST_CASE("biases of experts over ranks") {
+TEST_CASE("biases of experts split over ranks") {
   Module module = mixtral();
   module.expert_bias = true;
   const std::vector<Parameter> all = parameters(module, kFirstBlock);
@@ -104,7 +104,7 @@ TEST_CASE("biases of experts over ranks") {
   CHECK(gate_up.local_shape(shard) == std::vector<std::int64_t>{2, 14336});
   CHECK(gate_up.runs(shard) ==
         std::vector<ElementRun>{{0, 6 * 28672 + 14336, 14336}, {14336, 7 * 28672 + 14336, 14336}});
-  // Whole on both tensor ranks, each with its whole gradient; owned by the first.
+  // Replicated on both tensor-parallel ranks, each with the whole gradient; owned by the first.
   CHECK(down.local_shape(shard) == std::vector<std::int64_t>{2, 4096});
   CHECK(down.runs(shard) == std::vector<ElementRun>{{0, 6 * 4096, 2 * 4096}});
   CHECK(down.owned_runs(shard).empty());
@@ -115,7 +115,7 @@ TEST_CASE("biases of experts over ranks") {
   }
 }
 
-TEST_CASE("what gates and biases of experts read and write") {
+TEST_CASE("reads and writes of the gates and biases of experts") {
   Module module = mixtral();
   const WorkSize size = text(1024);
   const auto bytes = [&](Phase phase) {
@@ -134,7 +134,7 @@ TEST_CASE("what gates and biases of experts read and write") {
   CHECK(bytes(Phase::forward) - forward == 8 * slots * 14336 * 4);
   CHECK(bytes(Phase::backward_input) - input == 16 * slots * 14336 * 4);
   CHECK(bytes(Phase::backward_weight) == weight);
-  // Sums over the rows that met each matrix.
+  // Sums over the rows that each matrix is applied to.
   module.expert_bias = true;
   CHECK(bytes(Phase::backward_weight) - weight == slots * (2 * 14336 + 4096) * 4);
 }
@@ -151,7 +151,8 @@ TEST_CASE("kernels of a block with experts") {
   CHECK(flops(Phase::forward, {}) == doctest::Approx(2 * 1024 * weights + attention));
   CHECK(flops(Phase::backward, {}) == doctest::Approx(4 * 1024 * weights + 2 * attention));
   CHECK(flops(Phase::backward_weight, {}) == doctest::Approx(2 * 1024 * weights));
-  // Over ranks with as many tokens each, the same on each: fewer experts, more rows for each.
+  // Over ranks with equal numbers of tokens every rank does the same: fewer experts, more rows
+  // each.
   CHECK(flops(Phase::forward, {.ep = 4}) == doctest::Approx(flops(Phase::forward, {})));
   const auto expert_gemm = [&](const ChunkContext& context) {
     const Expansion block = expand(module, kFirstBlock, Phase::forward, size, context);
@@ -183,10 +184,11 @@ TEST_CASE("inner collectives of a block with experts") {
   const auto of = [&](Phase phase) {
     return expand(module, kFirstBlock, phase, size, context).collectives;
   };
-  // After the attention's.
+  // After the attention's collectives.
   CHECK(of(Phase::forward) ==
         std::vector<InnerCollective>{gather, rows, counts, slots, slots, rows});
-  // Weights' gradients in fp32; 3 samples × 8 experts; before the attention's.
+  // Gradients of routing weights in fp32; 3 samples × 8 experts; before the attention's
+  // collectives.
   CHECK(of(Phase::backward) ==
         std::vector<InnerCollective>{{Kind::all_reduce, Bytes(200 * 4), Group::tensor},
                                      slots,
@@ -203,13 +205,13 @@ TEST_CASE("inner collectives of a block with experts") {
   CHECK(of(Phase::backward).size() == 8);
 }
 
-TEST_CASE("the tape of a block with experts") {
+TEST_CASE("saved activations of a block with experts") {
   Module module = mixtral(), empty = mixtral();
   empty.experts = 0;
   const auto bytes = [&](const Module& m, const ChunkContext& context) {
     return tape_bytes(m, kFirstBlock, text(100), context).value;
   };
-  // 200 slots: two rows of 4096, three of 14336, a weight and four indices.
+  // 200 slots, each with two rows of 4096, three of 14336, a weight and four indices.
   const ChunkContext plain{.precision = NumberFormat::bf16};
   CHECK(bytes(module, plain) - bytes(empty, plain) ==
         200 * (2 * (2 * 4096 + 3 * 14336) + 4 + 4 * 8));
@@ -231,26 +233,32 @@ TEST_CASE("experts in a scenario") {
   CHECK(module.balance_weight == 0.01);
   CHECK(read_scenario(resolved_text(scenario), "s.json", test::file_text).model == scenario.model);
   CHECK(test::refusal(tiny_with(ffn, keys + ", " + ffn), test::file_text) ==
-        "s.json: /model/language/ffn: every block holds experts, none a dense feed-forward layer "
-        "(write \"expert_ffn\", or \"shared_ffn\" for the part that all tokens visit)");
+        "s.json: /model/language/ffn: ffn must not be given: every block has experts, none a dense "
+        "feed-forward layer (write \"expert_ffn\", or \"shared_ffn\" for the expert that processes "
+        "all tokens)");
 }
 
 TEST_CASE("refused experts") {
   CHECK(invalid([](Module&) {}).empty());
   CHECK(invalid([](Module& m) { m.experts_per_token = 9; }) ==
-        "s.json: /model/language/experts_per_token: 9 is out of range (write a whole number from 1 "
-        "to 8)");
+        "s.json: /model/language/experts_per_token: experts_per_token must be from 1 to 8, got 9 "
+        "(write a whole number)");
   CHECK(invalid([](Module& m) { m.expert_ffn = 0; }) ==
-        "s.json: /model/language/expert_ffn: 0 is out of range (write a whole number from 1 to "
-        "1048576)");
+        "s.json: /model/language/expert_ffn: expert_ffn must be from 1 to 1048576, got 0 (write a "
+        "whole "
+        "number)");
   CHECK(invalid([](Module& m) { m.shared_ffn = -1; }) ==
-        "s.json: /model/language/shared_ffn: -1 is out of range (write a whole number from 0 to "
-        "1048576)");
-  CHECK(invalid([](Module& m) { m.balance_weight = -0.1; }) ==
-        "s.json: /model/language/balance_weight: it must be 0 or more (0.001 to 0.01 is usual)");
+        "s.json: /model/language/shared_ffn: shared_ffn must be from 0 to 1048576, got -1 (0: no "
+        "shared "
+        "expert)");
+  CHECK(
+      invalid([](Module& m) { m.balance_weight = -0.1; }) ==
+      "s.json: /model/language/balance_weight: balance_weight must be at least 0 (0.001 to 0.01 is "
+      "usual)");
   CHECK(invalid([](Module& m) { m.experts = 0; }) ==
-        "s.json: /model/language/experts_per_token: there are no experts (remove the key, or say "
-        "how many \"experts\" a layer has)");
+        "s.json: /model/language/experts_per_token: experts_per_token needs experts (remove the "
+        "key, or "
+        "write \"experts\", the number of experts per layer)");
 }
 
 TEST_CASE("configurations of models with experts") {

@@ -1,4 +1,4 @@
-// Latent attention: weights, FLOPs and what tensor-parallel ranks gather, against DeepSeek-V3's
+// Latent attention: weights, FLOPs and gathers of tensor-parallel ranks, for DeepSeek-V3's
 // published dimensions (its config.json): H 7168, 128 heads of 128 + 64, latents of 1536 and 512.
 #include <doctest/doctest.h>
 
@@ -62,12 +62,12 @@ TEST_CASE("latent attention: weights of a block") {
 }
 
 TEST_CASE("latent attention: FLOPs of a block, backward twice the forward") {
-  // A feed-forward part of 2048 beside it: 3 · 7168 · 2048 weights.
+  // With a feed-forward part of width 2048: 3 · 7168 · 2048 weights.
   const double feed = 3.0 * 7168 * 2048;
   const double products = 2.0 * kTokens * (kAttentionWeights + feed);
   CHECK(flops_of(KernelKind::gemm, Phase::forward, 2048) == doctest::Approx(products));
   CHECK(flops_of(KernelKind::gemm, Phase::backward, 2048) == doctest::Approx(2 * products));
-  // Scores of 192 numbers a head, their product with values of 128.
+  // Scores of 192 numbers per head, and their GEMM with values of 128.
   const double attention = 2.0 * kPairs * 128 * (192 + 128);
   CHECK(flops_of(KernelKind::attention, Phase::forward, 2048) == doctest::Approx(attention));
   CHECK(flops_of(KernelKind::attention, Phase::backward, 2048) == doctest::Approx(2 * attention));
@@ -85,7 +85,7 @@ TEST_CASE("latent attention: tensor-parallel ranks gather latents, not queries a
   CHECK(gathered[1] == kTokens * 576 * 2);
 }
 
-TEST_CASE("latent attention: no context parallelism, no norms of heads") {
+TEST_CASE("latent attention supports neither context parallelism nor head norms") {
   Scenario scenario = examples::vlm_on_h100();
   scenario.model = {{examples::llama_70b()}, {}};
   Module& language = scenario.model.modules[0];
@@ -100,14 +100,15 @@ TEST_CASE("latent attention: no context parallelism, no norms of heads") {
     const auto no = check_layout(scenario, layout);
     return no ? no->reason : "";
   };
-  CHECK(refused().find("cp 2 with latent attention") != std::string::npos);
+  CHECK(refused().find("cp 2 is not supported with latent attention") != std::string::npos);
   language.qk_norm = true;
-  CHECK(refused().find("latent attention has no norms of heads") != std::string::npos);
+  CHECK(refused().find("latent attention does not support qk_norm; leave it out") !=
+        std::string::npos);
 }
 
-TEST_CASE("latent attention: bytes of its memory-bound passes") {
-  // bf16, no feed-forward part. Rotations of 128 + 1 heads' 64 numbers read and written by 9
-  // passes, queries and keys of 128 heads of 192 put together (4): 2 bytes an element.
+TEST_CASE("latent attention: bytes of memory-bound passes") {
+  // bf16, without a feed-forward part. Rotation of 64 numbers in each of 128 + 1 heads has 9
+  // passes; concatenation of queries and keys of 128 heads of 192 has 4; 2 bytes per element.
   const double rotated = 2.0 * kTokens * (9.0 * 129 * 64 + 4.0 * 128 * 192);
   Module module = deepseek(), flat = deepseek();
   flat.rotary_dim = 128;
@@ -118,8 +119,8 @@ TEST_CASE("latent attention: bytes of its memory-bound passes") {
       if (kernel.kind == kind) sum += static_cast<double>(kernel.bytes.value);
     return sum;
   };
-  // Of all that is memory-bound only the rotation depends on the rotated numbers; those are
-  // doubled.
+  // Among memory-bound kernels only the rotation depends on the number of rotated elements, which
+  // is doubled here.
   const double doubled = 2.0 * kTokens * (9.0 * 129 * 128 + 4.0 * 128 * 256);
   CHECK(bytes(flat, KernelKind::elementwise) - bytes(module, KernelKind::elementwise) ==
         doctest::Approx(doubled - rotated));

@@ -1,4 +1,5 @@
-// Stacks of unlike blocks: which block is what, and the parameters, kernels and tapes that follow.
+// Stacks with different kinds of blocks: the kind of each block, and its parameters, kernels and
+// saved activations.
 #include <doctest/doctest.h>
 
 #include "shared/chunk/expand.h"
@@ -32,7 +33,7 @@ double flops(const Module& m, int index, Phase phase, const WorkSize& size, Kern
     if (kernel.kind == kind) sum += kernel.flops.value;
   return sum;
 }
-// Two key heads with two value heads each, of width 4; hidden 8.
+// Two key heads of width 4 with two value heads each; hidden size 8.
 Module small_linear() {
   Module m;
   m.name = "language";
@@ -59,8 +60,8 @@ Module small_convolution() {
   return m;
 }
 
-// Of ten rows of block 0 in fp32, `row` numbers each; of these 8 are made again by selective
-// recomputation.
+// Checks that block 0 saves `row` fp32 numbers for each of ten rows, of which selective
+// recomputation computes 8 again.
 void check_tape(const Module& m, std::int64_t row) {
   const RankContext context(ChunkContext{});
   CHECK(tape_bytes(m, block(0), one_sample(10), context) == Bytes(4 * 10 * row));
@@ -72,7 +73,7 @@ void check_tape(const Module& m, std::int64_t row) {
 
 }  // namespace
 
-TEST_CASE("unlike blocks: what each is follows from the pattern, repeated") {
+TEST_CASE("the kind of each block follows from the repeated pattern") {
   const Module gemma = preset("gemma-3-4b"), oss = preset("gpt-oss-20b"),
                qwen = preset("qwen3-next-80b-a3b"), deepseek = preset("deepseek-v3");
   for (int i = 0; i < gemma.layers; ++i)
@@ -95,12 +96,12 @@ TEST_CASE("sliding windows: pairs of rows") {
   CHECK(size.window_pairs == 1 + 2 + 3 + 3 + 3);
   CHECK(layer_size(m, 1, size).pairs == 12);
   CHECK(layer_size(m, 2, size).pairs == 15);
-  // 4 flops a pair and number of the 64 heads' 64.
+  // 4 flops per pair and number, for 64 heads of width 64.
   CHECK(flops(m, 0, Phase::forward, size, KernelKind::attention) == 4.0 * 12 * 4096);
   CHECK(flops(m, 1, Phase::forward, size, KernelKind::attention) == 4.0 * 15 * 4096);
 }
 
-TEST_CASE("linear attention: weights of a block by hand, and their share of a rank") {
+TEST_CASE("linear attention: weights of a block, counted by hand, and a rank's share") {
   // in: 2(2 + 4)4 + 2·4 = 56 rows; convolution (2·2 + 4)4 = 32 channels of 4; out 16 columns.
   std::int64_t attention = 0;
   for (const Parameter& p : parameters(small_linear(), block(0))) {
@@ -112,7 +113,7 @@ TEST_CASE("linear attention: weights of a block by hand, and their share of a ra
   const ShardIndex half{.tensor = 2, .tensor_index = 1};
   const std::int64_t all = local_parameters(small_linear(), block(0), {}),
                      mine = local_parameters(small_linear(), block(0), half);
-  // Whole on both: two norms of 8 and the heads' norm of 4.
+  // Replicated: two norms of 8 and the head norm of 4.
   CHECK(2 * (mine - 20) == all - 20);
 }
 
@@ -122,22 +123,23 @@ TEST_CASE("linear attention: FLOPs grow with the rows, backward twice the forwar
   const double weights = 56 * 8 + 16 * 8 + 3 * 8 * 16;
   CHECK(flops(m, 0, Phase::forward, size, KernelKind::gemm) == 2 * 128 * weights);
   CHECK(flops(m, 0, Phase::backward, size, KernelKind::gemm) == 4 * 128 * weights);
-  // Of each row and value head, in chunks of 64: 8·64·4 + 6·4²; in the backward again, and twice.
+  // Per row and value head, in chunks of 64: 8·64·4 + 6·4²; backward: the same again, plus twice
+  // that.
   const double rule = 128.0 * 4 * (8 * 64 * 4 + 6 * 16);
   CHECK(flops(m, 0, Phase::forward, size, KernelKind::attention) == rule);
   CHECK(flops(m, 0, Phase::backward, size, KernelKind::attention) == 3 * rule);
   CHECK(flops(m, 0, Phase::forward, one_sample(256), KernelKind::attention) == 2 * rule);
 }
 
-TEST_CASE("linear attention: bytes of its tape by hand") {
+TEST_CASE("linear attention: saved activations, counted by hand") {
   // A row in fp32: two norms' inputs and scales 2·(8 + 1), inputs of the two parts 2·8, the
-  // feed-forward part 3·16; what the matrix made 56, what the output matrix reads 16.
+  // feed-forward part 3·16; output of linear_in 56, input of the output matrix 16.
   const std::int64_t row = 18 + 16 + 48 + 56 + 16;
   const RankContext context(ChunkContext{});
   CHECK(tape_bytes(small_linear(), block(0), one_sample(128), context) == Bytes(4 * 128 * row));
 }
 
-TEST_CASE("short convolution: weights of a block by hand, and their share of a rank") {
+TEST_CASE("short convolution: weights of a block, counted by hand, and a rank's share") {
   const Module m = small_convolution(), lfm2 = preset("lfm2-1.2b");
   CHECK(block_at(lfm2, 1).attention == AttentionKind::convolution);
   CHECK(block_at(lfm2, 2).attention == AttentionKind::full);
@@ -147,7 +149,7 @@ TEST_CASE("short convolution: weights of a block by hand, and their share of a r
   CHECK(local_parameters(m, block(0), {}) == parts + 16);
   CHECK(local_parameters(m, block(0), half) == parts / 2 + 16);
   for (const Parameter& p : parameters(m, block(0)))
-    if (p.name == "language.block0.conv_in.weight")  // of channel 4 on: B, C and x
+    if (p.name == "language.block0.conv_in.weight")  // from channel 4 on: B, C and x
       CHECK(p.parts(half) == std::vector<Interval>{{12, 24}});
 }
 
@@ -158,21 +160,21 @@ TEST_CASE("short convolution: kernels and collectives by hand") {
   CHECK(flops(m, 0, Phase::forward, size, KernelKind::gemm) == 2 * 10 * weights);
   CHECK(flops(m, 0, Phase::backward, size, KernelKind::gemm) == 4 * 10 * weights);
   CHECK(flops(m, 0, Phase::forward, size, KernelKind::attention) == 0);
-  // Beside an attention block's: gates 3 + 3 and taps 3·3 of 8 channels in fp32; in the backward
-  // these again, of gates 6 + 6, of the convolution 6·3.
+  // Besides the kernels of an attention block: gates 3 + 3 and taps 3·3 of 8 channels in fp32;
+  // backward: these again, gates 6 + 6, convolution 6·3.
   const auto passes = [&](Phase phase) {
     std::int64_t bytes = 0;
     for (const Kernel& kernel : expand(m, block(0), phase, size, {}).kernels)
       if (kernel.kind == KernelKind::elementwise) bytes += kernel.bytes.value;
     return bytes;
   };
-  // Of a row: norms 2·8 twice, residual sums 3·8 twice, SwiGLU 5·16; back 3·8 four times, 13·16, of
-  // the norms' weights 2·8 twice.
+  // Per row: norms 2·8 twice, residual sums 3·8 twice, SwiGLU 5·16; backward: 3·8 four times,
+  // 13·16, weights of norms 2·8 twice.
   CHECK(passes(Phase::forward) == 4 * 10 * ((6 + 9) * 8 + 80 + 80));
   CHECK(passes(Phase::backward_input) == 4 * 10 * ((6 + 9 + 12 + 18) * 8 + 96 + 208 + 32));
   ChunkContext cut;
   cut.tp = 2;
-  // After either part's second matrix, and behind its first in the backward: 10 rows of 8 each.
+  // After the second matrix of each part, and, backward, after the first: 10 rows of 8 each.
   for (const Phase phase : {Phase::forward, Phase::backward_input}) {
     const auto sums = expand(m, block(0), phase, size, cut).collectives;
     REQUIRE(sums.size() == 2);
@@ -183,29 +185,30 @@ TEST_CASE("short convolution: kernels and collectives by hand") {
   }
 }
 
-TEST_CASE("short convolution: bytes of its tape by hand") {
+TEST_CASE("short convolution: saved activations, counted by hand") {
   const Module m = small_convolution();
   // A row in fp32: two norms' inputs and scales 2·(8 + 1), inputs of the two parts 2·8, the
-  // feed-forward part 3·16; what the matrix made 24, what the output matrix reads 8.
+  // feed-forward part 3·16; output of conv_in 24, input of the output matrix 8.
   const std::int64_t row = 18 + 16 + 48 + 24 + 8;
   check_tape(m, row);
 }
 
-TEST_CASE("short convolution: what no grid can cut is refused by name") {
+TEST_CASE("short convolution: layouts that are not possible are refused") {
   const BlockPart& part = block_part(AttentionKind::convolution);
   Module m = small_convolution();
   ModuleLayout layout;
   CHECK(part.refused(m, layout) == "");
   layout.cp = 2;
-  CHECK(part.refused(m, layout).starts_with("cp 2 with short convolutions: a rank of a context"));
+  CHECK(part.refused(m, layout).starts_with(
+      "cp 2 is not supported with short convolutions: a rank of a context"));
   layout.cp = 1;
   layout.tp = 2;
   CHECK(part.refused(m, layout) == "");
   m.hidden = 9;
-  CHECK(part.refused(m, layout) == "tp 2 does not divide its 9 channels; use a tp that does");
+  CHECK(part.refused(m, layout) == "tp must divide the 9 channels (got tp 2)");
 }
 
-TEST_CASE("latent attention: bytes of its tape by hand") {
+TEST_CASE("latent attention: saved activations, counted by hand") {
   Module m = small_linear();
   m.mixers = {};
   m.key_value_rank = 6;
@@ -219,7 +222,7 @@ TEST_CASE("latent attention: bytes of its tape by hand") {
   check_tape(m, row);
 }
 
-TEST_CASE("a gate on attention is one matrix with the queries") {
+TEST_CASE("an attention gate is in the same matrix as the queries") {
   Module plain = small_linear(), gated = small_linear();
   gated.attention_gate = true;
   CHECK(parameter_count(gated) - parameter_count(plain) == 8 * 8);

@@ -1,5 +1,5 @@
-// A folded plan predicts what the unfolded one does: step time and memory of the ranks that stand
-// for the rest.
+// A folded plan predicts the same as the unfolded one: step time, and memory of the ranks that
+// represent others.
 #include <doctest/doctest.h>
 
 #include "shared/cost/cost_model.h"
@@ -95,7 +95,7 @@ TEST_CASE("folded as unfolded: tensor, sequence, pipeline and data parallelism")
     }
 }
 
-TEST_CASE("folded as unfolded: virtual stages, contexts, experts, recomputation") {
+TEST_CASE("folded as unfolded: virtual stages, context parallelism, experts, recomputation") {
   ModuleLayout grid;
   grid.ranks = 16;
   grid.pp = 2;
@@ -113,7 +113,7 @@ TEST_CASE("folded as unfolded: virtual stages, contexts, experts, recomputation"
   compare(text_on_h100(16, 32, true), one_grid(grid, 2));
 }
 
-TEST_CASE("what does not fold says why") {
+TEST_CASE("a layout that cannot be folded is refused with a reason") {
   Scenario scenario = text_on_h100(16, 32, false);
   ModuleLayout grid;
   grid.ranks = 16;

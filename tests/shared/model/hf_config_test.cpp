@@ -37,7 +37,7 @@ constexpr const char* kIntern =
 
 }  // namespace
 
-TEST_CASE("Llama's configuration is the preset of the same model") {
+TEST_CASE("Llama's configuration equals the preset of the same model") {
   const HfModule read = read_hf_config(kLlama, "config.json", ModuleKind::language);
   CHECK(read.module == find_preset("llama-3.1-70b")->module);
   CHECK(read.notes == find_preset("llama-3.1-70b")->notes);
@@ -48,7 +48,7 @@ TEST_CASE("a composite configuration gives both of its parts") {
         find_preset("qwen2-vl-7b")->module);
   const HfModule vision = read_hf_config(kQwenVl, "config.json", ModuleKind::vision);
   CHECK(vision.module == find_preset("qwen2-vl-vision")->module);
-  CHECK(vision.notes.size() == 3);  // the preset's
+  CHECK(vision.notes.size() == 3);  // those of the preset
   CHECK(vision.image_size_notes.size() == 1);
   CHECK(read_hf_config(kQwen25Vl, "config.json", ModuleKind::language).module ==
         find_preset("qwen2-vl-7b")->module);
@@ -56,7 +56,7 @@ TEST_CASE("a composite configuration gives both of its parts") {
         find_preset("qwen2.5-vl-vision")->module);
 }
 
-TEST_CASE("dense families of decoders") {
+TEST_CASE("dense decoder families equal their presets") {
   const auto read = [](const std::string& type, const std::string& more) {
     return read_hf_config(R"({"model_type": ")" + type + R"(", "hidden_size": 4096,
         "num_attention_heads": 32, "num_key_value_heads": 8, )" +
@@ -69,7 +69,7 @@ TEST_CASE("dense families of decoders") {
   const HfModule mistral = read("mistral", R"("num_hidden_layers": 32, "intermediate_size": 14336,
                                 "vocab_size": 32000, "sliding_window": 4096,
                                 "rms_norm_eps": 1e-05)");
-  Module windows = find_preset("mistral-7b")->module;  // which leaves them out
+  Module windows = find_preset("mistral-7b")->module;  // the preset has no windows
   windows.mixers = {Mixer::window};
   windows.sliding_window = 4096;
   CHECK(mistral.module == windows);
@@ -88,7 +88,7 @@ TEST_CASE("encoders: InternViT and Whisper") {
   CHECK(whisper.notes == find_preset("whisper-large-v3")->notes);
 }
 
-TEST_CASE("SigLIP's 384 pixels are cut to whole patches, as the model does") {
+TEST_CASE("SigLIP's 384 pixels are cropped to whole patches, as in the model") {
   const HfModule read = read_hf_config(
       R"({"model_type": "siglip", "vision_config": {"model_type": "siglip_vision_model",
       "hidden_size": 1152, "image_size": 384, "intermediate_size": 4304, "num_attention_heads": 16, "num_hidden_layers": 27,
@@ -97,19 +97,20 @@ TEST_CASE("SigLIP's 384 pixels are cut to whole patches, as the model does") {
   CHECK(read.module == find_preset("siglip-so400m-14")->module);
 }
 
-TEST_CASE("refused configurations") {
+TEST_CASE("unsupported configurations are rejected") {
   CHECK(test::hf_refusal("[]", ModuleKind::language) ==
         "config.json: not an object (give the path of a Hugging Face config.json)");
   CHECK(test::hf_refusal("{}", ModuleKind::language) ==
         "config.json: key \"model_type\" is missing (give the path of a Hugging Face config.json)");
-  CHECK(test::hf_refusal(R"({"model_type": "mamba"})", ModuleKind::language) ==
-        "config.json: /model_type: model type \"mamba\" is not known as a language module (one of: "
-        "llama, mistral, mixtral, qwen2, "
-        "qwen2_vl, qwen2_vl_text, qwen2_5_vl, qwen2_5_vl_text, qwen3, qwen3_moe, qwen3_next, "
-        "qwen3_5_text, qwen3_5_moe_text, deepseek_v2, deepseek_v3, kimi_k2, gemma3_text, gpt_oss, "
-        "lfm2, "
-        "or write the "
-        "dimensions instead of \"hf\")");
+  CHECK(
+      test::hf_refusal(R"({"model_type": "mamba"})", ModuleKind::language) ==
+      "config.json: /model_type: model type \"mamba\" is not a supported language module (one of: "
+      "llama, mistral, mixtral, qwen2, "
+      "qwen2_vl, qwen2_vl_text, qwen2_5_vl, qwen2_5_vl_text, qwen3, qwen3_moe, qwen3_next, "
+      "qwen3_5_text, qwen3_5_moe_text, deepseek_v2, deepseek_v3, kimi_k2, gemma3_text, gpt_oss, "
+      "lfm2, "
+      "or write the "
+      "dimensions instead of \"hf\")");
   CHECK(
       test::hf_refusal(R"({"model_type": "qwen2_5_vl", "depth": 2, "hidden_size": 8, "num_heads": 2,
                     "intermediate_size": 8, "patch_size": 14, "window_size": 100})",

@@ -1,4 +1,4 @@
-// What becomes of every key of a config.json.
+// How every key of a config.json is treated.
 #include "shared/model/hf_keys.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Keys = std::map<std::string, std::vector<std::string>>;
 
-// "llama: attention_bias attention_dropout …", a line a model type.
+// "llama: attention_bias attention_dropout …", one line per model type.
 Keys published_keys() {
   std::istringstream file(test::file_text("tests/shared/model/transformers_keys.txt"));
   Keys all;
@@ -52,15 +52,15 @@ Module module_of(const std::string& text, ModuleKind kind = ModuleKind::language
 }  // namespace
 
 TEST_SUITE("hf keys") {
-  TEST_CASE("every key that transformers has stands in the table") {
+  TEST_CASE("every key of transformers is in the table") {
     const Keys published = published_keys();
     int keys = 0;
     for (const ModuleKind kind : {ModuleKind::language, ModuleKind::vision, ModuleKind::audio}) {
       for (const std::string& type : hf_types(kind)) {
         CAPTURE(type);
-        // Models of code of their own, beside transformers.
+        // Models with their own code, outside transformers.
         if (type == "kimi_k2" || type == "intern_vit_6b") continue;
-        // As a vision module, older files of the whole's type.
+        // Older files use the composite's type for the vision module.
         const bool older =
             kind == ModuleKind::vision && type.starts_with("qwen2") && !type.ends_with("_vision");
         const auto found = published.find(older ? type + "_vision" : type);
@@ -76,19 +76,19 @@ TEST_SUITE("hf keys") {
     CHECK(find_hf_key("llama", ModuleKind::language, "rms_norm_epsilon") == nullptr);
   }
 
-  TEST_CASE("a key that is not known is noted by name") {
+  TEST_CASE("an unknown key is noted by name") {
     const std::string text =
         with(with(language("llama"), "norm_before_gate", "true"), "swa_every", "2");
     CHECK(notes(text) ==
-          std::vector<std::string>{"not known, and left out: \"norm_before_gate\", \"swa_every\""});
+          std::vector<std::string>{"unknown keys, ignored: \"norm_before_gate\", \"swa_every\""});
     CHECK(notes(language("llama")).empty());
     CHECK(notes(with(language("llama"), "swa_every", "null")).empty());
     CHECK(notes(with(language("llama"), "rope_parameters",
                      R"({"rope_type": "default", "twist": 2})")) ==
-          std::vector<std::string>{"/rope_parameters/twist is not known: left out"});
+          std::vector<std::string>{"/rope_parameters/twist is unknown and ignored"});
   }
 
-  TEST_CASE("norms have the epsilon of the file, or of the model's class") {
+  TEST_CASE("norms take the epsilon from the file, else from the model's class") {
     CHECK(module_of(with(language("llama"), "rms_norm_eps", "1e-3")).norm_epsilon == 1e-3);
     CHECK(module_of(language("llama")).norm_epsilon == 1e-6);
     CHECK(module_of(language("qwen2_vl_text")).norm_epsilon == 1e-5);
@@ -99,28 +99,28 @@ TEST_SUITE("hf keys") {
           "config.json: /rms_norm_eps: -1 is out of range (write a number from 0 to 1)");
   }
 
-  TEST_CASE("gates are those of the file, or refused") {
+  TEST_CASE("gated activations are read from the file, or rejected") {
     CHECK(module_of(with(language("llama"), "hidden_act", "\"gelu_pytorch_tanh\"")).activation ==
           Activation::gelu);
     CHECK(module_of(with(language("llama"), "hidden_act", "\"silu\"")).activation ==
           Activation::silu);
     CHECK(
         test::hf_refusal(with(language("llama"), "hidden_act", "\"relu\""), ModuleKind::language) ==
-        "config.json: /hidden_act: gates of \"relu\" are not described (silu and "
-        "gelu_pytorch_tanh are)");
+        "config.json: /hidden_act: gated activation \"relu\" is not supported (use silu or "
+        "gelu_pytorch_tanh)");
     CHECK(test::hf_refusal(with(kClip, "hidden_act", "\"relu\""), ModuleKind::vision) ==
-          "config.json: /hidden_act: \"relu\" is not described (gelu is)");
+          "config.json: /hidden_act: activation \"relu\" is not supported (use gelu)");
   }
 
-  TEST_CASE("windows are those of the file") {
+  TEST_CASE("sliding windows are read from the file") {
     const auto mixers = [](const std::string& text) { return module_of(text).mixers; };
     using M = std::vector<Mixer>;
-    CHECK(mixers(language("mistral")) == M{Mixer::window});  // its class has 4,096 rows
+    CHECK(mixers(language("mistral")) == M{Mixer::window});  // the default of its class, 4,096 rows
     CHECK(module_of(language("mistral")).sliding_window == 4096);
     CHECK(mixers(with(language("mistral"), "sliding_window", "null")).empty());
     CHECK(module_of(with(language("mixtral"), "sliding_window", "7")).sliding_window == 7);
     CHECK(mixers(language("mixtral")).empty());
-    // Qwen's: named, but not used unless the file says so; from a block on, or block by block.
+    // Qwen's: stated, but used only if the file enables them; from a block on, or block by block.
     const std::string named = with(language("qwen2"), "sliding_window", "8");
     CHECK(mixers(named).empty());
     const std::string used = with(named, "use_sliding_window", "true");
@@ -133,15 +133,15 @@ TEST_SUITE("hf keys") {
     CHECK(test::hf_refusal(
               with(language("llama"), "layer_types", R"(["full_attention", "chunked_attention"])"),
               ModuleKind::language) ==
-          "config.json: /layer_types/1: \"chunked_attention\" is not described for this model type "
-          "(every block of it is \"full_attention\")");
+          "config.json: /layer_types/1: \"chunked_attention\" is not supported for this model type "
+          "(all its blocks must be \"full_attention\")");
   }
 
-  TEST_CASE("what the model's code lacks is refused, what hardly matters is noted") {
+  TEST_CASE("unsupported keys are rejected, keys that hardly matter are noted") {
     CHECK(test::hf_refusal(with(language("llama"), "partial_rotary_factor", "0.5"),
                            ModuleKind::language) ==
-          "config.json: /partial_rotary_factor: \"partial_rotary_factor\": 0.5 is not described "
-          "(all of a head is rotated here: \"partial_rotary_factor\": 1)");
+          "config.json: /partial_rotary_factor: \"partial_rotary_factor\": 0.5 is not supported "
+          "(all of a head is rotated in this program: \"partial_rotary_factor\": 1)");
     CHECK(test::hf_refusal(with(language("llama"), "partial_rotary_factor", "1.0"),
                            ModuleKind::language)
               .empty());
@@ -154,11 +154,11 @@ TEST_SUITE("hf keys") {
                              ModuleKind::language)
                 .starts_with(std::string("config.json: /") + key + ": "));
     CHECK(notes(with(language("qwen2"), "attention_dropout", "0.1")) ==
-          std::vector<std::string>{"\"attention_dropout\": dropout is left out"});
+          std::vector<std::string>{"\"attention_dropout\": dropout is omitted"});
     CHECK(notes(with(language("qwen2"), "attention_dropout", "0.0")).empty());
   }
 
-  TEST_CASE("vision types of today's files, and keys of the whole") {
+  TEST_CASE("vision types of current files, and keys of the composite configuration") {
     const std::string tower =
         R"({"depth": 2, "embed_dim": 64, "hidden_size": 128, "num_heads": 4, "patch_size": 14)";
     const Module old = module_of(R"({"model_type": "qwen2_vl", "vision_config": )" + tower + "}}",
@@ -171,12 +171,12 @@ TEST_SUITE("hf keys") {
         R"({"model_type": "llava", "vision_feature_layer": -2, "vision_config": )" +
         std::string(kClip) + "}";
     CHECK(notes(llava, ModuleKind::vision).back().starts_with("\"vision_feature_layer\": "));
-    // The whole says whether the output matrix is the embedding.
+    // The composite configuration states whether the output matrix is the embedding.
     const std::string whole = R"({"model_type": "qwen2_vl", "tie_word_embeddings": true,
                                   "text_config": )" +
                               language("qwen2_vl_text") + "}";
     CHECK(module_of(whole).tied);
-    // Gemma's newer files have a base for each kind of block.
+    // Gemma's newer files have a RoPE base for each kind of block.
     const Module gemma =
         module_of(with(with(language("gemma3_text"), "sliding_window", "4"), "rope_parameters",
                        R"({"full_attention": {"rope_type": "default", "rope_theta": 5e5},

@@ -1,4 +1,4 @@
-// Configurations whose blocks differ, as the presets of the same models.
+// Configurations with blocks of several kinds, compared with the presets of the same models.
 #include <doctest/doctest.h>
 
 #include "shared/error.h"
@@ -62,7 +62,7 @@ Module preset(const char* name) { return find_preset(name)->module; }
 
 }  // namespace
 
-TEST_CASE("configurations of unlike blocks are the presets of the same models") {
+TEST_CASE("configurations with blocks of several kinds equal their presets") {
   CHECK(read(kDeepSeek) == preset("deepseek-v3"));
   CHECK(read(kMoonlight) == preset("moonlight-16b-a3b"));
   CHECK(read(kGemma) == preset("gemma-3-4b"));
@@ -72,7 +72,7 @@ TEST_CASE("configurations of unlike blocks are the presets of the same models") 
   CHECK(oss == preset("gpt-oss-20b"));
 }
 
-TEST_CASE("LFM2's configurations, early and late, and the width of their feed-forward parts") {
+TEST_CASE("LFM2's early and late configurations, and the width of their feed-forward parts") {
   CHECK(read(kLiquid) == preset("lfm2-700m"));
   CHECK(read(kLiquidLater) == preset("lfm2-2.6b"));
   const auto width = [](const std::string& from, const std::string& to) {
@@ -99,7 +99,7 @@ TEST_CASE("LFM2's configurations, early and late, and the width of their feed-fo
   }
 }
 
-TEST_CASE("what no module can say is refused by name") {
+TEST_CASE("values that a Module cannot express are rejected by name") {
   std::string grouped = kDeepSeek;
   grouped.replace(grouped.find("noaux_tc"), 8, "group_limited_greedy");
   try {
@@ -115,7 +115,7 @@ TEST_CASE("what no module can say is refused by name") {
     read(exact.c_str());
     FAIL("read");
   } catch (const InputError& error) {
-    CHECK(std::string(error.what()).find("/hidden_activation: gates of \"gelu\"") !=
+    CHECK(std::string(error.what()).find("/hidden_activation: gated activation \"gelu\"") !=
           std::string::npos);
   }
 }

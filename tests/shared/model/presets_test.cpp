@@ -12,14 +12,15 @@ using namespace polyphony;
 
 namespace {
 
-// Attention, feed-forward and embedding matrices of a module, from its dimensions alone.
+// Counts attention, feed-forward and embedding matrices of a module from its dimensions alone.
 //   block = 2·H·A·D (3 with a gate) + 2·H·K·D + g·H·F, g = 3 when gated, else 2; with E experts of
-//   width X and one of width S that all tokens visit F = E·X + S, and the router's E·H
+//   width X and a shared one of width S, F = E·X + S, and the router's E·H
 //   latent attention: H·(Lq + Lk + R) + Lq·A(D + R) + Lk·A(D + Dv) + A·Dv·H (without Lq A(D + R)·H)
-//   linear attention: H·(2(K + V)D + 2V) + V·D·H, and the convolution's
-//   short convolution: 4·H² and the convolution's
+//   linear attention: H·(2(K + V)D + 2V) + V·D·H, plus the convolution's weights
+//   short convolution: 4·H², plus the convolution's weights
 //   embeddings V·H, twice unless tied
-//   diffusion block: and R·(256 + 6H), and across 2·H·A·D + 2·W·A·D, W the condition's width
+//   diffusion block: plus R·(256 + 6H), and for cross-attention 2·H·A·D + 2·W·A·D with W the
+//   condition's width
 double attention_matrices(const Module& m, AttentionKind kind) {
   const double hidden = m.hidden, heads = m.heads, head_dim = m.head_dim;
   switch (kind) {
@@ -78,8 +79,8 @@ TEST_CASE("matrix parameters by hand") {
 }
 
 TEST_CASE("LFM2's parameters by hand") {
-  // Of H = 2048: convolutions 4·2048² + 3·2048, attention 2048·64·(2·32 + 2·8) + 2·64, feed-forwards
-  // 3·2048·F, two norms a block and one at the end, the embedding 65536·2048 once.
+  // H = 2048: convolutions 4·2048² + 3·2048, attention 2048·64·(2·32 + 2·8) + 2·64, feed-forwards
+  // 3·2048·F, two norms per block and one at the end, the embedding 65536·2048 once.
   const std::int64_t convolution = 16'783'360, attention = 10'485'888, table = 134'217'728;
   CHECK(parameter_count(find_preset("lfm2-1.2b")->module) ==
         10 * convolution + 6 * attention + 16 * 50'331'648LL + 33 * 2048 + table);
@@ -107,7 +108,7 @@ TEST_CASE("every preset agrees with the published parameter count") {
   CHECK(exact >= 25);
 }
 
-TEST_CASE("our parameter list has the matrices, and little more") {
+TEST_CASE("the parameter list has the matrices and less than 1 % more") {
   for (const ModelPreset& preset : model_presets()) {
     CAPTURE(preset.name);
     const double count = static_cast<double>(parameter_count(preset.module));
@@ -128,7 +129,7 @@ TEST_CASE("the executor runs every preset") {
   }
 }
 
-TEST_CASE("presets by kind and name") {
+TEST_CASE("presets are found by kind and name") {
   CHECK(find_preset("llama-4") == nullptr);
   for (const std::string& name : preset_names(ModuleKind::vision))
     CHECK(find_preset(name)->module.kind == ModuleKind::vision);

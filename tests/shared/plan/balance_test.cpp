@@ -1,5 +1,5 @@
-// Stages of equal cost: by given layer times, by FLOPs without them, and what a context-parallel
-// deal counts beside attention.
+// Stages of equal cost: by given layer times, and by FLOPs without them. Costs that an assignment
+// of tokens to context-parallel ranks counts in addition to attention.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Layout one_pipeline(const Model& model, int stages) {
   return layout;
 }
 
-Seconds dearest(const Branch& branch, const LayerCosts& costs) {
+Seconds bottleneck(const Branch& branch, const LayerCosts& costs) {
   Seconds most{};
   for (const Stage& stage : branch.stages) {
     Seconds sum{};
@@ -44,9 +44,9 @@ std::vector<std::size_t> language_blocks(const Plan& plan) {
 }  // namespace
 
 TEST_SUITE("balance") {
-  // 64 vision layers of 6.75 ms and 64 language layers of 10.5 ms on 16 stages: the best dearest
+  // 64 vision layers of 6.75 ms and 64 language layers of 10.5 ms on 16 stages: the best bottleneck
   // stage has 7 language layers, 73.5 ms, as published (DIP, arXiv 2504.14145v2: 63 to 73.5 ms).
-  TEST_CASE("given layer times decide the split") {
+  TEST_CASE("stages are split by the given layer times") {
     Scenario scenario = examples::vlm_on_h100();
     scenario.model.modules[0].layers = scenario.model.modules[2].layers = 64;
     scenario.cluster.nodes = 2;
@@ -61,13 +61,13 @@ TEST_SUITE("balance") {
     }
     const Layout layout = one_pipeline(scenario.model, 16);
     const Plan plan = make_plan(scenario, layout, {costs});
-    CHECK(dearest(plan.branches.front(), costs).count() == doctest::Approx(73.5e-3));
+    CHECK(bottleneck(plan.branches.front(), costs).count() == doctest::Approx(73.5e-3));
 
     const Layout split = with_blocks(layout, plan);
     CHECK_FALSE(is_split(scenario.model, layout));
     CHECK(is_split(scenario.model, split));
     CHECK_FALSE(check_layout(scenario, split).has_value());
-    // The split stands for the costs: no costs, and not even the data, are asked again.
+    // With a stored split, neither costs nor the data are needed again.
     scenario.data.source = RecordedData{"not read"};
     CHECK(make_plan(scenario, split).branches.front().stages == plan.branches.front().stages);
   }
@@ -76,8 +76,9 @@ TEST_SUITE("balance") {
   // (Cornstarch, ICML 2026, Fig. 1b): encoder 44.26 and 0.50, language model 138.33 and 284.50 when
   // the projector alone trains. Of 4 stages:
   //   unaware   forward 6 · 8.65 = 51.9 at least; of what a microbatch costs, 6 · 26.43 = 158.6
-  //   aware     at least 5 · 26.43 = 132.1; the most even such split has 3 blocks beside the encoder
-  TEST_CASE("an aware balance gives a frozen encoder's stage more to do than an unaware one") {
+  //   aware     at least 5 · 26.43 = 132.1; the most even such split has 3 blocks next to the
+  //             encoder
+  TEST_CASE("balance aware gives a frozen encoder's stage more layers than balance unaware") {
     Scenario scenario = examples::vlm_on_h100();
     scenario.model.modules[0].layers = 27;
     scenario.model.modules[2].layers = 16;
@@ -93,19 +94,19 @@ TEST_SUITE("balance") {
     Layout layout = one_pipeline(scenario.model, 4);
     const Plan aware = make_plan(scenario, layout, {costs});
     CHECK(aware.branches.front().grid.blocks == std::vector<int>{27 + 3, 4, 4, 5});
-    CHECK(dearest(aware.branches.front(), costs).count() ==
+    CHECK(bottleneck(aware.branches.front(), costs).count() ==
           doctest::Approx(5 * (138.33 + 284.50) / 16 * 1e-3));
     layout.balance = Balance::unaware;
     const Plan unaware = make_plan(scenario, layout, {costs});
-    CHECK(dearest(unaware.branches.front(), costs).count() ==
+    CHECK(bottleneck(unaware.branches.front(), costs).count() ==
           doctest::Approx(6 * (138.33 + 284.50) / 16 * 1e-3));
   }
 
-  // Of the same figures: recomputation 1 F, so that Bd = (284.50 - 138.33) / 138.33 = 1.06 F and Bw =
-  // 375.93 / 140.39 - 1 - Bd = 0.62 F. On two stages the 16 blocks, without the encoder: even when
-  // all train. With the first 8 frozen and nothing upstream they cost F, the others F + (1 + Bw) F
-  // and Bd but in the first: 8 + 8 · 3.68 - 1.06 = 36.4 F in all, of which the first stage has 8 + 3
-  // blocks: 8 + 2.62 + 2 · 3.68 = 17.98 F, and the second 5 · 3.68 = 18.40 F.
+  // Of the same figures: recomputation 1 F, so that Bd = (284.50 - 138.33) / 138.33 = 1.06 F and Bw
+  // = 375.93 / 140.39 - 1 - Bd = 0.62 F. On two stages the 16 blocks, without the encoder: even
+  // when all train. With the first 8 frozen and nothing upstream they cost F, the others F + (1 +
+  // Bw) F and Bd but in the first: 8 + 8 · 3.68 - 1.06 = 36.4 F in all, of which the first stage
+  // has 8 + 3 blocks: 8 + 2.62 + 2 · 3.68 = 17.98 F, and the second 5 · 3.68 = 18.40 F.
   TEST_CASE("forwards, input and weight gradients and recomputation add up as published") {
     const double input = (284.50 - 138.33) / 138.33, weight = 375.93 / 140.39 - 1 - input;
     CHECK(input == doctest::Approx(1.06).epsilon(0.005));
@@ -148,7 +149,7 @@ TEST_SUITE("balance") {
     CHECK_FALSE(chain_of(scenario.model, layout, {costs, bytes}, owners, grid, {0, 1}).hop);
   }
 
-  TEST_CASE("the split of two pipelines stands with each") {
+  TEST_CASE("the split of two pipelines is stored with each") {
     const Scenario scenario = examples::small_on_cpu(4, 8);
     Layout layout = one_pipeline(scenario.model, 2);
     layout.placement = Placement::non_colocated;
@@ -161,8 +162,8 @@ TEST_SUITE("balance") {
     CHECK(is_split(scenario.model, split));
   }
 
-  // A block costs 1 forward and 2 backward, a recomputed one 1 more. Of 12 blocks the first 6: 5 · 4
-  // and 4 + 6 · 3, where equal counts would give 24 and 18. The head is too small to count.
+  // A block costs 1 forward and 2 backward, a recomputed one 1 more. Of 12 blocks the first 6: 5 ·
+  // 4 and 4 + 6 · 3, where equal counts would give 24 and 18. The head is too small to count.
   TEST_CASE("recomputed blocks cost more than others") {
     Scenario scenario = examples::small_on_cpu(2, 8);
     scenario.model = {{scenario.model.modules.back()}, {}};
@@ -180,7 +181,7 @@ TEST_SUITE("balance") {
 
   // Of one token and block, 2 FLOPs a weight: q and out 2 · 96 · 96, k and v 2 · 96 · 48, SwiGLU
   // 3 · 96 · 256 = 101,376 weights; of one pair, 4 · 96 FLOPs.
-  TEST_CASE("a deal of tokens counts experts and routers, and windows apart") {
+  TEST_CASE("the assignment of tokens counts experts and routers, and windows separately") {
     Module language = examples::small_on_cpu(1, 1).model.modules.back();
     const auto linear_pairs = [](const Module& module) {
       const TokenCosts costs = token_costs(module);

@@ -129,7 +129,7 @@ int carry(const Program& p, BufferKind kind, const std::map<std::uint32_t, Rows>
 
 }  // namespace
 
-TEST_CASE("bridges bring every row where it is needed, and every gradient back") {
+TEST_CASE("bridges deliver every row where it is needed, and return every gradient") {
   int pairs = 0, buffers = 0;
   for (const Grid& encoder : grids(4))
     for (const Grid& language : grids(8))

@@ -1,4 +1,4 @@
-// Gradients divided after every work: whole ones are there a block at a time.
+// Gradients sharded after every microbatch: unsharded ones exist one block at a time.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -76,7 +76,8 @@ Held held(const Scenario& scenario, Shard shard, int stages) {
 
 }  // namespace
 
-TEST_CASE("divided gradients: no more than one block's whole and another's on its way") {
+TEST_CASE(
+    "sharded gradients: at most one block's whole gradient is resident, and another in transfer") {
   // q, k, v and out of 1024², the feed-forward part's matrices, two norms; fp32.
   const Module module = text(1e9).model.modules.front();
   const std::int64_t block = parameter_count(module) / module.layers;
@@ -90,7 +91,7 @@ TEST_CASE("divided gradients: no more than one block's whole and another's on it
     }
 }
 
-TEST_CASE("each more that is divided needs less memory") {
+TEST_CASE("each further level of sharding needs less memory") {
   for (const double network : {50e9, 1e8})
     for (const int stages : {1, 2}) {
       CAPTURE(network);

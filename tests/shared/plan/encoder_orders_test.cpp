@@ -1,5 +1,6 @@
-// The orders of encoders before a language module: 1F1B of pipelines that join is, on every rank, the
-// published closed form; encoders pipelined on the language module's ranks, by hand and of many shapes.
+// The orders of encoders before a language module: 1F1B of pipelines that join is, on every rank,
+// the published closed form; encoders pipelined on the language module's ranks, by hand and of many
+// shapes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -33,8 +34,8 @@ Plan joined(const std::vector<int>& depths, int language_depth, int microbatches
 }
 
 // Stage s of an encoder of K stages before L language stages runs K + L - s - 1 forwards ahead, the
-// language module's L - s - 1; then a forward and a backward in turn; then the backwards that are left.
-// Source: Cornstarch, ICML 2026 (PMLR 306), and its public code's 1F1B over a DAG.
+// language module's L - s - 1; then a forward and a backward in turn; then the backwards that are
+// left. Source: Cornstarch, ICML 2026 (PMLR 306), and its public code's 1F1B over a DAG.
 Actions closed_form(std::size_t branch, int stage, int stages_to_go, int microbatches) {
   const int ahead = std::min(stages_to_go, microbatches);
   Actions actions;
@@ -97,7 +98,7 @@ TEST_CASE("encoders pipelined on the language module's ranks: all forwards first
         "eF1.0 F1.0 B1.0 F1.1 B1.1 eB1.0");
   CHECK(order(EncoderOrder::phases, on_same_ranks(deep(2, 2), deep(2), 1, 1), 0) ==
         "eF0.0 eF2.0 F0.0 B0.0 eB2.0 eB0.0");
-  // In action: the language module's pipeline runs empty after each.
+  // In turn: the language module's pipeline drains after each encoder microbatch.
   CHECK(order(EncoderOrder::in_turn, plan, 0) == "eF0.0 F0.0 B0.0 eB0.0 eF0.1 F0.1 B0.1 eB0.1");
 }
 
@@ -114,7 +115,7 @@ TEST_CASE("encoders pipelined on the language module's ranks: interleaved") {
         "eF1.0 eF1.1 eF3.0 eF3.1 F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 B1.0 B1.1 eB3.0 eB3.1 eB1.0 eB1.1");
 }
 
-TEST_CASE("encoders of every depth, order and number of works lower to sound Programs") {
+TEST_CASE("encoders of every depth, order and number of microbatches lower to valid Programs") {
   int sound = 0;
   for (const int pp : {1, 2, 4})
     for (const int encoder_pp : {1, 2, 4})
@@ -153,7 +154,7 @@ TEST_CASE("encoders of every depth, order and number of works lower to sound Pro
   CHECK(sound > 100);
 }
 
-TEST_CASE("what encoders cannot have is refused, with what they can") {
+TEST_CASE("illegal encoder layouts are refused, and the message says what is legal") {
   const Scenario scenario = examples::small_on_cpu(4, 12);
   const auto refused = [&](Layout layout) {
     for (std::size_t m = 0; m < 3; ++m)
@@ -164,45 +165,49 @@ TEST_CASE("what encoders cannot have is refused, with what they can") {
   Layout layout = colocated(deep(4), deep(2));
   layout.microbatches = 3;
   CHECK(refused(layout) ==
-        "vision: its pp 4 must divide that of language on the same ranks, 2; nearest legal: 2");
+        "vision: pp must divide the pp of language on the same ranks, 2 (got 4); nearest legal: 2");
   layout = colocated(deep(1), deep(2));
   layout.microbatches = 3;
   layout.encoder_order = EncoderOrder::interleaved;
   CHECK(refused(layout) ==
-        "vision: encoder_order interleaved makes one pipeline with language; use its pp, 2, or "
-        "encoder_order phases");
+        "vision: encoder_order interleaved joins it into one pipeline with language; use the same "
+        "pp, 2, or encoder_order phases");
   layout.modules[0] = layout.modules[1] = deep(2);
+  CHECK(refused(layout) ==
+        "encoder_order interleaved needs a multiple of pp 2 microbatches (got 3); nearest legal: 2 "
+        "or "
+        "4");
+  layout.schedule = ScheduleKind::zero_bubble;
   CHECK(
       refused(layout) ==
-      "encoder_order interleaved takes microbatches in groups of pp 2; 3 are no multiple, nearest "
-      "legal: 2 or 4");
-  layout.schedule = ScheduleKind::zero_bubble;
-  CHECK(refused(layout) ==
-        "encoder_order interleaved goes with schedules 1f1b and interleaved, not zero-bubble; use "
-        "encoder_order phases");
+      "encoder_order interleaved needs schedule 1f1b or interleaved (got zero-bubble); use one of "
+      "them, or encoder_order phases");
   layout.modules[0].ahead = layout.modules[1].ahead = 1;
-  CHECK(refused(layout) == "vision: ahead is for an encoder with ranks of its own; leave it out");
+  CHECK(refused(layout) ==
+        "vision: ahead applies only to an encoder with ranks of its own; leave it out");
   layout = colocated(deep(2, 2), deep(2));
   layout.placement = Placement::non_colocated;
   layout.modules[2].first_rank = 2;
   layout.microbatches = 3;
   CHECK(refused(layout) ==
-        "vision: virtual stages run schedule interleaved, which takes microbatches in groups of pp "
-        "2; 3 are no multiple, nearest legal: 2 or 4");
+        "vision: virtual stages run schedule interleaved, which needs a multiple of pp 2 "
+        "microbatches "
+        "(got 3); nearest legal: 2 or 4");
   layout.microbatches = 4;
   CHECK(refused(layout) == "");
   layout.encoder_order = EncoderOrder::phases;
-  CHECK(refused(layout) ==
-        "encoder_order phases is for encoders on the language module's ranks; leave it out");
+  CHECK(
+      refused(layout) ==
+      "encoder_order phases applies only to encoders on the language module's ranks; leave it out");
   layout = colocated(deep(1), deep(2));
   layout.placement = Placement::homogeneous;
   layout.modules[0] = layout.modules[1] = deep(2);
   layout.encoder_microbatches = 1;
   CHECK(refused(layout) ==
-        "encoder_microbatches is for encoders with grids of their own; leave it out");
+        "encoder_microbatches applies only to encoders with grids of their own; leave it out");
 }
 
-TEST_CASE("1f1b of encoders that join is the published closed form") {
+TEST_CASE("1f1b of encoders that join has the published closed-form time") {
   constexpr int kDeepest = 4, kMostEncoders = 4, kMostMicrobatches = 12;
   const Layout layout{.placement = Placement::non_colocated, .modules = {}};
   std::vector<std::vector<int>> branches{{}};
@@ -232,9 +237,10 @@ TEST_CASE("1f1b of encoders that join is the published closed form") {
   CHECK(branches.size() == 1 + 4 + 16 + 64 + 256);
 }
 
-// Published as "colocated": stage s has the s-th part of every encoder, one after another; here they
-// share their ranks in a mixed layout.
-TEST_CASE("1f1b of chained encoders: each stage runs its part of all, and back in reverse") {
+// Published as "colocated": stage s has the s-th part of every encoder, one after another; here
+// they share their ranks in a mixed layout.
+TEST_CASE(
+    "1f1b of chained encoders: each stage runs its part of all encoders, backwards in reverse") {
   const Layout layout{.placement = Placement::mixed, .modules = {}};
   for (const int depth : {1, 2, 3})
     for (const int language : {1, 2, 4}) {

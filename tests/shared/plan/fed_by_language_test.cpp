@@ -42,7 +42,7 @@ Layout apart(const Scenario& scenario, int pp) {
 
 }  // namespace
 
-TEST_CASE("encoders run as far ahead as an interleaved pipeline that feeds another asks") {
+TEST_CASE("encoders run as far ahead as an interleaved pipeline that feeds another requires") {
   // One stage behind six on three ranks: the first rank holds more than one forward more.
   Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
   for (Module& module : scenario.model.modules)
@@ -59,7 +59,7 @@ TEST_CASE("encoders run as far ahead as an interleaved pipeline that feeds anoth
   CHECK(std::holds_alternative<Compiled>(compile(program)));
 }
 
-TEST_CASE("what a language module feeds is the last virtual stage of its ranks") {
+TEST_CASE("a module fed by the language module is the last virtual stage of its ranks") {
   Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
   Layout layout = apart(scenario, 2);  // 0: vision, 1: audio, 2 and 3: language
   layout.placement = Placement::mixed;
@@ -68,13 +68,13 @@ TEST_CASE("what a language module feeds is the last virtual stage of its ranks")
   diffusion.first_rank = 2;
   diffusion.ranks = 2;
   const auto refused = [&] { return check_layout(scenario, layout).value().reason; };
-  CHECK(
-      refused() ==
-      "diffusion: cannot share the ranks of language, which feeds it, but in a homogeneous layout "
-      "or under encoder_order interleaved; give it ranks of its own");
+  CHECK(refused() ==
+        "diffusion: cannot share the ranks of language, which feeds it, except in a homogeneous "
+        "layout or with encoder_order interleaved; give it ranks of its own");
   layout.encoder_order = EncoderOrder::interleaved;
   CHECK(refused() ==
-        "diffusion: encoder_order interleaved makes one pipeline with language; use its pp, 2");
+        "diffusion: encoder_order interleaved joins it into one pipeline with language; use the "
+        "same pp, 2");
   diffusion.pp = 2;
   REQUIRE_FALSE(check_layout(scenario, layout));
   const Plan plan = make_plan(scenario, layout);
@@ -90,7 +90,7 @@ TEST_CASE("what a language module feeds is the last virtual stage of its ranks")
   CHECK(text(2) == "Fl0.0 Fl0.1 Fd0.0 Fd0.1 Bd0.0 Bd0.1 Bl0.0 Bl0.1 ");
   CHECK(text(3) == "Fl1.0 Fl1.1 Fd1.0 Bd1.0 Fd1.1 Bd1.1 Bl1.0 Bl1.1 ");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
-  // Encoders on ranks of their own run as far ahead as that asks: nobody waits for ever.
+  // Encoders on ranks of their own run as far ahead as that requires, so that no rank deadlocks.
   for (const int microbatches : {2, 4, 8})
     for (const int vpp : {1, 2}) {
       layout.microbatches = microbatches;
@@ -102,7 +102,7 @@ TEST_CASE("what a language module feeds is the last virtual stage of its ranks")
           lower(scenario, layout, balanced_plan(scenario, layout, profile), batch);
       const auto compiled = compile(program);
       REQUIRE(std::holds_alternative<Compiled>(compiled));
-      // What a search believes of it is below that and near.
+      // The bound of a search is below that and close to it.
       const auto& graph = std::get<Compiled>(compiled);
       const Estimate high =
           estimate(program, graph, price(program, graph, scenario.cluster, profile));
@@ -116,7 +116,7 @@ TEST_CASE("what a language module feeds is the last virtual stage of its ranks")
     }
 }
 
-TEST_CASE("what a language module feeds cannot have an encoder's ranks") {
+TEST_CASE("a module fed by the language module cannot be on an encoder's ranks") {
   const Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
   Layout layout = apart(scenario, 2);
   layout.placement = Placement::mixed;
@@ -125,8 +125,8 @@ TEST_CASE("what a language module feeds cannot have an encoder's ranks") {
   const auto no = check_layout(scenario, layout);
   REQUIRE(no);
   CHECK(no->reason ==
-        "diffusion: cannot share the ranks of audio, whose rows it waits for through language, but "
-        "in a homogeneous layout; give it ranks of its own");
+        "diffusion: cannot share the ranks of audio, whose rows it waits for through language, "
+        "except in a homogeneous layout; give it ranks of its own");
 }
 
 }  // namespace polyphony

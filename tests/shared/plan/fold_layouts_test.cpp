@@ -185,14 +185,14 @@ TEST_CASE("folded nearly as unfolded: lanes with unequal numbers of samples or i
                 R"(}, "language": {"ranks": {"first": 8, "count": 24}, )" + language + "}}",
             ranks, 1e-2);
   };
-  check(R"("tp": 1)", R"("tp": 4, "pp": 2)", 4, 1 + 2);  // 64 samples over 3 lanes in 4 actions
-  check(R"("tp": 2)", R"("tp": 2, "pp": 3)", 5, 1 + 3);  // unequal actions, too
+  check(R"("tp": 1)", R"("tp": 4, "pp": 2)", 4, 1 + 2);  // 64 samples over 3 lanes, 4 microbatches
+  check(R"("tp": 2)", R"("tp": 2, "pp": 3)", 5, 1 + 3);  // unequal microbatches, too
   check(R"("tp": 1)", R"("tp": 8, "pp": 1)", 21, 1 + 1);
   check(R"("tp": 1, "spread": "images")", R"("tp": 4, "pp": 2)", 4, 1 + 2);
   check(R"("tp": 1, "spread": "images")", R"("tp": 4, "pp": 6)", 4, 1 + 6);
 }
 
-TEST_CASE("folded as unfolded: contexts in one pipeline") {
+TEST_CASE("folded as unfolded: context-parallel ranks in one pipeline") {
   for (const char* tokens : {"contiguous", "zigzag", "balanced"})
     for (const char* sp : {"false", "true"})
       compare(one_encoder(), kImages,

@@ -87,9 +87,9 @@ TEST_CASE("folded as unfolded: random layouts") {
   CHECK(memories[108] < 1e-6);
 }
 
-// The busiest lane of the step stands for all: what waits for the busiest of every microbatch, as fully
-// sharded lanes do, waits longer.
-TEST_CASE("lanes whose samples differ, folded to the busiest: an estimate from below") {
+// The busiest lane of the step represents all. Lanes that wait for the busiest one of every
+// microbatch, as fully sharded ones do, wait longer.
+TEST_CASE("lanes whose samples differ, folded to the busiest: a low estimate") {
   const Scenario scenario = small_vlm(kVaried);
   const Batch batch = typical_batch(scenario);
   std::vector<double> steps, memories;

@@ -67,7 +67,8 @@ TEST_CASE("an encoder without a backward holds as many outputs as its layout let
 
 // Zero to eight images a sample: an encoder that waits for the gradients of 1F1B's action has nothing to
 // give when a sample of many comes.
-TEST_CASE("where works differ, running further ahead pays, in tapes of what trains") {
+TEST_CASE(
+    "where microbatches differ, running further ahead is faster and needs more activation memory") {
   Scenario scenario = with_frozen_encoder(3, Trainable::full);
   scenario.model.modules[0].layers = 12;
   scenario.data.source = SyntheticData{{.kind = Distribution::Kind::uniform, .a = 0, .b = 8},

@@ -1,5 +1,5 @@
-// Keys gathered some heads at a time (ModuleLayout::cp_heads): said, refused, and what it does to a step's
-// memory and time.
+// Keys gathered some heads at a time (ModuleLayout::cp_heads): the key in files, refusals, and the
+// effect on a step's memory and time.
 #include <doctest/doctest.h>
 
 #include "shared/cost/attention_tail.h"
@@ -70,7 +70,7 @@ double tail_of(const std::string& grid, int key_heads_a_launch) {
 }  // namespace
 
 TEST_SUITE("keys by heads") {
-  TEST_CASE("are of context-parallel ranks that gather, in parts of a rank's heads") {
+  TEST_CASE("need context-parallel ranks that gather keys, and divide a rank's heads") {
     CHECK(refusal_of(R"("cp": 4, "cp_heads": 2)").empty());
     CHECK(refusal_of(R"("cp": 2, "tp": 2, "cp_heads": 4)").empty());
     CHECK(refusal_of(R"("cp": 4, "cp_heads": 3)") ==
@@ -80,13 +80,13 @@ TEST_SUITE("keys by heads") {
           "language: cp_heads 8 does not divide the 4 key/value heads of a tensor-parallel rank; "
           "nearest legal: 4");
     const char* const other =
-        "language: cp_heads 2 is for context-parallel ranks that gather keys, cp over 1 and "
-        "cp_attention all-gather; leave it out";
+        "language: cp_heads 2 applies only where context-parallel ranks gather keys (cp 2 or more "
+        "and cp_attention all-gather); leave it out";
     CHECK(refusal_of(R"("tp": 4, "cp_heads": 2)") == other);
     CHECK(refusal_of(R"("cp": 4, "cp_attention": "ring", "cp_heads": 2)") == other);
   }
 
-  TEST_CASE("are said of a language module, or of a chain's one grid") {
+  TEST_CASE("belong to a language module, or to the common grid of a homogeneous layout") {
     Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
     for (Module& module : scenario.model.modules) module.tied = false;
     Layout layout{.placement = Placement::homogeneous,
@@ -99,10 +99,10 @@ TEST_SUITE("keys by heads") {
     const auto why = check_layout(scenario, layout);
     REQUIRE(why);
     CHECK(why->reason == scenario.model.modules[0].name +
-                             ": cp_heads 1 is for keys of a language module; leave it out");
+                             ": cp_heads 1 applies to language modules only; leave it out");
   }
 
-  TEST_CASE("are written down and read again") {
+  TEST_CASE("are written to a scenario file and read back") {
     const Scenario scenario = scenario_with(R"("cp": 4, "cp_heads": 2)");
     const std::string text = resolved_text(scenario);
     CHECK(text.find(R"("cp_heads": 2)") != std::string::npos);
@@ -110,14 +110,15 @@ TEST_SUITE("keys by heads") {
     CHECK(describe(scenario.layout->modules[0]) == "TP1 CP4 heads by 2 PP1 DP1");
   }
 
-  TEST_CASE("all of a rank's heads are what no number is") {
+  TEST_CASE("as many as a rank has are the same as no number") {
     CHECK(step_of(R"("cp": 4)") == step_of(R"("cp": 4, "cp_heads": 8)"));
   }
 
-  // The first 1,024 of 4,096 tokens are 8 tiles that see 128, 256 … 1,024 keys: 4,608, and twice as many
-  // for the 2 query heads of a key head, over 2·64 places: the longest, 1,024, takes 128·1,024/(2·4,608)
-  // of the time of places that are all busy; half of that for two key heads, an eighth for 8.
-  TEST_CASE("are launches of few heads, whose longest rows the device waits for") {
+  // The first 1,024 of 4,096 tokens are 8 tiles that see 128, 256 … 1,024 keys: 4,608, and twice as
+  // many for the 2 query heads of a key head, over 2·64 places: the longest, 1,024, takes
+  // 128·1,024/(2·4,608) of the time of places that are all busy; half of that for two key heads, an
+  // eighth for 8.
+  TEST_CASE("mean launches of few heads, and the device waits for their longest rows") {
     CHECK(tail_of(R"("cp": 4)", 0) == 1);
     CHECK(tail_of(R"("cp": 4, "cp_heads": 8)", 0) == 1);
     CHECK(tail_of(R"("cp": 4, "cp_heads": 1)", 0) == doctest::Approx(128 * 1024 / 9216.0));
@@ -127,15 +128,16 @@ TEST_SUITE("keys by heads") {
     CHECK(tail_of(R"("cp": 4)", 2) == doctest::Approx(64 * 1024 / 9216.0));
   }
 
-  // Of 4,096 tokens a rank has 1,024; a head's k and v are 2·16·2 bytes. At the end of the forward each of
-  // 4 blocks has kept 3,072 rows of all 8 heads less; in the backward 2 heads and the next 2 are there.
-  TEST_CASE("leave own rows in the tape, and two groups beside it") {
+  // Of 4,096 tokens a rank has 1,024; a head's k and v are 2·16·2 bytes. At the end of the forward
+  // each of 4 blocks has kept 3,072 rows of all 8 heads less; in the backward 2 heads and the next
+  // 2 are there.
+  TEST_CASE("save a rank's own rows, and two groups are resident in addition") {
     const Bytes head(2 * 16 * 2);
     const Step whole = step_of(R"("cp": 4)"), some = step_of(R"("cp": 4, "cp_heads": 2)");
     CHECK((whole.peak - some.peak).value == (head * (4 * 3072 * 8 - 4096 * 4)).value);
   }
 
-  TEST_CASE("are kept alike in a ring, with all heads of two other ranks beside them") {
+  TEST_CASE("are saved likewise in a ring, with all heads of two other ranks in addition") {
     // As above; blocks of 1,024 rows.
     const Bytes head(2 * 16 * 2);
     const Step whole = step_of(R"("cp": 4)"), ring = step_of(R"("cp": 4, "cp_attention": "ring")");

@@ -1,5 +1,5 @@
-// Tapes that wait in the host's memory (ModuleLayout::offload_activations): which, when they go and come,
-// what the device then holds, what it costs, what is refused. Sequences by hand.
+// Offloaded activations (ModuleLayout::offload_activations): which ones, when they are copied, what
+// the device then holds, what it costs, and what is refused. Sequences by hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -61,12 +61,13 @@ Bytes tape_at_peak(const RankMemory& memory) {
 }  // namespace
 
 TEST_SUITE("activations offloaded") {
-  // Eight forwards, then eight backwards: the nth backward is action 8 + n, so all have at least two actions in
-  // between and go. Out beside the next action, back beside the action before the backward: the most is there
-  // when the last forward and the first backward meet, the one's tape and the other's and, on its way, that
-  // of the forward before or of the backward after: three of eight. The eighth comes to the host when the
-  // first has left it.
-  TEST_CASE("three tapes of eight are on the device under gpipe") {
+  // Eight forwards, then eight backwards: the nth backward is action 8 + n, so that all have at
+  // least two actions in between and are offloaded. The copy to the host overlaps the next action,
+  // the copy back the action before the backward. Memory is highest when the last forward and the
+  // first backward meet: the saved activations of both, and those in transfer, of the forward
+  // before or of the backward after: three of eight. The eighth arrives at the host when the first
+  // has left it.
+  TEST_CASE("under gpipe, saved activations of three microbatches of eight are on the device") {
     const Scenario kept = scenario_with(kGpipe + R"("all": {"ranks": 1})"),
                    away = scenario_with(kGpipe +
                                         R"("all": {"ranks": 1, "offload_activations": true})");
@@ -87,11 +88,11 @@ TEST_SUITE("activations offloaded") {
     CHECK(before.peak - after.peak == 5 * tape);
   }
 
-  // 1F1B, four stages, eight microbatches; of rank 2 the actions F0 F1 B0 F2 B1 … F7 B6 B7: two actions lie
-  // between F1 and B1 and all later ones but the last's, one between F0 and B0 and between F7 and B7. Rank
-  // 3's backwards follow at once. Rank 1: F0 F1 F2 B0 F3 B1 …: two between F0 and B0, four in the middle,
-  // F7 B5 B6 B7: two. Rank 0 has more.
-  TEST_CASE("what is wanted soon stays") {
+  // 1F1B, four stages, eight microbatches; of rank 2 the actions F0 F1 B0 F2 B1 … F7 B6 B7: two
+  // actions lie between F1 and B1 and all later ones but the last's, one between F0 and B0 and
+  // between F7 and B7. Rank 3's backwards follow at once. Rank 1: F0 F1 F2 B0 F3 B1 …: two between
+  // F0 and B0, four in the middle, F7 B5 B6 B7: two. Rank 0 has more.
+  TEST_CASE("activations that are needed soon are not offloaded") {
     const Scenario scenario =
         scenario_with(k1f1b + R"("all": {"pp": 4, "ranks": 4, "offload_activations": true})");
     const Program program = program_of(scenario);
@@ -101,7 +102,7 @@ TEST_SUITE("activations offloaded") {
     CHECK(copies(program, 3, true).empty());
   }
 
-  TEST_CASE("a recipe takes the place of what the layout says") {
+  TEST_CASE("an action's recipe overrides the layout") {
     Scenario scenario =
         scenario_with(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
     scenario.layout->actions =
@@ -118,9 +119,9 @@ TEST_SUITE("activations offloaded") {
     REQUIRE(one.size() == 1);
   }
 
-  // An action waits for the tapes of all actions but the one before it; a copy back for its own way out, and
-  // for the action but one before its backward.
-  TEST_CASE("copies wait, and are waited for, in their actions") {
+  // An action waits until the saved activations of all actions but the one before it have left. A
+  // copy back waits for its own copy to the host, and for the action but one before its backward.
+  TEST_CASE("copies wait for actions, and actions for copies") {
     const Scenario scenario =
         scenario_with(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
     const Program program = program_of(scenario);
@@ -144,7 +145,7 @@ TEST_SUITE("activations offloaded") {
     }
   }
 
-  TEST_CASE("verify() names a copy that comes too early, and one that never comes") {
+  TEST_CASE("verify() reports a copy that is too early, and one that is missing") {
     const Scenario scenario =
         scenario_with(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
     const Program sound = program_of(scenario);
@@ -190,8 +191,8 @@ TEST_SUITE("activations offloaded") {
               .epsilon(1e-6));
   }
 
-  // Ranks 0 and 1 of a node to its memory of 50 B/s, over links of 40: each alone at 40. Its links: 12 of
-  // switches, NICs and buses, up and down, then the memory.
+  // Ranks 0 and 1 of a node to its memory of 50 B/s, over links of 40: each alone at 40. Its links:
+  // 12 of switches, NICs and buses, up and down, then the memory.
   TEST_CASE("the ranks of a node share its memory") {
     Cluster cluster;
     cluster.nodes = cluster.ranks_per_node = 2;
@@ -220,19 +221,19 @@ TEST_SUITE("activations offloaded") {
     const Network folded = make_network(cluster, 4, HostCopies::folded);
     CHECK(folded.hosts == 4);
     CHECK(folded.rate(Rank(0), folded.host(Rank(0))) == BytesPerSecond(25));
-    // Nobody says how fast: no link is slower for it.
+    // No rate of the bus is given: no link becomes slower.
     cluster.host_memory = {};
     CHECK(make_network(cluster, 4, HostCopies::all).capacity(memory) == BytesPerSecond(160));
   }
 
-  TEST_CASE("the link of copies is a shipped device's own, a stated one, or the bus") {
+  TEST_CASE("copies use the link of a shipped device, a stated link, or the bus") {
     const std::string grid = k1f1b + R"("all": {"ranks": 1, "offload_activations": true})";
     CHECK(scenario_with(grid).cluster.host_link.rate == BytesPerSecond(63e9));
     CHECK(scenario_with(grid).cluster.host_memory == BytesPerSecond(8 * 76.8e9));
     CHECK(scenario_with(grid, R"(, "host_link": "20GBps", "host_memory_rate": "100GBps")")
               .cluster.host_memory == BytesPerSecond(100e9));
     CHECK_THROWS_WITH_AS(scenario_with(grid, R"(, "host_link": "20GBps", "bus": "30GBps")"),
-                         doctest::Contains("an accelerator's way to its host is its bus"),
+                         doctest::Contains("host_link must not be given together with bus"),
                          InputError);
     Scenario nowhere = scenario_with(grid);
     nowhere.cluster.host_link = {};

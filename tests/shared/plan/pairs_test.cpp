@@ -1,4 +1,4 @@
-// How much work items ask of modules: query-key pairs by mask, tokens and labels, by hand.
+// The sizes of work items: query-key pairs by mask, tokens and labels, by hand.
 #include <doctest/doctest.h>
 
 #include "shared/step/assign.h"
@@ -27,7 +27,8 @@ TokenMask packed(const std::vector<std::int64_t>& lengths) {
 }
 
 // The work item of each context-parallel rank, for the language module alone.
-std::vector<WorkSize> dealt(TokenAssignment policy, const std::vector<Sample>& samples, int ranks) {
+std::vector<WorkSize> assigned(TokenAssignment policy, const std::vector<Sample>& samples,
+                               int ranks) {
   Model model{{examples::llama_70b()}, {}};
   Plan plan;
   ModuleLayout grid;
@@ -101,16 +102,16 @@ TEST_CASE("a latent attends to itself, and across to its sample's rows") {
   CHECK(size_of(model, 0, {with}).tokens == 5);  // it takes no place in the sequence
 }
 
-TEST_CASE("context-parallel ranks: a query attends to all keys before it, whoever has them") {
+TEST_CASE("context-parallel ranks: a query attends to all keys before it, on any rank") {
   // 8 tokens, 36 pairs. Two halves: 4·5/2 = 10 and 26.
-  const auto halves = dealt(TokenAssignment::contiguous, {text(8, 2)}, 2);
+  const auto halves = assigned(TokenAssignment::contiguous, {text(8, 2)}, 2);
   REQUIRE(halves.size() == 2);
   CHECK(halves[0].pairs == 10);
   CHECK(halves[1].pairs == 26);
   CHECK(halves[0].loss_tokens == 0);
   CHECK(halves[1].loss_tokens == 2);
   // Zigzag: quarters 0 and 3 | 1 and 2: 3 + (36 − 21), (10 − 3) + (21 − 10): both 18.
-  const auto zigzag = dealt(TokenAssignment::zigzag, {text(8, 2)}, 2);
+  const auto zigzag = assigned(TokenAssignment::zigzag, {text(8, 2)}, 2);
   CHECK(zigzag[0].pairs == 18);
   CHECK(zigzag[1].pairs == 18);
   for (const WorkSize& size : zigzag) {
@@ -120,13 +121,14 @@ TEST_CASE("context-parallel ranks: a query attends to all keys before it, whoeve
   }
 }
 
-TEST_CASE("balanced deal: 32 tokens of one sample over two ranks, token by token") {
-  // 16 blocks a rank: one token each, of cost 1 to 32. The dearest first to the rank with the
-  // least: 32 | 31 30 | 29 28 | 27 26 | 25 …, so that after each four both have as much: the costs
-  // that leave 0 or 1 over 4 go to the first rank. 16 tokens and 32·33/2/2 = 264 pairs each.
-  const auto dealt = deal_tokens(TokenAssignment::balanced, packed({32}), 0, 2, {});
-  REQUIRE(dealt.size() == 2);
-  for (const auto& intervals : dealt) {
+TEST_CASE("balanced assignment: 32 tokens of one sample over two ranks, token by token") {
+  // 16 blocks a rank: one token each, of cost 1 to 32. The most expensive goes first to the rank
+  // with the least: 32 | 31 30 | 29 28 | 27 26 | 25 …, so that after each four both have as much:
+  // the costs that leave 0 or 1 over 4 go to the first rank. 16 tokens and 32·33/2/2 = 264 pairs
+  // each.
+  const auto parts = divide_tokens(TokenAssignment::balanced, packed({32}), 0, 2, {});
+  REQUIRE(parts.size() == 2);
+  for (const auto& intervals : parts) {
     std::int64_t tokens = 0, pairs = 0;
     for (const Interval& interval : intervals)
       for (std::int64_t token = interval.begin; token < interval.end; ++token) {
@@ -136,12 +138,12 @@ TEST_CASE("balanced deal: 32 tokens of one sample over two ranks, token by token
     CHECK(tokens == 16);
     CHECK(pairs == 264);
   }
-  CHECK(dealt[0].front() == Interval{0, 1});
-  CHECK(dealt[0][1] == Interval{3, 5});
-  CHECK(dealt[0].back() == Interval{31, 32});
-  // Two samples of 16 beside linear work that dwarfs attention: as many tokens each.
+  CHECK(parts[0].front() == Interval{0, 1});
+  CHECK(parts[0][1] == Interval{3, 5});
+  CHECK(parts[0].back() == Interval{31, 32});
+  // Two samples of 16, and linear work that dwarfs attention: as many tokens each.
   for (const auto& intervals :
-       deal_tokens(TokenAssignment::balanced, packed({16, 16}), 0, 2, TokenCosts{1, 0, 1e6})) {
+       divide_tokens(TokenAssignment::balanced, packed({16, 16}), 0, 2, TokenCosts{1, 0, 1e6})) {
     std::int64_t tokens = 0;
     for (const Interval& interval : intervals) tokens += interval.size();
     CHECK(tokens == 16);

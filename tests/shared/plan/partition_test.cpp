@@ -1,4 +1,4 @@
-// Splits of random chains beside those of brute force: every split looked at.
+// Splits of random chains, compared with those of an exhaustive search.
 #include "shared/plan/partition.h"
 
 #include <doctest/doctest.h>
@@ -36,7 +36,8 @@ Chain chain_of(const Drawn& drawn, bool waits, bool memory) {
     chain.hop = [&drawn](int stage, int begin) {
       return drawn.hops[static_cast<std::size_t>(stage)][static_cast<std::size_t>(begin)];
     };
-  // Of a unit its parameters and its tapes, of which earlier stages have more.
+  // The memory of a unit: its parameters and its saved activations, of which earlier stages have
+  // more.
   if (memory)
     chain.lacks = [&drawn](const std::vector<int>& sizes, int stage) {
       const auto s = static_cast<std::size_t>(stage);
@@ -45,13 +46,13 @@ Chain chain_of(const Drawn& drawn, bool waits, bool memory) {
   return chain;
 }
 
-// Dearest stage, sum of squares, ends: the least of all that fit. No ends: none does.
+// Most expensive stage, sum of squares, ends: the least of all that fit. No ends: none fits.
 using Judged = std::tuple<double, double, std::vector<int>>;
 Judged brute_force(const Chain& chain, int stages) {
   const int units = static_cast<int>(chain.costs.size());
   Judged best{1e300, 1e300, {}};
   std::vector<int> ends, sizes(static_cast<std::size_t>(stages), 1);
-  const auto look = [&](auto self, int begin, double dearest, double squares) -> void {
+  const auto look = [&](auto self, int begin, double bottleneck, double squares) -> void {
     const int stage = static_cast<int>(ends.size()), left = stages - stage - 1;
     double cost = stage > 0 && chain.hop ? chain.hop(stage, begin).rows : 0;
     for (int end = begin + 1; end <= units - left; ++end) {
@@ -62,9 +63,9 @@ Judged brute_force(const Chain& chain, int stages) {
       const double all = cost + (left > 0 && chain.hop ? chain.hop(stage + 1, end).gradients : 0);
       ends.push_back(end);
       if (left > 0)
-        self(self, end, std::max(dearest, all), squares + all * all);
+        self(self, end, std::max(bottleneck, all), squares + all * all);
       else
-        best = std::min(best, Judged{std::max(dearest, all), squares + all * all, ends});
+        best = std::min(best, Judged{std::max(bottleneck, all), squares + all * all, ends});
       ends.pop_back();
     }
   };
@@ -81,7 +82,7 @@ std::vector<int> ends_of(const std::vector<int>& sizes) {
 }  // namespace
 
 TEST_SUITE("partition") {
-  TEST_CASE("of all splits the best, ties, free units, waits and memory included") {
+  TEST_CASE("the split is the best of all, with ties, free units, waiting times and memory") {
     std::mt19937 random(1);
     int none = 0;
     for (int round = 0; round < 4000; ++round) {
@@ -97,8 +98,10 @@ TEST_SUITE("partition") {
     CHECK(none < 1500);
   }
 
-  // Two ranks with two stages each, of up to 10 units: of all splits the dearest rank of the best.
-  TEST_CASE("ranks of several stages: mostly the best, never worse than by stages") {
+  // Two ranks with two stages each, of up to 10 units, compared with the most expensive rank of the
+  // best split.
+  TEST_CASE(
+      "ranks with several stages: the split is mostly the best, never worse than stage by stage") {
     std::mt19937 random(2);
     int best = 0, total = 0;
     for (const std::vector<int>& ranks : {std::vector<int>{0, 1, 0, 1}, {0, 1, 1, 0}})
@@ -107,7 +110,7 @@ TEST_SUITE("partition") {
         const std::size_t units = 5 + random() % 6, kinds = 2 + random() % 6;
         for (std::size_t u = 0; u < units; ++u)
           chain.costs.push_back(1 + static_cast<double>(random() % kinds));
-        const auto dearest = [&](const std::vector<int>& sizes) {
+        const auto bottleneck = [&](const std::vector<int>& sizes) {
           const std::vector<double> costs = rank_costs(chain, ranks, sizes);
           return *std::max_element(costs.begin(), costs.end());
         };
@@ -116,11 +119,11 @@ TEST_SUITE("partition") {
         for (int a = 1; a < n - 2; ++a)
           for (int b = a + 1; b < n - 1; ++b)
             for (int c = b + 1; c < n; ++c)
-              least = std::min(least, dearest({a, b - a, c - b, n - c}));
-        const double found = dearest(partition_ranks(chain, ranks));
+              least = std::min(least, bottleneck({a, b - a, c - b, n - c}));
+        const double found = bottleneck(partition_ranks(chain, ranks));
         CAPTURE(round);
         REQUIRE(found >= least);
-        REQUIRE(found <= dearest(partition_chain(chain, 4)));
+        REQUIRE(found <= bottleneck(partition_chain(chain, 4)));
         best += found == least;
         ++total;
       }
@@ -137,7 +140,7 @@ TEST_SUITE("partition") {
         chain.costs.push_back(static_cast<double>(random() % 5));
       const std::vector<int> ranks{0, 1, 2};
       const std::vector<int> best = partition_ranks(chain, ranks);
-      double dearest = 1e300, squares = 1e300;
+      double bottleneck = 1e300, squares = 1e300;
       const int n = static_cast<int>(units);
       const auto judge = [&](const std::vector<int>& sizes) {
         double most = 0, sum = 0;
@@ -148,25 +151,25 @@ TEST_SUITE("partition") {
       for (int a = 1; a < n - 1; ++a)
         for (int b = a + 1; b < n; ++b)
           if (std::vector<int>{a, b - a, n - b} != best)
-            std::tie(dearest, squares) =
-                std::min(std::pair{dearest, squares}, judge({a, b - a, n - b}));
+            std::tie(bottleneck, squares) =
+                std::min(std::pair{bottleneck, squares}, judge({a, b - a, n - b}));
       const std::vector<int> next = next_best(chain, ranks, best);
       CAPTURE(round);
       REQUIRE(next != best);
-      REQUIRE(judge(next) == std::pair{dearest, squares});
+      REQUIRE(judge(next) == std::pair{bottleneck, squares});
     }
     CHECK(next_best({{1, 2}}, {0, 1}, {1, 1}).empty());
   }
 
   // Three stages of 8 equal units: 2, 3, 3 and not 3, 3, 2 or 1, 4, 3: even, the least first.
-  TEST_CASE("equal units are dealt evenly, the smaller stages first") {
+  TEST_CASE("equal units are split evenly, the smaller stages first") {
     CHECK(partition_chain({std::vector<double>(8, 0.1)}, 3) == std::vector<int>{2, 3, 3});
     CHECK(partition_chain({std::vector<double>(3, 0.0)}, 3) == std::vector<int>{1, 1, 1});
   }
 
   // 5 units of 10 on 4 stages: one has two. Between the last two stages rows and gradients take 3
   // each, so that it is one of the first two, of which the second makes ends earlier.
-  TEST_CASE("a stage that waits gets less to do") {
+  TEST_CASE("a stage that waits gets fewer units") {
     Chain chain{std::vector<double>(5, 10.0)};
     CHECK(partition_chain(chain, 4) == std::vector<int>{1, 1, 1, 2});
     chain.hop = [](int stage, int) { return stage == 3 ? Hop{3, 3} : Hop{}; };

@@ -1,5 +1,5 @@
-// Fully sharded layers whose experts are spread over as many ranks as there are lanes: nobody else has
-// a rank's experts, so that only the rest is sharded and gathered.
+// Fully sharded layers whose experts are spread over as many ranks as there are lanes: no other
+// rank has a rank's experts, so that only the rest is sharded and gathered.
 #include <doctest/doctest.h>
 
 #include "shared/graph/compile.h"
@@ -43,7 +43,7 @@ std::pair<int, int> gathers(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("fully sharded: experts that one lane has are not gathered") {
+TEST_CASE("fully sharded: experts that only one lane holds are not gathered") {
   for (const int ranks : {2, 4}) {
     const Program program = lowered(ranks, 2);
     const std::vector<Fault> found = verify(program);

@@ -1,4 +1,4 @@
-// Deals of tokens over context-parallel ranks: published vectors, bounds, masks by chance.
+// Assignments of tokens to context-parallel ranks: published vectors, bounds, random masks.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,9 +24,9 @@ std::vector<TokenBlock> blocks_of(const std::vector<double>& costs) {
   return blocks;
 }
 // Numbers of blocks, from 1, by rank.
-std::vector<std::vector<int>> dealt(const std::vector<double>& costs, int ranks) {
+std::vector<std::vector<int>> assigned(const std::vector<double>& costs, int ranks) {
   std::vector<std::vector<int>> by_rank(static_cast<std::size_t>(ranks));
-  const std::vector<std::size_t> to = deal_blocks(blocks_of(costs), ranks, kNoBound);
+  const std::vector<std::size_t> to = assign_blocks(blocks_of(costs), ranks, kNoBound);
   for (std::size_t b = 0; b < to.size(); ++b) by_rank[to[b]].push_back(static_cast<int>(b) + 1);
   return by_rank;
 }
@@ -38,7 +38,7 @@ Shares shares(const TokenMask& mask, TokenAssignment policy, int ranks, const To
   const std::vector<Rectangle> all = rectangles(mask);
   Shares most;
   double pair_sum = 0, cost_sum = 0;
-  for (const std::vector<Interval>& rank : deal_tokens(policy, mask, 0, ranks, costs)) {
+  for (const std::vector<Interval>& rank : divide_tokens(policy, mask, 0, ranks, costs)) {
     double seen = 0, tokens = 0;
     for (const Interval& part : rank) {
       seen += static_cast<double>(pairs(all, part));
@@ -56,16 +56,17 @@ Shares shares(const TokenMask& mask, TokenAssignment policy, int ranks, const To
 }  // namespace
 
 TEST_SUITE("token deals") {
-  // Cornstarch (ICML 2026), Fig. 3a: 8, 5 + 1, 4 + 2, 2 + 2 + 2; of causal blocks 1 to 8 all have 9.
+  // Cornstarch (ICML 2026), Fig. 3a: 8, 5 + 1, 4 + 2, 2 + 2 + 2; of causal blocks 1 to 8 all have
+  // 9.
   TEST_CASE("longest first") {
-    CHECK(dealt({1, 2, 2, 4, 5, 2, 2, 8}, 4) ==
+    CHECK(assigned({1, 2, 2, 4, 5, 2, 2, 8}, 4) ==
           std::vector<std::vector<int>>{{8}, {1, 5}, {4, 6}, {2, 3, 7}});
-    CHECK(dealt({1, 2, 3, 4, 5, 6, 7, 8}, 4) ==
+    CHECK(assigned({1, 2, 3, 4, 5, 6, 7, 8}, 4) ==
           std::vector<std::vector<int>>{{1, 8}, {2, 7}, {3, 6}, {4, 5}});
   }
 
-  // 16 tokens, of which 4 to 7 and 10 to 12 are items that see themselves; blocks of two rows, weighed
-  // by the 2 × 2 tiles that they touch: 1 2 2 2 5 2 7 8 (Cornstarch counts tiles).
+  // 16 tokens, of which 4 to 7 and 10 to 12 are items that see themselves; blocks of two rows,
+  // weighed by the 2 × 2 tiles that they touch: 1 2 2 2 5 2 7 8 (Cornstarch counts tiles).
   TEST_CASE("the sixteen tokens: longest first 15 and 14, zigzag 18 and 11, contiguous 7 and 22") {
     TokenMask mask;
     const Interval everything{0, 3};
@@ -95,31 +96,31 @@ TEST_SUITE("token deals") {
       return sums;
     };
     std::vector<double> longest(2);
-    const std::vector<std::size_t> to = deal_blocks(blocks_of(tiles), 2, kNoBound);
+    const std::vector<std::size_t> to = assign_blocks(blocks_of(tiles), 2, kNoBound);
     for (std::size_t b = 0; b < tiles.size(); ++b) longest[to[b]] += tiles[b];
     CHECK(longest == std::vector<double>{15, 14});
-    CHECK(loads(deal_tokens(TokenAssignment::zigzag, mask, 0, 2, {})) ==
+    CHECK(loads(divide_tokens(TokenAssignment::zigzag, mask, 0, 2, {})) ==
           std::vector<double>{18, 11});
-    CHECK(loads(deal_tokens(TokenAssignment::contiguous, mask, 0, 2, {})) ==
+    CHECK(loads(divide_tokens(TokenAssignment::contiguous, mask, 0, 2, {})) ==
           std::vector<double>{7, 22});
   }
 
-  TEST_CASE("a rank without room is passed over") {
+  TEST_CASE("a rank without room is skipped") {
     // Of costs 9 1 1 1 1 1 the first rank would take one, the second five.
     const std::vector<TokenBlock> blocks = blocks_of({9, 1, 1, 1, 1, 1});
-    const std::vector<std::size_t> free = deal_blocks(blocks, 2, kNoBound),
-                                   bound = deal_blocks(blocks, 2, 4);
+    const std::vector<std::size_t> free = assign_blocks(blocks, 2, kNoBound),
+                                   bound = assign_blocks(blocks, 2, 4);
     CHECK(std::count(free.begin(), free.end(), 0u) == 1);
     CHECK(std::count(bound.begin(), bound.end(), 0u) == 2);
   }
 
-  TEST_CASE("every deal is the whole axis, once") {
+  TEST_CASE("every assignment covers the whole axis once") {
     for (const std::int64_t tokens : {1, 7, 100, 4097}) {
       const TokenMask mask = test::RandomMask::make(Kind::prefix, tokens, 3);
       for (int policy = 0; policy <= static_cast<int>(last_of(TokenAssignment{})); ++policy) {
         std::vector<Interval> parts;
         for (const auto& rank :
-             deal_tokens(static_cast<TokenAssignment>(policy), mask, 0, 3, TokenCosts{1, 0, 5})) {
+             divide_tokens(static_cast<TokenAssignment>(policy), mask, 0, 3, TokenCosts{1, 0, 5})) {
           CHECK(std::is_sorted(rank.begin(), rank.end()));
           parts.insert(parts.end(), rank.begin(), rank.end());
         }
@@ -134,20 +135,20 @@ TEST_SUITE("token deals") {
     }
   }
 
-  TEST_CASE("random deals have as many blocks each, and are not in order") {
+  TEST_CASE("random assignments give each rank equally many blocks, out of order") {
     TokenMask mask;
     mask.add(6400, 0, true, {0, 1});
-    const auto deal = deal_tokens(TokenAssignment::random, mask, 0, 4, {});
+    const auto deal = divide_tokens(TokenAssignment::random, mask, 0, 4, {});
     for (const std::vector<Interval>& rank : deal) {
       std::int64_t tokens = 0;
       for (const Interval& part : rank) tokens += part.size();
       CHECK(tokens == 1600);
       CHECK(rank.size() > 4);
     }
-    CHECK(deal == deal_tokens(TokenAssignment::random, mask, 0, 4, {}));
+    CHECK(deal == divide_tokens(TokenAssignment::random, mask, 0, 4, {}));
   }
 
-  TEST_CASE("masks by chance: attention is even where zigzag's is not, and so is all work") {
+  TEST_CASE("random masks: attention and total work are even where those of zigzag are not") {
     const TokenCosts attention{1, 0, 0}, language = token_costs(examples::llama_70b());
     int uneven = 0;
     for (const Kind kind :
@@ -185,7 +186,7 @@ TEST_SUITE("token deals") {
       for (int policy = 0; policy <= static_cast<int>(last_of(TokenAssignment{})); ++policy) {
         const auto deal = static_cast<TokenAssignment>(policy);
         const auto begin = std::chrono::steady_clock::now();
-        const std::size_t ranks = deal_tokens(deal, *mask, 0, 64, costs).size();
+        const std::size_t ranks = divide_tokens(deal, *mask, 0, 64, costs).size();
         const std::chrono::duration<double, std::milli> took =
             std::chrono::steady_clock::now() - begin;
         std::printf("1,000,000 tokens, %zu ranks, %-11s  %-10s  %.3f ms\n", ranks, what, name(deal),

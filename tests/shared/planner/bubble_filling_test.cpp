@@ -8,8 +8,8 @@
 namespace polyphony::tests {
 namespace {
 
-// Encoder and language module along two ranks, three microbatches; 1 and 2 s forward, as long back;
-// messages take no time.
+// Encoder and language module over two ranks, three microbatches. Forwards take 1 s (encoder) and 2
+// s (language), backwards the same; messages take no time. v: encoder, l: language module.
 StepCosts two_modules(Bytes capacity) {
   StepCosts costs{2, 3, {}, {capacity, capacity}};
   for (const double seconds : {1.0, 2.0}) {
@@ -42,11 +42,12 @@ std::string text(const Actions& actions) {
 
 }  // namespace
 
-// Where encoders had bubbles alone, rank 1 would take vF2 at 12, when lB1 ends, and lF2 wait for it until 13:
-// 23 s. With vF2 before lF2's place, the fourth of a rank's: rank 0 takes vF2 at 6, lB0 at 8, lF2 at 11, as
-// rank 1 has vF2 from 10 to 11, between lF1 and lB1. lB2 ends at 17 there and at 19 on rank 0; meanwhile
-// rank 1 takes vB0 at 17, vB1 at 18, vB2 at 19, and rank 0 those at 19, 20 and 21: 22 s.
-TEST_CASE("encoders fill the language module's bubbles, and hold it up no longer than they must") {
+// If encoders ran in bubbles only, rank 1 would run vF2 at 12, when lB1 ends, and lF2 would wait
+// for it until 13: 23 s. With vF2 before lF2's position (the fourth action of a rank), rank 0 runs
+// vF2 at 6, lB0 at 8 and lF2 at 11; rank 1 runs vF2 from 10 to 11, between lF1 and lB1. lB2 ends at
+// 17 there and at 19 on rank 0. Rank 1 runs vB0 at 17, vB1 at 18, vB2 at 19; rank 0 runs them at
+// 19, 20 and 21: 22 s.
+TEST_CASE("encoders fill the language module's bubbles and delay it as little as possible") {
   const StepCosts costs = two_modules(Bytes(100));
   const auto filled = fill_bubbles(costs, 1, language_order());
   REQUIRE(std::holds_alternative<std::vector<Actions>>(filled));
@@ -57,7 +58,8 @@ TEST_CASE("encoders fill the language module's bubbles, and hold it up no longer
   CHECK(std::get<Timetable>(timed).makespan.count() == doctest::Approx(22));
 }
 
-// A microbatch keeps two bytes of a rank, which has two: vF1 takes what lB0 has freed, lF1 waits for vB0.
+// A microbatch needs two bytes, and a rank has two: vF1 takes what lB0 has freed, lF1 waits for
+// vB0.
 TEST_CASE("bubbles are filled within a rank's memory") {
   const auto filled = fill_bubbles(two_modules(Bytes(2)), 1, language_order());
   REQUIRE(std::holds_alternative<std::vector<Actions>>(filled));

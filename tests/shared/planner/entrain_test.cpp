@@ -44,7 +44,7 @@ double largest(const std::vector<double>& works) {
   return *std::max_element(works.begin(), works.end());
 }
 
-// Every position below `count` once.
+// Checks that every position below `count` occurs once.
 bool is_partition(std::vector<Positions> lists, int count) {
   Positions all;
   for (const Positions& list : lists) all.insert(all.end(), list.begin(), list.end());
@@ -57,8 +57,8 @@ bool is_partition(std::vector<Positions> lists, int count) {
 }  // namespace
 
 TEST_SUITE("entrain") {
-  // The paper's figures 8, 9 and 16: language work 3 4 8 6 6 9 of microbatches 1 to 6, of samples that
-  // give its table of pairs.
+  // The paper's figures 8, 9 and 16: microbatches 1 to 6 have language work 3 4 8 6 6 9, with
+  // samples that reproduce its table of pairs.
   TEST_CASE("the published example: six microbatches, pairs 3-2, 6-1, 4-5, limit 6") {
     const std::vector<std::vector<double>> together{{6, 6, 8}, {6, 6, 6}, {6, 7, 9}};
     const entrain::Pairing pairing = entrain::pair_up(together, {8, 6, 9}, 6);
@@ -82,9 +82,9 @@ TEST_SUITE("entrain") {
     CHECK(entrain::language_works(samples, slots) == std::vector<double>(6, 6));
   }
 
-  TEST_CASE("replicas: the dearest for encoders first, to the least language work") {
-    // Descending encoder work: 1 (5), 3 (4), 0 (3), 4 (2), 2 (1). Language works: 4 to the first; 1, 2 and
-    // 1 to the second; 1 to the first of equals.
+  TEST_CASE("replicas: samples by descending encoder work, each to the least language work") {
+    // Descending encoder work: 1 (5), 3 (4), 0 (3), 4 (2), 2 (1). Language work: 4 goes to the
+    // first replica; 1, 2 and 1 to the second; the last 1 to the first of two equal replicas.
     const std::vector<SampleWork> samples{{3, 2}, {5, 4}, {1, 1}, {4, 1}, {2, 1}};
     CHECK(entrain::deal_replicas(samples, 2) == std::vector<Positions>{{1, 2}, {0, 3, 4}});
     Draws random{1};
@@ -102,17 +102,19 @@ TEST_SUITE("entrain") {
     }
   }
 
-  TEST_CASE("encoder work: large language works first, then small ones, each to the least") {
-    // Language work of 0 to 3 is large: encoder works 6 5 4 3 give 6 + 3 and 5 + 4. Then 4 (4) to the
-    // first of equals and 5 (1) to the other. 6 and 7 have no encoder work; language works are then
-    // 22 and 21, so that 6 (3) goes to the second and 7 (1) to the first.
+  TEST_CASE(
+      "encoder work: samples of large language work first, then small, each to the least loaded") {
+    // Samples 0 to 3 have large language work: encoder work 6 5 4 3 gives 6 + 3 and 5 + 4. Then
+    // sample 4 (encoder work 4) goes to the first of two equals and 5 (1) to the other. Samples 6
+    // and 7 have no encoder work; language work is then 22 and 21, so 6 (3) goes to the second and
+    // 7 (1) to the first.
     const std::vector<SampleWork> samples{{6, 10}, {5, 10}, {4, 10}, {3, 10},
                                           {4, 2},  {1, 1},  {0, 3},  {0, 1}};
     CHECK(entrain::deal_encoder_work(samples, 2) ==
           std::vector<Positions>{{0, 3, 4, 7}, {1, 2, 5, 6}});
   }
 
-  TEST_CASE("list scheduling keeps to Graham's bound, and nobody is lost") {
+  TEST_CASE("list scheduling stays within Graham's bound and loses no sample") {
     Draws random{2};
     for (int i = 0; i < 200; ++i) {
       const int count = 8 + i % 57, parts = 1 + i % 9;
@@ -127,14 +129,15 @@ TEST_SUITE("entrain") {
     }
   }
 
-  // 6, 1, 1 over two: 6 and 2 around 4, half of it both; (1.5 − 1)/√1. 4 and four 1s over three: 4, 2, 2 around
-  // 8/3: (1.5 − 1)/√2. Four alike over four: none.
-  TEST_CASE("no dealing spreads less than the largest samples make it") {
+  // 6, 1, 1 over two microbatches: works 6 and 2, mean 4: (1.5 − 1)/√1. 4 and four 1s over three:
+  // works 4, 2, 2, mean 8/3: (1.5 − 1)/√2. Four equal samples over four: no spread.
+  TEST_CASE("no assignment has less spread than the lower bound from the largest samples") {
     CHECK(entrain::least_spread({6, 1, 1}, 2) == doctest::Approx(0.5));
     CHECK(entrain::least_spread({1, 1, 4, 1, 1}, 3) == doctest::Approx(0.5 / std::sqrt(2.0)));
     CHECK(entrain::least_spread({2, 2, 2, 2}, 4) == 0);
     CHECK(entrain::least_spread({0, 0}, 2) == 0);
-    for (std::uint64_t seed = 0; seed < 40; ++seed) {  // six samples over three: all 729 dealings
+    for (std::uint64_t seed = 0; seed < 40;
+         ++seed) {  // six samples over three: all 729 assignments
       std::vector<double> samples;
       double sum = 0;
       for (std::uint64_t i = 0; i < 6; ++i) {
@@ -154,7 +157,7 @@ TEST_SUITE("entrain") {
     }
   }
 
-  TEST_CASE("subset sums come as near as any subset does, but for rounding") {
+  TEST_CASE("nearest() finds the nearest subset sum, except for rounding") {
     Draws random{3};
     for (int i = 0; i < 200; ++i) {
       std::vector<double> works;
@@ -171,14 +174,16 @@ TEST_SUITE("entrain") {
       double found = 0;
       for (const int w : entrain::SubsetSums(works).nearest(wanted))
         found += works[static_cast<std::size_t>(w)];
-      const double rounding = static_cast<double>(works.size()) * sum / 4096;  // half a unit each
+      const double rounding =
+          static_cast<double>(works.size()) * sum / 4096;  // half a unit for each work
       CHECK(std::abs(found - wanted) <= best + rounding);
     }
-    CHECK(entrain::SubsetSums({2}).nearest(1) == Positions{});  // as near: less is moved
+    CHECK(entrain::SubsetSums({2}).nearest(1) ==
+          Positions{});  // equally near: the smaller sum is moved
     CHECK(entrain::SubsetSums({1, 2, 3}).nearest(100) == Positions{0, 1, 2});
   }
 
-  TEST_CASE("pairs: the least limit that any matching reaches") {
+  TEST_CASE("pair_up() finds the smallest limit of any matching") {
     Draws random{4};
     for (int i = 0; i < 300; ++i) {
       const std::size_t rows = static_cast<std::size_t>(1 + i % 5),

@@ -1,4 +1,5 @@
-// Placing actions on ranks: by hand, beside a player of fixed orders, beside Programs.
+// Placing actions on ranks: compared with hand calculations, timetables of fixed orders, and
+// Programs.
 #include "shared/planner/list_schedule.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +36,7 @@ std::string refusal(const StepCosts& costs, const std::vector<Actions>& orders) 
   return std::get<Infeasible>(outcome).reason;
 }
 
-// `stages` on as many ranks; forward 1 s, backward 2 s, 1 byte kept.
+// `stages` stages on as many ranks; forward 1 s, backward 2 s, 1 byte saved.
 StepCosts chain(int stages, int microbatches, Bytes capacity) {
   StepCosts costs{stages, microbatches, {BranchCosts{"language", {}, {}, {}}}, {}};
   BranchCosts& branch = costs.branches[0];
@@ -50,14 +51,14 @@ StepCosts chain(int stages, int microbatches, Bytes capacity) {
 }  // namespace
 
 TEST_SUITE("list schedule") {
-  TEST_CASE("a receive slot is the plan's") {
+  TEST_CASE("the number of receive slots is that of StepPlan") {
     CHECK(StepCosts{}.receive_slots == StepPlan{}.receive_slots);
   }
 
-  // Two ranks, three microbatches. Rank 0 runs F0 at 0, F1 at 1 and, as no backward is there before
+  // Two ranks, three microbatches. Rank 0 runs F0 at 0, F1 at 1 and, as no backward is ready before
   // 4, F2 at 2. Rank 1: F0 at 1, then B0 and F1 are ready at 2: after a forward the backward, to 4;
   // then F1 to 5, B1 to 7, F2 to 8, B2 to 10. Rank 0: B0 4 to 6, B1 7 to 9, B2 10 to 12.
-  TEST_CASE("forwards and backwards take actions: 12 s by hand") {
+  TEST_CASE("forwards and backwards alternate: 12 s by hand") {
     const StageGraph graph(chain(2, 3, Bytes(3)), {0, 1, 2});
     const ListSchedule placed = list_schedule(graph);
     CHECK(placed.start[StageGraph::kForward] == std::vector<double>{0, 1, 2, 1, 4, 7});
@@ -65,9 +66,9 @@ TEST_SUITE("list schedule") {
     CHECK(placed.makespan == 12);
   }
 
-  // In two parts: rank 1 actions from F0 to I0 at 2, to F1, I1, F2, I2, and is at 7 when it begins with
-  // its weight parts, as all before that waited for nothing: 10. Rank 0 has I0 at 3, I1 at 5, I2 at 7
-  // and a weight part between them and at the end. Rank 1 cannot end before 1 + 9.
+  // Split backwards: rank 1 changes from F0 to I0 at 2, then F1, I1, F2, I2, and starts its weight
+  // parts at 7, since nothing before had to wait: 10. Rank 0 has I0 at 3, I1 at 5,
+  // I2 at 7 and a weight part between them and at the end. Rank 1 cannot end before 1 + 9.
   TEST_CASE("weight parts fill: 10 s by hand") {
     const StageGraph graph(chain(2, 3, Bytes(3)), {0, 1, 2}, true);
     const ListSchedule placed = list_schedule(graph);
@@ -75,8 +76,8 @@ TEST_SUITE("list schedule") {
     CHECK(placed.start[StageGraph::kBackward] == std::vector<double>{3, 5, 7, 2, 4, 6});
     CHECK(placed.start[StageGraph::kWeight] == std::vector<double>{4, 6, 8, 7, 8, 9});
     CHECK(placed.makespan == 10);
-    // Keys that have each weight part right after its input part: B as a whole, but for the 1 s that
-    // rank 0 hears sooner of the last one.
+    // Keys that place each weight part right after its input part: like whole backwards, except
+    // that rank 0 receives the last gradient 1 s earlier.
     Keys soon = keys_in_turn(graph);
     soon.alternate = false;
     soon.of[StageGraph::kWeight] = std::vector<double>(6, -1);
@@ -86,17 +87,18 @@ TEST_SUITE("list schedule") {
     CHECK(eager.makespan == 11);
   }
 
-  // Held to the end of the weight part: with memory for one rank 0 begins the next microbatch after
-  // F, rank 1's F and I, I and W: 3·5.
-  TEST_CASE("what a weight part needs is held for it: 15 s by hand") {
+  // Activations are held to the end of the weight part: with memory for one microbatch, rank 0
+  // starts the next microbatch after F, rank 1's F and I, I and W: 3·5.
+  TEST_CASE("activations are held until the weight part ends: 15 s by hand") {
     CHECK(list_schedule(StageGraph(chain(2, 3, Bytes(1)), {0, 1, 2}, true)).makespan == 15);
   }
 
-  // With memory for one microbatch each waits for the one before: 3·(2 + 4).
-  TEST_CASE("a rank that is full waits: 18 s by hand; too small is said by name") {
+  // With memory for one microbatch, each waits for the one before: 3·(2 + 4).
+  TEST_CASE("a rank whose memory is full waits: 18 s by hand; a rank that is too small is named") {
     CHECK(list_schedule(StageGraph(chain(2, 3, Bytes(1)), {0, 1, 2})).makespan == 18);
     CHECK(too_large(chain(2, 3, Bytes(1))).empty());
-    CHECK(too_large(chain(2, 3, Bytes(0))) == "microbatch 0 keeps 1 bytes on rank 0, which has 0");
+    CHECK(too_large(chain(2, 3, Bytes(0))) ==
+          "microbatch 0 saves 1 bytes of activations on rank 0, which has room for 0");
   }
 
   TEST_CASE(
@@ -107,7 +109,7 @@ TEST_SUITE("list schedule") {
       REQUIRE(too_large(costs).empty());
       for (const int way : {0, 1, 2, 3}) {
         const bool alternate = way % 2 == 0;
-        const StageGraph graph(costs, microbatches_in_action(costs), way / 2 == 1);
+        const StageGraph graph(costs, microbatches_in_order(costs), way / 2 == 1);
         Keys keys = keys_in_turn(graph);
         keys.alternate = alternate;
         ListSchedule placed, followed;
@@ -125,26 +127,27 @@ TEST_SUITE("list schedule") {
     }
   }
 
-  TEST_CASE("a step run backwards is a step: the mirror's mirror is the step, and fits alike") {
+  TEST_CASE("the mirror of the mirror is the step, and its placements fit in memory") {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       CAPTURE(seed);
       const StepCosts costs = test::random_step_costs(seed);
       for (const bool apart : {false, true}) {
-        const StageGraph graph(costs, microbatches_in_action(costs), apart);
+        const StageGraph graph(costs, microbatches_in_order(costs), apart);
         const StageGraph mirror = graph.mirrored();
         CHECK(list_schedule(mirror.mirrored()).start == list_schedule(graph).start);
         ListSchedule back = list_schedule(mirror), there;
         CHECK(back.makespan < 1e9);
-        turn_round(mirror, back.orders);  // a placement in the mirror is one that runs and fits
+        turn_round(mirror, back.orders);  // a placement in the mirror also runs and fits forwards
         REQUIRE(ListScheduler(graph).follow(back.orders, there));
         for (std::size_t r = 0; r < back.orders.size(); ++r) CHECK(fits(graph, r, back.orders[r]));
       }
     }
   }
 
-  // A model of two abstract modules on two pipelines beside each other, each stage on its own rank:
-  // the estimate of the Program of the orders, with links that take time, is the scheduler's.
-  TEST_CASE("the estimate of a Program of the orders takes as long") {
+  // A model of two abstract modules on two disjoint pipelines, each stage on its own rank: the
+  // estimate of the Program with these orders equals the scheduler's makespan, with links that take
+  // time.
+  TEST_CASE("the estimate of a Program with these orders equals the makespan") {
     const Scenario scenario = read_scenario(R"({"polyphony": 1, "model": {
           "vision": {"layers": 2, "output": "2MB", "layer_times": {"forward": "10us", "backward_input": "5us", "backward_weight": "20us"}},
           "language": {"from": "vision", "layers": 6, "output": "2MB",
@@ -167,12 +170,12 @@ TEST_SUITE("list schedule") {
       REQUIRE(std::holds_alternative<Compiled>(compiled));
       const auto& graph = std::get<Compiled>(compiled);
       const CostTable table = price(program, graph, scenario.cluster, profile);
-      std::pair<Seconds, Seconds> messages{1, 0};  // of the image's tokens, of all
+      std::pair<Seconds, Seconds> messages{1, 0};  // of the image's tokens, of all tokens
       for (std::uint32_t n = 0; n < graph.nodes.size(); ++n)
         if (graph.nodes[n].kind == NodeKind::message)
           messages = {std::min(messages.first, unshared_time(table, n)),
                       std::max(messages.second, unshared_time(table, n))};
-      Seconds end{};  // before the tail, whose all-reduce of scalars is no action
+      Seconds end{};  // before the tail, whose all-reduce of scalars is not an action
       const Timeline timeline = estimate(program, graph, table).timeline;
       for (std::size_t op = 0; op < program.ops.size(); ++op)
         if (std::holds_alternative<Compute>(program.ops[op].what))
@@ -194,7 +197,7 @@ TEST_SUITE("list schedule") {
       branch.costs.assign(of.stages.size() * 12, cost);
       if (vision) {
         branch.feeds = 1;
-        for (int k = 0; k < 12; ++k)  // nothing is before its first stage
+        for (int k = 0; k < 12; ++k)  // its first stage receives no message
           branch.costs[static_cast<std::size_t>(k)].input = Seconds(0);
       }
       costs.branches.push_back(branch);
@@ -215,7 +218,7 @@ TEST_SUITE("list schedule") {
 
 TEST_SUITE("timetable") {
   // (m + p − 1)(f + b) for both, with 1 and m microbatches in flight on the last and first rank.
-  TEST_CASE("1F1B and GPipe of equal stages by closed form") {
+  TEST_CASE("1F1B and GPipe of equal stages match the closed form") {
     const StepCosts costs = chain(4, 8, Bytes(8));
     for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::gpipe}) {
       std::vector<Actions> orders;
@@ -228,7 +231,7 @@ TEST_SUITE("timetable") {
     }
   }
 
-  TEST_CASE("orders that cannot run are refused by name") {
+  TEST_CASE("orders that cannot run are rejected with the action's name") {
     const auto line = [](const std::string& kinds, int stage, std::vector<int> works) {
       Actions actions;
       for (std::size_t i = 0; i < works.size(); ++i)
@@ -240,21 +243,23 @@ TEST_SUITE("timetable") {
     const Actions good = line("FFBB", 0, {0, 1, 0, 1});
     CHECK(played(costs, {good, line("FBFB", 1, {0, 0, 1, 1})}).makespan == Seconds(9));
     CHECK(refusal(costs, {good, line("FBF", 1, {0, 0, 1})}) ==
-          "no rank runs B of work 1 of stage 1 of language");
+          "no rank runs B microbatch 1 of stage 1 of language");
     CHECK(refusal(costs, {good, line("FBFBF", 1, {0, 0, 1, 1, 0})}) ==
           "rank 1: F microbatch 0 of stage 1 of language runs twice");
     CHECK(refusal(costs, {good, line("FBFB", 0, {0, 0, 1, 1})}) ==
-          "rank 1: F microbatch 0 of stage 0 of language stands on rank 0");
+          "rank 1: F microbatch 0 of stage 0 of language belongs to rank 0");
     CHECK(refusal(costs, {good, line("FBFB", 1, {0, 0, 2, 2})}) ==
-          "rank 1: F microbatch 2 of stage 1 of language is not there: it has 2 stages, 2 works");
+          "rank 1: F microbatch 2 of stage 1 of language does not exist: the branch has 2 stages "
+          "and 2 microbatches");
     CHECK(refusal(costs, {good, line("FFBB", 1, {1, 0, 0, 1})}) ==
-          "stage 0 of language sends microbatches in another order than stage 1 of language takes "
+          "stage 0 of language sends microbatches in a different order than stage 1 of language "
+          "receives "
           "them");
     CHECK(
         refusal(costs, {line("FBFB", 0, {0, 0, 1, 1}), line("FFBB", 1, {0, 1, 0, 1})}) ==
         "actions wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
         "F microbatch 1 of stage 1 of language");
-    // A third rank waits, too, but nobody for it.
+    // A third rank waits, too, but no rank waits for it.
     const Actions in_turn = line("FBFB", 0, {0, 0, 1, 1}), ahead = line("FFBB", 1, {0, 1, 0, 1});
     CHECK(
         refusal(chain(3, 2, Bytes(2)), {in_turn, ahead, line("FBFB", 2, {0, 0, 1, 1})}) ==

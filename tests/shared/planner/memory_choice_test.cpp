@@ -1,4 +1,4 @@
-// What actions recompute: by hand, and beside every choice that there is.
+// What actions recompute: compared with hand calculations and with exhaustive search.
 #include "shared/planner/memory_choice.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,8 @@
 namespace polyphony::tests {
 namespace {
 
-// `stages` on as many ranks: 4 s and `kept` bytes, or with a backward longer by `more` and 1 byte.
+// `stages` stages on as many ranks. Option 0: 4 s and `kept` bytes; option 1: backward longer by
+// `more`, 1 byte.
 std::vector<StepCosts> two_ways(int stages, int microbatches, Bytes kept, Seconds more,
                                 Bytes room) {
   std::vector<StepCosts> ways;
@@ -37,7 +38,7 @@ std::vector<Actions> one_f_one_b(int stages, int microbatches) {
   return orders;
 }
 
-// The least seconds of any choice on one rank; negative: none fits.
+// Returns the least seconds of any choice on one rank; negative if none fits.
 double brute_force(const std::vector<StepCosts>& ways, const Actions& order) {
   const BranchCosts& branch = ways.front().branches[0];
   const std::size_t works = branch.costs.size();
@@ -63,9 +64,9 @@ double brute_force(const std::vector<StepCosts>& ways, const Actions& order) {
   return best;
 }
 
-// The same where way 2 moves its bytes, action by turn: they are there at the forward and the action behind it, at
-// the backward and the action before; out is free beside the former, back beside the latter, which take what they
-// do at least.
+// The same if option 2 offloads its bytes, moment by moment: they are resident during the forward
+// and the action after it, and during the backward and the action before it. Each copy is free up
+// to the shortest duration of the action that it overlaps with.
 double brute_force_moving(const std::vector<StepCosts>& ways, const Actions& order) {
   const std::size_t works = ways.front().branches[0].costs.size();
   const int actions = static_cast<int>(order.size());
@@ -113,22 +114,25 @@ double brute_force_moving(const std::vector<StepCosts>& ways, const Actions& ord
 }  // namespace
 
 TEST_SUITE("memory choice") {
-  // 1F1B of two stages: rank 0 has two works in flight, rank 1 one. Room for 6 bytes: on rank 1 all four
-  // works keep 5 (4 · 4 s); on rank 0 two neighbours never both do, so every other one: 5 + 1 bytes, two of
-  // 4 s and two of 5.
-  TEST_CASE("every other work is recomputed where two are in flight and one fits: by hand") {
+  // 1F1B of two stages: rank 0 has two microbatches in flight, rank 1 one. Room for 6 bytes: on
+  // rank 1 all four save 5 bytes (4 · 4 s). On rank 0 no two neighbors fit, so every other one
+  // saves: 5 + 1 bytes, two of 4 s and two of 5 s.
+  TEST_CASE("every other microbatch is recomputed if two are in flight and one fits: by hand") {
     const auto ways = two_ways(2, 4, Bytes(5), Seconds(1), Bytes(6));
     const auto choice = choose_memory(ways, one_f_one_b(2, 4));
     REQUIRE(choice);
     CHECK(choice->seconds == Seconds(16 + 2 * 4 + 2 * 5));
-    CHECK(choice->gap() < 1e-3);  // shares of works would be no quicker: of neighbours one in all
+    CHECK(choice->gap() <
+          1e-3);  // fractions of microbatches would be no faster: at most one of two neighbors
     const StepCosts costs = chosen(ways, *choice, one_f_one_b(2, 4));
     const auto table = timetable(costs, one_f_one_b(2, 4));
     REQUIRE(std::holds_alternative<Timetable>(table));
     CHECK(std::get<Timetable>(table).peak == std::vector<Bytes>{Bytes(6), Bytes(5)});
   }
 
-  TEST_CASE("room for all: nothing is recomputed, and that is proven; for none: no choice") {
+  TEST_CASE(
+      "with room for all nothing is recomputed, which is proven optimal; with room for none no "
+      "choice") {
     const auto roomy =
         choose_memory(two_ways(2, 4, Bytes(5), Seconds(1), Bytes(10)), one_f_one_b(2, 4));
     REQUIRE(roomy);
@@ -137,7 +141,7 @@ TEST_SUITE("memory choice") {
     CHECK(!choose_memory(two_ways(2, 4, Bytes(5), Seconds(1), Bytes(1)), one_f_one_b(2, 4)));
   }
 
-  TEST_CASE("300 random ranks beside all their choices: never below the bound, mostly the best") {
+  TEST_CASE("300 random ranks against exhaustive search: never below the bound, mostly optimal") {
     int best = 0, feasible = 0;
     double worst = 0;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -185,10 +189,12 @@ TEST_SUITE("memory choice") {
     CHECK(worst < 0.05);
   }
 
-  // Gpipe of four works on one rank, forwards of 2 s, backwards of 4: of the actions F0 F1 F2 F3 B0 B1 B2 B3
-  // every tape goes. Out beside the next action, 2 s, but F3's beside B0, 4; back beside the action before, B0's
-  // beside F3, 2 s, the others 4. A copy of 3 s: the first three pay 1 s out, F0 1 s back.
-  TEST_CASE("copies are free while others run, the rest is paid: by hand") {
+  // GPipe of four microbatches on one rank, forwards of 2 s, backwards of 4 s: F0 F1 F2 F3 B0 B1 B2
+  // B3, all offloaded. A copy to the host overlaps with the next action, 2 s, or B0, 4 s, for F3; a
+  // copy back overlaps with the action before, which is F3, 2 s, for B0, and takes 4 s for the
+  // others. With copies of 3 s the first three pay 1 s on the way out, and F0 pays 1 s on the way
+  // back.
+  TEST_CASE("copies are free as far as they overlap, and the remainder is paid: by hand") {
     StepCosts costs{1, 4, {BranchCosts{"language", {0}, {0, 1, 2, 3}, {}}}, {}};
     costs.branches[0].costs.assign(
         4, {Seconds(2), Seconds(4), {}, Bytes(1), {}, Bytes(9), Seconds(3)});
@@ -211,10 +217,11 @@ TEST_SUITE("memory choice") {
     CHECK(paid[3].forward == Seconds(2));
   }
 
-  // Three ways: kept, recomputed, moved. Room for three tapes of 9 bytes and the 1 byte that stays of each
-  // moved one, 35: copies of a second are free, so that all go (three are here when F7 meets B0: its own,
-  // and one on its way out, one back); recomputing a work costs a second. Slow copies are not worth it.
-  TEST_CASE("what moves for nothing is not recomputed") {
+  // Three options: saved, recomputed, offloaded. Room for 35 bytes: the 9 bytes of three
+  // microbatches, and the 1 byte of each offloaded one that stays. Copies of 1 s are free, so all
+  // are offloaded (three are resident when F7 meets B0: its own, one on its way out, one on its way
+  // back). Recomputing a microbatch costs 1 s. Slow copies are not worth it.
+  TEST_CASE("activations whose offload is free are not recomputed") {
     for (const bool quick : {true, false}) {
       std::vector<StepCosts> ways = two_ways(1, 8, Bytes(10), Seconds(1), Bytes(38));
       ways.push_back(ways.front());
@@ -236,12 +243,12 @@ TEST_SUITE("memory choice") {
         CHECK(choice->gap() == 0);
       } else {
         CHECK(count(2) == 0);
-        CHECK(choice->seconds == Seconds(32 + 5));  // three kept and five bytes: 35 of 38
+        CHECK(choice->seconds == Seconds(32 + 5));  // three saved and five single bytes: 35 of 38
       }
     }
   }
 
-  TEST_CASE("300 random ranks with copies beside all their choices: never below the bound") {
+  TEST_CASE("300 random ranks with copies against exhaustive search: never below the bound") {
     int best = 0, feasible = 0, missed = 0, moving = 0;
     double worst = 0;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {

@@ -1,8 +1,8 @@
 // DIP's VLM-L (arXiv 2504.14145v2, section 6):
 // ViT 22B and Qwen2 72B on 8 pipeline ranks of 8 GPUs, 64 microbatches of 8,192 tokens with 0 to 48
-// images of 2,704 patches. Forward FLOPs of an image's patches in all layers: 48 · (2 · 453e6 · 2,704
-// + 4 · 2,704² · 6,144) = 126e12, of a microbatch's tokens 1,240e12; at the rates per GPU that the
-// paper's layer times come to, 187 and 310 TFLOP/s: 84 ms and 500 ms.
+// images of 2,704 patches. Forward FLOPs of an image's patches in all layers: 48 · (2 · 453e6 ·
+// 2,704 + 4 · 2,704² · 6,144) = 126e12, of a microbatch's tokens 1,240e12; at the rates per GPU
+// that follow from the paper's layer times, 187 and 310 TFLOP/s: 84 ms and 500 ms.
 #include "tests/shared/planner/order_search_bench.h"
 
 #include <cstdio>
@@ -53,7 +53,7 @@ StepCosts vlm_l() {
 
 double thousand_placements() {
   const StepCosts costs = vlm_l();
-  const StageGraph graph(costs, microbatches_in_action(costs));
+  const StageGraph graph(costs, microbatches_in_order(costs));
   ListScheduler scheduler(graph);
   const Keys keys = keys_in_turn(graph);
   ListSchedule placed;
@@ -69,7 +69,7 @@ std::string optimal_small_steps() {
     int steps = 0, optimal = 0;
     for (std::uint64_t seed = 0; steps < 200; ++seed) {
       const StepCosts costs = test::small_step_costs(seed);
-      if (StageGraph(costs, microbatches_in_action(costs), apart).actions > test::kSmallTurns)
+      if (StageGraph(costs, microbatches_in_order(costs), apart).actions > test::kSmallActions)
         continue;
       ++steps;
       const auto outcome = search_order(costs, {.placements = 30000, .apart = apart});
@@ -84,7 +84,7 @@ std::string optimal_small_steps() {
 
 std::string search_gaps(bool apart, double longest) {
   const StepCosts costs = vlm_l();
-  const StageGraph graph(costs, microbatches_in_action(costs), apart);
+  const StageGraph graph(costs, microbatches_in_order(costs), apart);
   const double bound = makespan_bound(costs, apart).value().count();
   ListSchedule placed;
   ListScheduler(graph).run(keys_in_turn(graph), placed);
@@ -115,7 +115,7 @@ std::string search_gaps(bool apart, double longest) {
   };
   const auto found = search_order(costs, budget);
   best = std::get<FoundOrder>(found).makespan.count();
-  pass(2 * longest);  // it may have ended at the bound
+  pass(2 * longest);  // the search may have ended at the bound
   return gaps;
 }
 

@@ -5,14 +5,15 @@
 
 namespace polyphony {
 
-// Seconds of one core.
+// Returns seconds on one core.
 double thousand_placements();
 
-// How far above the bound the search is after 0.1, 1, 2, 10, 60, 600 and 1800 s of one core, as far as
-// they are not above `longest`: "…, 2 s +3.51 %". `apart`: backwards may run in two parts.
+// Returns how far above the bound the search is after 0.1, 1, 2, 10, 60, 600 and 1800 s on one
+// core, up to `longest`: "…, 2 s +3.51 %". `apart`: backwards may run in two parts.
 std::string search_gaps(bool apart, double longest);
 
-// Of how many steps small enough to try all orders the search finds the quickest.
+// Returns for how many steps, of those small enough for exhaustive search, the search finds the
+// optimum.
 std::string optimal_small_steps();
 
 }  // namespace polyphony

@@ -1,5 +1,6 @@
-// Not a test: how long planners take for one step, by processor time of one core. scripts/bench_planners
-// runs it: a function of kRows a row, of which the last line names the slowest against its bar.
+// Not a test: measures the CPU time that planners take for one step, on one core. Run by
+// scripts/bench_planners: one row per function of kRows; the last line names the slowest compared
+// with its limit.
 #include <ctime>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ struct Row {
 };
 
 // 512 samples over 4 replicas of 32 microbatches, median of 101 batches: encoder work log-normal,
-// language work of what is seen and said.
+// language work from image and text tokens.
 Row entrain_step() {
   std::vector<double> times;
   for (std::uint64_t batch = 0; batch < 101; ++batch) {
@@ -58,7 +59,7 @@ constexpr Row (*kRows[])() = {entrain_step, placements};
 }  // namespace
 }  // namespace polyphony
 
-// How long the search of whole backwards may go on, in seconds; 60 unless told.
+// Time limit in seconds of the search with whole backwards; default 60.
 int main(int argc, char** argv) {
   using namespace polyphony;
   const double longest = argc > 1 ? std::atof(argv[1]) : 60;
@@ -70,9 +71,9 @@ int main(int argc, char** argv) {
     if (row.seconds / row.bar >= worst.seconds / worst.bar) worst = row;
   }
   const std::string optimal = optimal_small_steps();
-  std::cout << "dip, order search, small steps, optimal beside an exact solver: " << optimal
+  std::cout << "dip, order search, small steps, optimal compared with an exact solver: " << optimal
             << "\n";
-  std::cout << "dip, order search with weight parts apart, above the bound: "
+  std::cout << "dip, order search with split backwards, above the bound: "
             << search_gaps(true, std::min(longest, 10.0)) << "\n";
   const std::string gaps = search_gaps(false, longest);
   std::cout << "dip, order search, above the bound: " << gaps << "\n";

@@ -9,7 +9,7 @@
 namespace polyphony {
 namespace {
 
-// Samples of a language work of 1 and an encoder work of a log-normal of mean `mean`.
+// Samples with language work 1 and log-normal encoder work of mean `mean`.
 struct Generator {
   double mean = 1, sigma = 1;
   std::uint64_t seed = 1, next = 0;
@@ -37,7 +37,7 @@ TEST_SUITE("entrain") {
     CHECK(drawn == 60);  // the reference and 59 more
   }
 
-  TEST_CASE("GPUs by largest remainder, one at least") {
+  TEST_CASE("GPUs by largest remainder, at least one each") {
     CHECK(split_by_largest_remainder({10, 6}, 16) == std::vector<int>{10, 6});
     CHECK(split_by_largest_remainder({1.27, 1}, 16) == std::vector<int>{9, 7});    // 8.95
     CHECK(split_by_largest_remainder({5, 3, 1}, 8) == std::vector<int>{4, 3, 1});  // 4.44 2.67 0.89
@@ -47,10 +47,10 @@ TEST_SUITE("entrain") {
     CHECK(split_by_largest_remainder({0, 0}, 6) == std::vector<int>{3, 3});
   }
 
-  TEST_CASE("batches grow until the split is stable, longer where samples differ more") {
-    // A share of 8·1.5/2.5 = 4.8 encoder GPUs rounds to 5, as from 4.5 to 5.5: a mean from 1.29 to 2.2.
-    // At a coefficient of variation of s it takes about (1.645 s·1.5/0.21)² samples: 8 for 0.25
-    // (sigma 0.246), 240 for 1.31 (sigma 1).
+  TEST_CASE("batches grow until the split is stable, further if samples vary more") {
+    // A share of 8·1.5/2.5 = 4.8 encoder GPUs rounds to 5, as from 4.5 to 5.5: a mean from 1.29 to
+    // 2.2. At a coefficient of variation of s it takes about (1.645 s·1.5/0.21)² samples: 8 for
+    // 0.25 (sigma 0.246), 240 for 1.31 (sigma 1).
     const auto narrow = minimum_stable_batch(Generator{1.5, 0.246}, 8, 1 << 14);
     const auto wide = minimum_stable_batch(Generator{1.5, 1.0}, 8, 1 << 14);
     REQUIRE((narrow && wide));
@@ -58,13 +58,13 @@ TEST_SUITE("entrain") {
     CHECK(wide->gpus == std::vector<int>{5, 3});
     CHECK((narrow->samples >= 4 && narrow->samples <= 32));
     CHECK((wide->samples >= 64 && wide->samples <= 1024));
-    // What it promises: of fresh batches one in twenty at most is split otherwise.
+    // The guarantee: at most one in twenty new batches needs another split.
     Generator fresh{1.5, 1.0, 2};
     int others = 0;
     for (int i = 0; i < 1000; ++i)
       others += split_by_largest_remainder(fresh(wide->samples), 8) != wide->gpus ? 1 : 0;
     CHECK(others <= 50);
-    // A mean on the edge between two splits never is: 4.5 of 8.
+    // A mean on the edge between two splits is never stable: 4.5 of 8.
     CHECK(!minimum_stable_batch(Generator{9.0 / 7, 0.5}, 8, 1 << 12));
   }
 }

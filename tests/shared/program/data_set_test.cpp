@@ -1,4 +1,4 @@
-// A data set's samples, read with the scenario: planning and prediction see what a run trains on.
+// The samples of a data set: planning and prediction use the samples that a run trains on.
 #include "shared/program/data_set.h"
 
 #include <doctest/doctest.h>
@@ -49,9 +49,9 @@ Scenario small_scenario(const Data& data) {
 }  // namespace
 
 TEST_SUITE("data set") {
-  // It stood for every sample as one full image and a text as long as the sequence: 4 + 128 tokens
-  // under a limit of 128.
-  TEST_CASE("recorded samples are the batches that are planned for") {
+  // Regression: every sample used to count as one full image and a text as long as the sequence,
+  // 4 + 128 tokens under a limit of 128.
+  TEST_CASE("planning uses the batches of recorded samples") {
     Scenario scenario =
         small_scenario({.source = RecordedData{"mix.jsonl"}, .global_batch = 3, .sequence = 128});
     load_samples(scenario, "",
@@ -71,7 +71,7 @@ TEST_SUITE("data set") {
     CHECK(batch_of_step(scenario, 1) == take_batch(scenario.data.samples, scenario.data, 1));
   }
 
-  TEST_CASE("samples of a data set in its own order") {
+  TEST_CASE("without shuffle, samples keep the order of the data set") {
     Scenario scenario = small_scenario({.source = RecordedData{"mix.jsonl"}, .global_batch = 2});
     std::string lines;
     for (int i = 1; i <= 5; ++i) lines += "{\"items\": [[\"text\", " + std::to_string(i) + "]]}\n";
@@ -84,11 +84,11 @@ TEST_SUITE("data set") {
     CHECK(lengths == std::vector<int>{1, 2, 3, 4, 5, 1});
   }
 
-  TEST_CASE("a data set that nobody has read is an error, not a guess") {
+  TEST_CASE("a data set whose files have not been read is an error") {
     const Scenario scenario = small_scenario({.source = RecordedData{"mix.jsonl"}});
     CHECK(refusal([&] { typical_batch(scenario); }) ==
-          "small.json: /data/source: names samples that have not been read (read them with the "
-          "scenario (load_samples))");
+          "small.json: /data/source: the samples of the data set have not been read (call "
+          "load_samples() after reading the scenario)");
     Scenario missing = scenario;
     CHECK(refusal([&] { load_samples(missing, "", in_memory({})); }) ==
           "mix.jsonl: cannot be read (check /data/source/recorded in small.json)");
@@ -98,24 +98,24 @@ TEST_SUITE("data set") {
           "name the folder of the unpacked package: {\"easy-vqa\": \"FOLDER\"})");
   }
 
-  TEST_CASE("a sample that the model cannot take is refused") {
+  TEST_CASE("a sample that the model cannot process is rejected") {
     Scenario scenario = small_scenario({.source = RecordedData{"mix.jsonl"}, .sequence = 5});
     const auto refused = [&](const std::string& lines) {
       return refusal([&] { load_samples(scenario, "", in_memory({{"mix.jsonl", lines}})); });
     };
-    CHECK(
-        refused("{\"items\": [[\"text\", 2]]}\n{\"items\": [[\"image\", 15]]}") ==
-        "mix.jsonl: sample 1 (counted from 0) has an image of 15 patches; the model takes squares "
-        "of at most 16 patches with sides that divide by 2 (change the recorded number, or "
-        "model.vision.image_size)");
+    CHECK(refused("{\"items\": [[\"text\", 2]]}\n{\"items\": [[\"image\", 15]]}") ==
+          "mix.jsonl: sample 1 (counted from 0) has an image of 15 patches; images must be squares "
+          "of at most 16 patches, with sides that are a multiple of 2 (change the recorded number, "
+          "or "
+          "model.vision.image_size)");
     CHECK(refused("{\"items\": [[\"image\", 16], [\"text\", 2]]}") ==
-          "mix.jsonl: sample 0 (counted from 0) is 6 tokens long, /data/sequence of the scenario "
-          "allows 5 (allow more, or remove the sample)");
+          "mix.jsonl: sample 0 (counted from 0) has 6 tokens, more than the 5 of /data/sequence in "
+          "the scenario (increase /data/sequence, or remove the sample)");
     CHECK(refused("{\"items\": [[\"audio\", 2]]}").find("no audio module") != std::string::npos);
   }
 
   // An image of 16 patches; "is it red" is three words and the query token.
-  TEST_CASE("easy-vqa's questions are samples of their own lengths") {
+  TEST_CASE("each question of easy-vqa is a sample with its own length") {
     const Files files{{"here/data/answers.txt", "yes\n"},
                       {"here/data/train/questions.json",
                        "[[\"Is it red?\", \"yes\", 0], [\"what colour is it?\", \"yes\", 1]]"}};
@@ -133,7 +133,7 @@ TEST_SUITE("data set") {
     CHECK(question_words("?!").empty());
   }
 
-  TEST_CASE("downloads are where set-up puts them") {
+  TEST_CASE("the download folder follows from environment variables") {
     const auto folder = [](const Files& variables) {
       return download_folder([&](const std::string& name) -> std::optional<std::string> {
         const auto found = variables.find(name);

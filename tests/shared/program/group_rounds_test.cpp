@@ -37,8 +37,8 @@ void check_disjoint(const Groups& groups, const std::vector<std::uint32_t>& roun
 }  // namespace
 
 TEST_CASE("groups that partition the ranks share a round") {
-  // 2048 ranks: tensor groups of 8, context groups of 2 across them, data groups of 128: each of the three kinds
-  // partitions the ranks, and a rank is in one of each.
+  // 2048 ranks: tensor groups of 8, context groups of 2 across them, data groups of 128: each of
+  // the three kinds partitions the ranks, and a rank is in one of each.
   Groups groups;
   add_spaced(groups, 2048, 8, 1);
   add_spaced(groups, 2048, 2, 8);
@@ -48,8 +48,9 @@ TEST_CASE("groups that partition the ranks share a round") {
   check_disjoint(groups, rounds);
 }
 
-TEST_CASE("groups of modules that share no rank share rounds, and others do not") {
-  // Ranks 0..3 and 4..9 have modules of their own; the pairs 3-4 and 0-9 join them: a third group of those ranks.
+TEST_CASE("groups without a common rank share rounds, other groups do not") {
+  // Ranks 0..3 and 4..9 have modules of their own; the pairs 3-4 and 0-9 join them: a third group
+  // of those ranks.
   Groups groups{{Rank(0), Rank(1)}, {Rank(2), Rank(3)},          {Rank(0), Rank(2)},
                 {Rank(1), Rank(3)}, {Rank(4), Rank(5), Rank(6)}, {Rank(7), Rank(8), Rank(9)},
                 {Rank(4), Rank(7)}, {Rank(6), Rank(9)},          {Rank(3), Rank(4)},
@@ -65,8 +66,9 @@ TEST_CASE("a rank in 130 groups has 130 rounds") {  // of 64 bits a word
   for (std::uint32_t g = 0; g < 130; ++g) CHECK(rounds[g] == g);
 }
 
-TEST_CASE("pairs take fewer rounds than twice the most that a rank is in") {
-  // Each pair meets at most degree - 1 others at either end: first fit needs no more than 2 degree - 1 rounds.
+TEST_CASE("pairs need fewer rounds than twice the largest number of groups of a rank") {
+  // Each pair meets at most degree - 1 others at either end: first fit needs no more than 2 degree
+  // - 1 rounds.
   std::mt19937 random(1);
   for (int trial = 0; trial < 20; ++trial) {
     Groups groups;

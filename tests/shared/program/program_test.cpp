@@ -7,7 +7,7 @@
 using namespace polyphony;
 using namespace polyphony::hand_made;
 
-TEST_CASE("equal Programs have equal hashes, and any change shows") {
+TEST_CASE("equal Programs have equal hashes, and every change changes the hash") {
   const Program program = pipeline({});
   CHECK(hash(program) == hash(pipeline({})));
   const auto changed = [&](auto change) {
@@ -25,7 +25,7 @@ TEST_CASE("equal Programs have equal hashes, and any change shows") {
   CHECK(changed([](Program& p) { p.params[0].trainable = false; }));
 }
 
-TEST_CASE("describe tells what an op does") {
+TEST_CASE("describe() returns a short description of an op") {
   const Program program = pipeline({.stages = 2, .microbatches = 1, .lanes = 2});
   const auto has = [&](std::size_t rank, const char* text) {
     return find(program, Rank(rank), text).valid();

@@ -1,4 +1,4 @@
-// What every mask of a scenario means, token by token, of one sample; and how much work that is.
+// The masks of a scenario, token by token for one sample, and the number of pairs that attend.
 #include <doctest/doctest.h>
 
 #include "shared/program/sample_mask.h"
@@ -7,7 +7,8 @@
 namespace polyphony {
 namespace {
 
-// Images of 8 and 4 patches are 2 and 1 rows of the sequence (merged 2 × 2), a clip of 4 tokens is 4.
+// Images of 8 and 4 patches are 2 and 1 rows of the sequence (merged 2 × 2), a clip of 4 tokens is
+// 4.
 Model model_with(Mask mask) {
   Module language = examples::llama_70b();
   language.mask = mask;
@@ -23,7 +24,7 @@ const Sample kSample{0,
                       {Modality::image, 4, 0},
                       {Modality::text, 3, 1}}};
 
-// For each row the keys that it sees, as text: "0-3 5".
+// Returns, for each row, the keys that it attends to, as text: "0-3 5".
 std::vector<std::string> rows_of(Mask mask) {
   TokenMask all;
   add_sample(all, model_with(mask), kSample);
@@ -56,7 +57,7 @@ TEST_CASE("masks of a sample, row by row") {
 
   const std::vector<std::string> isolated = rows_of(Mask::isolated);
   CHECK(isolated[1] == "0-1");
-  CHECK(isolated[2] == "2-3");  // beside the second image, not with it
+  CHECK(isolated[2] == "2-3");  // next to the second image, but not attending to it
   CHECK(isolated[4] == "4");
   CHECK(isolated[6] == "0-6");
   CHECK(isolated[8] == "8-11");
@@ -91,7 +92,7 @@ TEST_CASE("masks of a sample, row by row") {
   CHECK(documents[15] == "8-15");
 }
 
-TEST_CASE("pairs of work items are those of the mask; samples side by side do not see each other") {
+TEST_CASE("pairs of a microbatch are those of the mask; samples do not attend to each other") {
   const Batch batch{{kSample, kSample}};
   const std::vector<std::uint32_t> both = {0, 1};
   const auto pairs_with = [&](Mask mask) {

@@ -1,4 +1,4 @@
-// A diffusion module as people write it, edges between inner layers, and latents among samples.
+// Diffusion modules in scenario files, edges between inner layers, and latents in samples.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -46,7 +46,7 @@ std::string refusal(const std::function<void(Scenario&)>& change) {
 
 }  // namespace
 
-TEST_CASE("edges say where rows are added, and whether they carry gradients") {
+TEST_CASE("edges define where rows are added and whether gradients flow back") {
   Model model = read(std::string("{") + kLanguage +
                      R"(, "diffusion": {"layers": 2, "hidden": 8, "heads": 1, "ffn": 12, "patch": 2,
                         "latent_channels": 4, "latent_tokens": 16, "from": "language"}})");
@@ -83,7 +83,7 @@ TEST_CASE("edges say where rows are added, and whether they carry gradients") {
   CHECK(with.kernels.front().bytes.value == (2 * 8 + 3 * 5) * 24 * 4);
 }
 
-TEST_CASE("a diffusion model resolves to text that reads back") {
+TEST_CASE("a diffusion model is resolved and read back") {
   Scenario scenario = test::scenario_at("scenarios/tiny.json");
   scenario.model = read(std::string("{") + kLanguage +
                         R"(, "pictures": {"kind": "diffusion", "preset": "dit-xl-2", "layers": 2,
@@ -102,32 +102,36 @@ TEST_CASE("a diffusion model resolves to text that reads back") {
   CHECK(read_data(text.at("data"), again, {}) == scenario.data);
 }
 
-TEST_CASE("what a diffusion module cannot be") {
+TEST_CASE("diffusion modules that are rejected") {
   const auto with = [](const std::function<void(Module&)>& change) {
     return refusal([&](Scenario& s) { change(s.model.modules[3]); });
   };
   CHECK(with([](Module& m) { m.latent_channels = 0; }) ==
-        "s.json: /model/diffusion/latent_channels: 0 is out of range (write a whole number from 1 "
-        "to 4096)");
-  CHECK(with([](Module& m) { m.modulation = 0; }).find("/modulation: 0 is out of range") !=
-        std::string::npos);
+        "s.json: /model/diffusion/latent_channels: latent_channels must be from 1 to 4096, got 0 "
+        "(write a whole number)");
+  CHECK(with([](Module& m) {
+          m.modulation = 0;
+        }).find("/modulation: modulation must be from 1 to 1048576, got 0") != std::string::npos);
   CHECK(with([](Module& m) { m.hidden = 10; }) ==
-        "s.json: /model/diffusion/hidden: 10 does not divide into sines and cosines of two axes "
-        "(nearest: 8 or 12)");
-  CHECK(with([](Module& m) { m.gated = true; }).find("/gated: a gated diffusion") !=
-        std::string::npos);
+        "s.json: /model/diffusion/hidden: hidden must be a multiple of 4 (sine and cosine of two "
+        "axes), got 10 (nearest: 8 or 12)");
+  CHECK(with([](Module& m) {
+          m.gated = true;
+        }).find("/gated: a gated feed-forward layer is not supported") != std::string::npos);
   CHECK(with([](Module& m) { m.loss_weight = 0; }) ==
-        "s.json: /model/diffusion/loss_weight: it must be above 0 (1 is usual)");
+        "s.json: /model/diffusion/loss_weight: loss_weight must be above 0 (1 is usual)");
   CHECK(refusal([](Scenario& s) { s.model.edges.pop_back(); }) ==
-        "s.json: /model/diffusion/from: one module must condition it (name the language module)");
+        "s.json: /model/diffusion/from: exactly one module must condition a diffusion module (name "
+        "the language module)");
   CHECK(refusal([](Scenario& s) { s.model.edges.back().from = ModuleId(0); }) ==
-        "s.json: /model/diffusion/from: a diffusion module reads from a language module, not from "
-        "vision (name the language module)");
+        "s.json: /model/diffusion/from: from must be a language module, got vision (name the "
+        "language module)");
   CHECK(refusal([](Scenario& s) { s.model.edges.back().to_layer = 1; }) ==
-        "s.json: /model/diffusion/from: every block reads the conditioning (remove \"to_layer\")");
+        "s.json: /model/diffusion/from: to_layer must not be given: every block reads the "
+        "conditioning (remove \"to_layer\")");
   CHECK(refusal([](Scenario& s) {
           s.model.edges.back().from_layer = 9;
-        }).find("layer 9 of language is no block of it") != std::string::npos);
+        }).find("from_layer must be a block of language, from 1 to 4, got 9") != std::string::npos);
 }
 
 TEST_CASE("layers that edges name") {
@@ -139,10 +143,12 @@ TEST_CASE("layers that edges name") {
       s.model.edges[e].to_layer = to_layer;
     });
   };
-  CHECK(edge(0, 99, 0).find("vision has no layer 99 to read from") != std::string::npos);
-  CHECK(edge(0, -1, 1).find("rows are added to inner layers of language modules only") !=
+  CHECK(edge(0, 99, 0).find("from_layer must be a layer of vision, from 0 to 3, got 99") !=
         std::string::npos);
-  CHECK(edge(1, -1, 99).find("language has no block 99 to add rows before") != std::string::npos);
+  CHECK(edge(0, -1, 1).find("only language modules have edges into inner layers") !=
+        std::string::npos);
+  CHECK(edge(1, -1, 99).find("to_layer must be a block of language, from 1 to 4, got 99") !=
+        std::string::npos);
 }
 
 TEST_CASE("each latent of a packed sample reads its own text") {
@@ -164,7 +170,7 @@ TEST_CASE("each latent of a packed sample reads its own text") {
   CHECK(size.sequences == 2);
 }
 
-TEST_CASE("a latent without text is refused, several in a sample are not") {
+TEST_CASE("a latent without text is rejected, several latents in a sample are accepted") {
   Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
   scenario.data.source = RecordedData{"mix.jsonl"};
   const auto read = [&](const std::string& line) {
@@ -177,7 +183,7 @@ TEST_CASE("a latent without text is refused, several in a sample are not") {
   };
   CHECK(read(R"({"items": [["text", 4], ["latent", 4], ["text", 3], ["latent", 16]]})") == "read");
   CHECK(read(R"({"items": [["text", 4], ["latent", 4], ["latent", 16]]})") ==
-        "mix.jsonl: sample 0 (counted from 0) has a latent without text (the text of each stands "
+        "mix.jsonl: sample 0 (counted from 0) has a latent without text (put the text of a latent "
         "before it)");
 }
 
@@ -194,9 +200,9 @@ TEST_CASE("latents among the items of samples") {
     }
     return std::string();
   };
-  CHECK(refused(R"({"items": [["latent", 4, 1]]})").find("only text has labels") !=
+  CHECK(refused(R"({"items": [["latent", 4, 1]]})").find("only text items can have labels") !=
         std::string::npos);
-  CHECK(refused(R"({"items": [["latent", 0]]})").find("a latent of no patches") !=
+  CHECK(refused(R"({"items": [["latent", 0]]})").find("a latent must have at least one patch") !=
         std::string::npos);
   // Uniform over 0 and 1: 200 ± 4·10 of 400 samples have one, after their text.
   const SyntheticData data{.text_tokens = constant(4),

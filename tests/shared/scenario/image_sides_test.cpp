@@ -33,7 +33,7 @@ std::string refusal(const Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("images of drawn sizes are squares of whole cells") {
+TEST_CASE("images of random sizes are squares of whole cells") {
   // Of 1 to 16 pixels those below 12 are nearest to one cell, or to none: one; the others are two.
   // 5 of 16: 500 ± 4·18.5 of 1,600 images.
   Scenario scenario = with_sides("uniform(1,16)", 2);
@@ -55,7 +55,7 @@ TEST_CASE("images of drawn sizes are squares of whole cells") {
   CHECK_FALSE(constant_sizes(scenario.data));
 }
 
-TEST_CASE("images of one size that is not the model's") {
+TEST_CASE("images of one size that differs from the model's image_size") {
   const Scenario scenario = with_sides("8");
   for (const Sample& sample : typical_batch(scenario).samples)
     CHECK(sample.items.front() == Item{Modality::image, 4, 0});
@@ -65,17 +65,17 @@ TEST_CASE("images of one size that is not the model's") {
 }
 
 TEST_CASE("the longest sample has the largest images that can be drawn") {
-  // sequence 16 of tiny.json: 8 of text leave room for two whole images of 4 tokens, or 8 small ones.
+  // sequence 16 of tiny.json: 8 of text leave room for two whole images of 4 tokens, or 8 small
+  // ones.
   CHECK(refusal(with_sides("8", 8)).empty());
   CHECK(refusal(with_sides("uniform(1,11)", 8)).empty());
   CHECK(refusal(with_sides("uniform(1,12)", 3)).find("3 images of 4 tokens") != std::string::npos);
 }
 
-TEST_CASE("sizes of images that cannot be") {
+TEST_CASE("image sides that are rejected") {
   CHECK(refusal(with_sides("17")) ==
-        "scenarios/tiny.json: /data/images/side: up to 17 pixels, images of vision have at most 16 "
-        "(smaller ones, "
-        "or a larger model.vision.image_size)");
+        "scenarios/tiny.json: /data/images/side: side must be at most 16 pixels, the image_size of "
+        "vision, got up to 17 (use smaller images, or a larger model.vision.image_size)");
   Scenario blind = with_sides("8", 0);
   blind.model.modules.erase(blind.model.modules.begin(), blind.model.modules.begin() + 2);
   blind.model.edges.clear();
@@ -97,8 +97,8 @@ TEST_CASE("sizes of images are read and resolved") {
   CHECK(to_text(std::get<SyntheticData>(read.data.source).image_sides) == "lognormal(2,1,1,16)");
   CHECK(resolved_text(read).find(R"x("side": "lognormal(2,1,1,16)")x") != std::string::npos);
   CHECK_THROWS_WITH_AS(scenario("0"),
-                       "s.json: /data/images/side: an image of no pixels (1 or more; leave it out "
-                       "for full size)",
+                       "s.json: /data/images/side: side must be at least 1 pixel (remove the key "
+                       "for images of full size)",
                        InputError);
 }
 

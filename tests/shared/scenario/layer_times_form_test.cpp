@@ -1,4 +1,4 @@
-// Measured times of layers and modules that are known by them alone: read, refused, printed.
+// Measured layer times and abstract modules: reading, errors, resolved form.
 #include <doctest/doctest.h>
 
 #include "shared/hardware/devices.h"
@@ -37,7 +37,7 @@ void check_says(const std::string& text, const std::string& pointer, const std::
 }  // namespace
 
 TEST_SUITE("layer times in scenarios") {
-  TEST_CASE("a module of times alone: sizes, one token when not said, printed and read again") {
+  TEST_CASE("an abstract module: sizes, one token by default, resolved and read again") {
     const Scenario scenario = read(
         R"("layers": 4, "train": "frozen", "tokens": 16, "output": "5B", "kept": "34B",
            "parameters": "1MB", "layer_times": [
@@ -65,7 +65,7 @@ TEST_SUITE("layer times in scenarios") {
     CHECK(again.layer_times == scenario.layer_times);
   }
 
-  TEST_CASE("times of some grids alone: others are refused by name") {
+  TEST_CASE("times for some grids only: other grids are rejected by name") {
     const Scenario scenario = read(
         R"("layers": 4, "train": "frozen", "layer_times": [{"tp": 2, "forward": "1ms"}, {"tp": 4, "cp": 2, "forward": "1ms"}])");
     Layout layout;
@@ -77,29 +77,31 @@ TEST_SUITE("layer times in scenarios") {
     const auto no = check_layout(scenario, layout);
     REQUIRE(no);
     CHECK(no->reason ==
-          "vision: no layer_times for tp 4, cp 1; it has them for tp 2, cp any; tp 4, cp 2");
+          "vision has no layer_times for tp 4, cp 1; it has them for tp 2, cp any; tp 4, cp 2");
     layout.modules[0].tp = layout.modules[1].tp = 2;
     CHECK_FALSE(check_layout(scenario, layout));
     layout.modules[1].recompute = Recompute::selective;
-    CHECK(check_layout(scenario, layout)->reason.find("selective recomputation needs its") !=
+    CHECK(check_layout(scenario, layout)
+              ->reason.find("selective recomputation needs the module's dimensions") !=
           std::string::npos);
     CHECK(check_runnable(scenario, layout)
-              ->reason.find("vision is known by its layer_times alone: simulation only") == 0);
+              ->reason.find(
+                  "vision is defined by its layer_times alone, which is simulation only") == 0);
   }
 
-  TEST_CASE("what cannot be, by file, pointer and what to do") {
+  TEST_CASE("errors in measured layer times, with file, pointer and hint") {
     check_says(refused(R"("train": "frozen", "layer_times": {"forward": "2ms"})"), "/model/vision",
                "key \"layers\" is missing");
     check_says(refused(kVision + R"(, "heads": 8)"), "/model/vision/heads",
-               "given by its layer_times alone");
+               "heads must not be given in an abstract module");
     check_says(
         refused(
             R"("layers": 4, "train": "frozen", "layer_times": {"layers": [0, 3], "forward": "2ms"})"),
-        "/model/vision/layer_times", "no time is given for block 3");
+        "/model/vision/layer_times", "none is given for block 3");
     check_says(
         refused(
             R"("layers": 4, "train": "frozen", "layer_times": [{"layers": [2, 5], "forward": "2ms"}, {"forward": "1ms"}])"),
-        "/model/vision/layer_times/0/layers", "vision has 4 blocks");
+        "/model/vision/layer_times/0/layers", "the blocks of vision, got an end of 5");
     check_says(
         refused(
             R"("layers": 4, "train": "frozen", "layer_times": {"layers": [2, 2], "forward": "2ms"})"),
@@ -113,7 +115,7 @@ TEST_SUITE("layer times in scenarios") {
         refused(
             kVision,
             R"("layers": 1, "layer_times": {"forward": "1ms", "backward_weight": "1ms", "stage": [0, 1], "layers": "each"})"),
-        "/model/language/layer_times/stage", "\"layers\" is there too");
+        "/model/language/layer_times/stage", "\"stage\" and \"layers\" are both given");
     check_says(
         refused(
             R"("layers": 4, "train": "lora", "layer_times": {"forward": "2ms", "backward_input": "1ms", "backward_weight": "1ms"})"),
@@ -121,10 +123,10 @@ TEST_SUITE("layer times in scenarios") {
     check_says(refused(R"("layers": 4, "train": "frozen", "layer_times": {"forward": 2})"),
                "/model/vision/layer_times/forward", "");
     check_says(refused(R"("preset": "clip-vit-l-14-336", "train": "frozen", "kept": "1MB")"),
-               "/model/vision/kept", "given by its layer_times alone");
+               "/model/vision/kept", "kept must not be given: it is for abstract modules");
   }
 
-  TEST_CASE("a profile's file has them by module") {
+  TEST_CASE("a profile file has layer times by module") {
     HardwareProfile profile = *find_profile("h100-roofline");
     MeasuredLayers stage;
     stage.last = 4;

@@ -29,7 +29,7 @@ std::string refused(const char* file, const std::vector<std::string>& texts) {
 
 }  // namespace
 
-TEST_CASE("a value said anew, and all that follows from it") {
+TEST_CASE("an override changes a value and all values that follow from it") {
   const Scenario slow = with(kLarge, {"cluster.nic=100Gbps"});
   CHECK(slow.cluster.fabric_link.rate == BytesPerSecond(12.5e9));
   CHECK(with(kLarge, {"/cluster/nic=100Gbps"}).cluster == slow.cluster);
@@ -45,7 +45,7 @@ TEST_CASE("a value said anew, and all that follows from it") {
   CHECK(with(kTiny, {"training.learning_rate=0.5"}).training.learning_rate == 0.5);
 }
 
-TEST_CASE("a path through a preset spells it out first") {
+TEST_CASE("a path through a preset replaces the preset by its resolved form") {
   const Cluster written = with(kLarge, {}).cluster;
   Cluster expected = written;
   expected.node_link.rate = BytesPerSecond(200e9);
@@ -64,7 +64,7 @@ TEST_CASE("no override changes nothing") {
   }
 }
 
-TEST_CASE("wrong paths and values are refused as the file's own, and named") {
+TEST_CASE("wrong paths and values are rejected as in the file, and name the override") {
   CHECK(refused(kLarge, {"cluster.nik=1Gbps"}) ==
         "--set cluster.nik=1Gbps: /cluster/nik: unknown key \"nik\" (did you mean \"nic\"?)");
   CHECK(refused(kLarge, {"cluser.nic=1Gbps"}) ==
@@ -77,12 +77,13 @@ TEST_CASE("wrong paths and values are refused as the file's own, and named") {
             .starts_with("--set layout.schedule=1f2b: /layout/schedule: unknown value \"1f2b\""));
   CHECK(refused(kTiny, {"model=null"}).find("key \"model\" is missing") != std::string::npos);
   CHECK(refused(kTiny, {"cluster.nic"}) ==
-        "--set cluster.nic: there is no \"=\" (write PATH=VALUE, such as cluster.nic=100Gbps)");
-  CHECK(
-      refused(kTiny, {"cluster..nic=1"}).starts_with("--set cluster..nic=1: the path has no key"));
-  CHECK(refused(kTiny, {"=1"}).starts_with("--set =1: the path has no key"));
+        "--set cluster.nic: \"=\" is missing (write PATH=VALUE, such as cluster.nic=100Gbps)");
+  CHECK(refused(kTiny, {"cluster..nic=1"})
+            .starts_with("--set cluster..nic=1: the path has an empty key"));
+  CHECK(refused(kTiny, {"=1"}).starts_with("--set =1: the path has an empty key"));
   CHECK(refused(kTiny, {"about.more=1"}) ==
-        "--set about.more=1: /about/more: a value has no keys (end the path at it)");
-  // What is wrong in the file stays the file's.
+        "--set about.more=1: /about/more: the path leads through a value that has no keys (end the "
+        "path at this value)");
+  // An error that the override does not cause names the file.
   CHECK(refused(kTiny, {"cluster.nodes=2"}).find("this machine is one node") != std::string::npos);
 }

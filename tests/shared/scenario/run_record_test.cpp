@@ -8,7 +8,7 @@ namespace polyphony {
 
 using Lines = std::vector<std::string>;
 
-TEST_CASE("what another scenario changes of a run, and what makes it another model") {
+TEST_CASE("differences that change a run, and differences that make another model") {
   const Scenario then = test::scenario_at("scenarios/tiny.json");
   const std::string record = run_record(then);
   const auto compare = [&](const Scenario& now) {
@@ -30,7 +30,7 @@ TEST_CASE("what another scenario changes of a run, and what makes it another mod
                                       "training.learning_rate was 0.001, is 0.25"});
   CHECK(compare(now).another_model.empty());
 
-  // The same shapes, other numbers.
+  // The same shapes, but other parameters.
   now = then;
   now.model.modules[2].heads = 2;
   now.model.modules[2].rope_theta = 5e5;

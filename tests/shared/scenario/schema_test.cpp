@@ -21,7 +21,7 @@ bool schema_accepts(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("every shipped scenario obeys the schema, as written and resolved") {
+TEST_CASE("every shipped scenario matches the schema, as written and resolved") {
   for (const std::string& path : test::scenario_paths()) {
     CAPTURE(path);
     CHECK(schema_accepts(test::file_text(path)));
@@ -29,7 +29,7 @@ TEST_CASE("every shipped scenario obeys the schema, as written and resolved") {
   }
 }
 
-TEST_CASE("the schema refuses what the form refuses") {
+TEST_CASE("the schema rejects what the reader rejects") {
   const std::string tiny = test::file_text("scenarios/tiny.json");
   const std::vector<std::pair<std::string, std::string>> changes = {
       {"\"polyphony\": 1", "\"polyphony\": 2"},
@@ -54,7 +54,7 @@ TEST_CASE("the schema refuses what the form refuses") {
 }
 
 TEST_CASE(
-    "reader and schema know the same keys: each key of the form is a property of its definition") {
+    "reader and schema have the same keys: each key of the form is a property of its definition") {
   const Json schema = Json::parse(scenario_schema());
   std::set<std::string> seen;
   int keys = 0;

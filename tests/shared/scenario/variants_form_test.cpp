@@ -1,4 +1,4 @@
-// Keys of the dense families' variants: read, refused, printed and read again.
+// Keys of variants of dense models: reading, errors, resolved form.
 #include <doctest/doctest.h>
 
 #include "shared/plan/plan.h"
@@ -48,7 +48,7 @@ TEST_CASE("variants of vision and language modules are read and printed") {
   CHECK(read(R"({"vision": {"class_token": true}})").model.modules[0].class_token);
 }
 
-TEST_CASE("an audio module feeds a language module through joined frames") {
+TEST_CASE("an audio module feeds a language module through merged frames") {
   const std::string audio = R"({"vision": null,
       "audio": {"layers": 2, "hidden": 32, "heads": 4, "ffn": 64, "mel_bins": 8, "audio_tokens": 12},
       "projector": {"from": "audio", "merge": 3, "hidden": 16}})";
@@ -70,16 +70,17 @@ TEST_CASE("an audio module feeds a language module through joined frames") {
     text.replace(text.find(from), from.size(), to);
     return test::refusal(text);
   };
-  CHECK(refused("\"merge\": 3", "\"merge\": \"3x3\"").find("frames of audio are joined in runs") !=
-        std::string::npos);
-  CHECK(refused("\"merge\": 3", "\"merge\": 5").find("12 tokens of a clip cannot be merged by 5") !=
+  CHECK(refused("\"merge\": 3", "\"merge\": \"3x3\"")
+            .find("merge must be a number for audio, got a square") != std::string::npos);
+  CHECK(refused("\"merge\": 3", "\"merge\": 5")
+            .find("merge must be a divisor of the 12 tokens of a clip, got 5") !=
         std::string::npos);
   CHECK(refused("\"mel_bins\": 8, ", "").find("key \"mel_bins\" is missing") != std::string::npos);
   CHECK(refused("\"mel_bins\": 8", "\"image_size\": 8").find("has no \"image_size\"") !=
         std::string::npos);
 }
 
-TEST_CASE("short convolutions are said block by block") {
+TEST_CASE("short convolutions are read block by block") {
   const Scenario scenario =
       read(R"({"language": {"mixers": ["convolution", "full"], "short_conv": 3}})");
   const Module& language = scenario.model.modules[2];
@@ -89,23 +90,26 @@ TEST_CASE("short convolutions are said block by block") {
   CHECK(test::refusal(with_model(R"({"language": {"mixers": ["convolution", "full"]}})"))
             .find("key \"short_conv\" is missing") != std::string::npos);
   CHECK(test::refusal(with_model(R"({"language": {"short_conv": 3}})"))
-            .find("/short_conv: no block of \"mixers\" is a convolution") != std::string::npos);
+            .find("/short_conv: short_conv needs a \"convolution\" in \"mixers\"") !=
+        std::string::npos);
 }
 
-TEST_CASE("masks are said by name, and not of blocks that carry a state") {
+TEST_CASE("masks are read by name, and rejected with linear attention or convolutions") {
   const Scenario scenario = read(R"({"language": {"mask": "isolated"}})");
   CHECK(scenario.model.modules[2].mask == Mask::isolated);
   check_round_trip(scenario);
   CHECK(test::refusal(with_model(R"({"language": {"mask": "diagonal"}})")).find("/mask") !=
         std::string::npos);
-  CHECK(test::refusal(with_model(
-                          R"({"language": {"mixers": ["convolution", "full"], "short_conv": 3,
+  CHECK(
+      test::refusal(with_model(
+                        R"({"language": {"mixers": ["convolution", "full"], "short_conv": 3,
                                            "mask": "prefix"}})"))
-            .find("/mask: a running state and a convolution see all rows before") !=
-        std::string::npos);
+          .find(
+              "/mask: mask must be causal: linear attention and convolutions read all previous") !=
+      std::string::npos);
 }
 
-TEST_CASE("patches are joined in squares") {
+TEST_CASE("the merge of patches must be a square") {
   CHECK(test::refusal(with_model(R"({"projector": {"merge": 2}})"))
-            .find("patches of images are joined in squares") != std::string::npos);
+            .find("merge must be a square for images, got a number") != std::string::npos);
 }

@@ -1,4 +1,5 @@
-// scenarios/varying: whoever changes forms or refusals sees that they are read and legal.
+// scenarios/varying: the scenarios can be read and have legal layouts, also after changes of the
+// form.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -10,7 +11,7 @@
 
 namespace polyphony {
 
-TEST_CASE("scenarios of varying data are read with their samples and have legal layouts") {
+TEST_CASE("scenarios with varying data can be read and have legal layouts") {
   int found = 0;
   for (const auto& entry : std::filesystem::directory_iterator("scenarios/varying")) {
     const std::string path = entry.path().string();

@@ -100,8 +100,7 @@ TEST_CASE("what is derived: order, projector widths, head width, ranks") {
   CHECK(scenario.cluster.fabric_link.rate == BytesPerSecond(50e9));
   CHECK(scenario.cluster.profile == "h100-roofline");
   CHECK(scenario.notes ==
-        std::vector<std::string>{
-            "language: the scaling of rotary frequencies for long contexts is left out"});
+        std::vector<std::string>{"language: RoPE scaling for long contexts is not modeled"});
   CHECK(scenario.search->modules[0].ranks == std::vector<int>{64, 128});
   CHECK(scenario.search->modules[2].tp.empty());
   CHECK(scenario.search->modules[2].cp == std::vector<int>{1, 2});
@@ -131,7 +130,7 @@ TEST_CASE("neither layout nor search: everything may be searched") {
   CHECK(scenario.search->placement.empty());
 }
 
-TEST_CASE("a user's own file need not say what it is about") {
+TEST_CASE("the description of a scenario is optional") {
   std::string text = test::file_text("scenarios/tiny.json");
   const auto begin = text.find("\"about\""), end = text.find("\"model\"");
   REQUIRE(begin < end);
@@ -141,7 +140,7 @@ TEST_CASE("a user's own file need not say what it is about") {
   CHECK(resolved_text(scenario).find("about") == std::string::npos);
 }
 
-TEST_CASE("a layout says by which costs its stages are split") {
+TEST_CASE("the balance of a layout is read and resolved") {
   const std::string file = "scenarios/tiny.json";
   std::string text = test::file_text(file);
   CHECK(read_scenario(text, file, test::file_text).layout->balance == Balance::aware);
@@ -153,7 +152,7 @@ TEST_CASE("a layout says by which costs its stages are split") {
   CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout == scenario.layout);
 }
 
-TEST_CASE("a layout names its planner, and what that weighs and orders by") {
+TEST_CASE("the planner of a layout and its costs are read and resolved") {
   const std::string file = "scenarios/tiny_non_colocated.json";
   std::string text = test::file_text(file);
   CHECK(read_scenario(text, file, test::file_text).layout->planner == Planning::none);
@@ -181,10 +180,10 @@ TEST_CASE("a layout names its planner, and what that weighs and orders by") {
   std::string none = text;
   none.replace(none.find(grid), grid.size(), grid + ", \"stage_costs\": {\"room\": [1]}");
   CHECK_THROWS_WITH_AS(read_scenario(none, file, test::file_text),
-                       doctest::Contains("no times are given"), InputError);
+                       doctest::Contains("stage_costs must have at least one of"), InputError);
 }
 
-TEST_CASE("a layout says how rows go between grids") {
+TEST_CASE("the bridge of a layout is read, resolved and lowered") {
   std::string text = test::file_text("scenarios/tiny_non_colocated.json");
   const std::string placement = "\"placement\": \"non-colocated\"";
   REQUIRE(text.find(placement) != std::string::npos);
@@ -203,12 +202,12 @@ TEST_CASE("a layout says how rows go between grids") {
   const Program program = lower(scenario, *scenario.layout, make_plan(scenario, *scenario.layout),
                                 typical_batch(scenario));
   CHECK(verify(program).empty());
-  // All rows of the encoder's go to the first rank alone, which hands each its part.
+  // All rows of the encoder go to the first rank, which distributes them to the others.
   for (const Message& message : program.messages)
     if (message.source == Rank(0)) CHECK(message.destination == Rank(1));
 }
 
-TEST_CASE("extends: the nearest file that holds the value is blamed") {
+TEST_CASE("extends: an error names the file that contains the value") {
   const std::string base = test::file_text("scenarios/tiny.json");
   const std::string change =
       R"({"polyphony": 1, "extends": "base/tiny.json", "about": "a change of the tiny one",
@@ -217,16 +216,17 @@ TEST_CASE("extends: the nearest file that holds the value is blamed") {
         "s.json: /data/global_batch: -1 is out of range (write a whole number from 1 to 1048576)");
   std::string broken = base;
   broken.replace(broken.find("\"heads\": 4"), 10, "\"heads\": 5");
-  CHECK(refusal(
-            R"({"polyphony": 1, "extends": "base/tiny.json", "about": "a change of the tiny one"})",
-            files({{"base/tiny.json", broken}})) ==
-        "base/tiny.json: /model/vision: 5 heads do not divide a hidden size of 32 (change one of "
-        "them, or give \"head_dim\")");
+  CHECK(
+      refusal(
+          R"({"polyphony": 1, "extends": "base/tiny.json", "about": "a change of the tiny one"})",
+          files({{"base/tiny.json", broken}})) ==
+      "base/tiny.json: /model/vision: hidden must be a multiple of heads, 5, got 32 (change one of "
+      "them, or write \"head_dim\")");
   CHECK(refusal(change, files({})) ==
         "s.json: /extends: base/tiny.json: no such file (check the path)");
-  CHECK(
-      refusal(R"({"extends": "s.json"})", files({{"s.json", R"({"extends": "s.json"})"}})) ==
-      "s.json: /extends: the chain of \"extends\" is longer than 8 (does it come back to itself?)");
+  CHECK(refusal(R"({"extends": "s.json"})", files({{"s.json", R"({"extends": "s.json"})"}})) ==
+        "s.json: /extends: the chain of \"extends\" must have at most 8 files (check that no file "
+        "extends itself through others)");
 }
 
 TEST_CASE("paths are relative to the file that names them") {
@@ -235,7 +235,7 @@ TEST_CASE("paths are relative to the file that names them") {
   CHECK(beside("scenarios/a.json", "/b.json") == "/b.json");
 }
 
-TEST_CASE("hf: the configuration's own file is blamed") {
+TEST_CASE("hf: an error in a config.json names that file") {
   const std::string text =
       with(R"("layers": 4, "hidden": 32, "heads": 4, "kv_heads": 2, "ffn": 64, "vocab": 64)",
            R"("hf": "llama/config.json")");
@@ -254,7 +254,7 @@ TEST_CASE("hf: the configuration's own file is blamed") {
         "s.json: /model/language/hf: llama/config.json: no such file (check the path)");
 }
 
-TEST_CASE("hf: what a configuration leaves open is a note, until the scenario says it") {
+TEST_CASE("hf: a value that the config.json lacks is noted, unless the scenario has it") {
   const std::string config =
       R"({"model_type": "qwen2_vl", "hidden_size": 64, "vision_config": {"depth": 2, "embed_dim": 32,
           "hidden_size": 64, "mlp_ratio": 4, "num_heads": 4, "patch_size": 14}})";
@@ -274,7 +274,7 @@ TEST_CASE("hf: what a configuration leaves open is a note, until the scenario sa
   CHECK(notes(R"(, "image_size": 224)").find("temporal patches") != std::string::npos);
 }
 
-TEST_CASE("refusals: file, pointer, what, hint") {
+TEST_CASE("errors have file, pointer, what is wrong, and a hint") {
   struct Case {
     const char* from;
     const char* to;
@@ -295,11 +295,12 @@ TEST_CASE("refusals: file, pointer, what, hint") {
       {"\"ranks\": 2", "\"ranks\": 2, \"busy_power\": \"2MW\"",
        "s.json: /cluster/busy_power: \"2MW\" is out of range (at most 1MW)"},
       {"\"ranks\": 2", "\"nodes\": 2",
-       "s.json: /cluster/nodes: this machine is one node (say \"ranks\": how many processes)"},
+       "s.json: /cluster/nodes: nodes must not be given: this machine is one node (write "
+       "\"ranks\", the number of processes)"},
       {"this-machine", "hgx-h10",
        "s.json: /cluster/node: no node \"hgx-h10\" ships with the program (did you mean "
        "\"hgx-h100\"?, "
-       "or spell it out: {\"device\": \"H100\", \"ranks\": 4})"},
+       "or give its figures: {\"device\": \"H100\", \"ranks\": 4})"},
       {"\"ranks\": 2", "\"ranks\": 2, \"profile\": \"h100-rooflin\"",
        "s.json: /cluster/profile: no profile \"h100-rooflin\" ships with the program (did you mean "
        "\"h100-roofline\"?, or a path "
@@ -308,21 +309,23 @@ TEST_CASE("refusals: file, pointer, what, hint") {
        "s.json: /model/language/from: there is no module \"projektor\" (did you mean "
        "\"projector\"?)"},
       {"\"from\": \"vision\"", "\"from\": \"language\"",
-       "s.json: /model: modules feed each other in a circle: language, projector (change "
-       "\"from\")"},
+       "s.json: /model: the modules form a cycle: language, projector (change a \"from\" of one of "
+       "them)"},
       {"\"merge\"", "\"heads\"",
        "s.json: /model/projector/heads: a text is not allowed here (write a whole number from 1 to "
        "1048576)"},
       {"\"merge\": \"2x2\"", "\"heads\": 2",
-       "s.json: /model/projector/heads: a projector module has no \"heads\" (it has: kind, from, "
+       "s.json: /model/projector/heads: a projector module has no \"heads\" (it can have: kind, "
+       "from, "
        "train, merge, hidden, layer_times)"},
       {"\"layers\": 4, ", "",
-       "s.json: /model/language: key \"layers\" is missing (write its size, or name a \"preset\" "
-       "such as "
+       "s.json: /model/language: key \"layers\" is missing (write its value, or a \"preset\" such "
+       "as "
        "llama-3.2-1b)"},
       {"\"layers\": 4, ", "\"preset\": \"clip-vit-l-14\", ",
-       "s.json: /model/language/preset: clip-vit-l-14 is a vision model (for language there are: "
-       "llama-3.2-1b, llama-3.2-3b, llama-3-8b, llama-3.1-8b, llama-3-70b, llama-3.1-70b, "
+       "s.json: /model/language/preset: preset must be a language model, got clip-vit-l-14, a "
+       "vision model (use one of: llama-3.2-1b, llama-3.2-3b, llama-3-8b, llama-3.1-8b, "
+       "llama-3-70b, llama-3.1-70b, "
        "mistral-7b, "
        "qwen2.5-7b, qwen2.5-32b, qwen2-72b, qwen2.5-72b, qwen2-vl-7b, qwen2-vl-72b, qwen3-0.6b, "
        "qwen3-4b, qwen3-8b, qwen3-14b, qwen3-32b, mixtral-8x7b, qwen3-30b-a3b, gpt-22b, gpt-175b, "
@@ -331,41 +334,48 @@ TEST_CASE("refusals: file, pointer, what, hint") {
        "qwen3.5-27b, "
        "qwen3.5-35b-a3b, qwen3.5-397b-a17b, lfm2-350m, lfm2-700m, lfm2-1.2b, lfm2-2.6b)"},
       {"\"vision\": {", "\"all\": {",
-       "s.json: /model/all: no module can be called \"all\" (the word has a meaning in layouts)"},
+       "s.json: /model/all: no module may have the name \"all\" (it is a key of layouts or "
+       "searches; "
+       "use another name)"},
       {"\"vision\": {", "\"eyes\": {",
        "s.json: /model/projector/from: there is no module \"vision\" (one of: eyes, language, "
        "projector)"},
       {"\"tokens\": 8", "\"tokens\": \"lognormal(30,1)\"",
-       "s.json: /data/text/tokens: \"lognormal(30,1)\": mu is a natural logarithm, from -20 to 20 "
+       "s.json: /data/text/tokens: \"lognormal(30,1)\": mu is a natural logarithm and must be from "
+       "-20 to 20 "
        "(the median is exp(mu): ln 400 = 6)"},
       {"\"tokens\": 8", "\"tokens\": \"normal(3,1)\"",
        "s.json: /data/text/tokens: \"normal(3,1)\" is not a distribution (write a number, "
        "\"uniform(0,3)\", \"lognormal(5,1)\" or "
        "\"lognormal(5,1,16,4096)\")"},
       {"\"source\": \"synthetic\"", "\"source\": {\"recorded\": \"mix.jsonl\"}",
-       "s.json: /data/images: the data come from files (leave it out, or \"source\": "
-       "\"synthetic\")"},
+       "s.json: /data/images: images must not be given with data from files (remove the key, or "
+       "write \"source\": \"synthetic\")"},
       {"\"all\": {", "\"vision\": {",
-       "s.json: /layout/vision: a homogeneous layout has one grid for all modules (say it once, "
-       "under \"all\"; recompute, offload_activations and shard may differ)"},
+       "s.json: /layout/vision: a homogeneous layout has one grid for all modules (write it once, "
+       "under \"all\"; only recompute, recompute_blocks, offload_activations and shard may "
+       "differ)"},
       {"\"placement\": \"homogeneous\"", "\"placement\": \"colocated\"",
-       "s.json: /layout/all: modules have grids of their own here (\"all\" is for \"placement\": "
-       "\"homogeneous\")"},
+       "s.json: /layout/all: \"all\" must not be given in this placement: each module has its own "
+       "grid (write one grid per module, or \"placement\": \"homogeneous\")"},
       {"homogeneous\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"all\"",
        "colocated\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"visoin\"",
-       "s.json: /layout/visoin: unknown key \"visoin\", and no module is called so (did you mean "
+       "s.json: /layout/visoin: unknown key \"visoin\", and no module has this name (did you mean "
        "\"vision\"?)"},
       {"homogeneous\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"all\"",
        "colocated\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"projector\"",
-       "s.json: /layout/projector: a projector has no grid of its own (it shares that of the "
-       "module it reads from; remove the key)"},
+       "s.json: /layout/projector: a projector has no grid of its own (remove the key; it shares "
+       "the "
+       "grid of the module that it reads from)"},
       {"homogeneous\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"all\"",
        "non-colocated\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"language\"",
-       "s.json: /layout: neither vision nor language says how many ranks it has (give one of them "
-       "\"ranks\")"},
+       "s.json: /layout: key \"ranks\" is missing in both vision and language (write it in one of "
+       "them)"},
       {"homogeneous\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"all\": {\"pp\": 2}",
        "non-colocated\", \"vision\": {\"ranks\": 2}",
-       "s.json: /layout: no ranks are left for language (the others take 2 of the cluster's 2)"},
+       "s.json: /layout: no ranks are left for language: the other modules have 2, the cluster has "
+       "2 "
+       "(give the other modules fewer ranks, or use a larger cluster)"},
   };
   for (const Case& one : cases) {
     CAPTURE(one.to);
@@ -379,9 +389,9 @@ TEST_CASE("refusals: file, pointer, what, hint") {
   }
 }
 
-TEST_CASE("every size of a model must be said") {
+TEST_CASE("every size of a model is required") {
   const std::string text = test::file_text("scenarios/tiny.json");
-  // The last place where it stands: the language module's, if that has one.
+  // The last occurrence of the key: in the language module, if that has one.
   for (const std::string size :
        {", \"layers\": 4", ", \"hidden\": 32", ", \"heads\": 4", ", \"ffn\": 64", ", \"vocab\": 64",
         ", \"image_size\": 16", ", \"patch\": 4"}) {
@@ -393,12 +403,12 @@ TEST_CASE("every size of a model must be said") {
     const std::string key = size.substr(2, size.find(':') - 2), line = refusal(without);
     CAPTURE(line);
     CHECK(line.starts_with("s.json: /model/"));
-    CHECK(line.find("key " + key + " is missing (write its size, or name a \"preset\"") !=
+    CHECK(line.find("key " + key + " is missing (write its value, or a \"preset\"") !=
           std::string::npos);
   }
 }
 
-TEST_CASE("a lognormal without ends ends where the sequence does") {
+TEST_CASE("a lognormal distribution without limits is limited by the sequence") {
   const Scenario scenario = read_scenario(with("\"tokens\": 8", "\"tokens\": \"lognormal(2,1)\""),
                                           "s.json", test::file_text);
   // A sequence of 16 less one image of 4 tokens.
@@ -406,7 +416,7 @@ TEST_CASE("a lognormal without ends ends where the sequence does") {
         "lognormal(2,1,1,12)");
 }
 
-TEST_CASE("distributions print as they are written") {
+TEST_CASE("distributions are printed as they are written in a scenario") {
   for (const char* text : {"7", "uniform(0,3)", "lognormal(5.25,0.5)", "lognormal(-1,0,2,4096)"})
     CHECK(to_text(parse_distribution(text)) == text);
   CHECK(largest(parse_distribution("uniform(0,3)")) == 3);

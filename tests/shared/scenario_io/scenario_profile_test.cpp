@@ -46,7 +46,7 @@ TEST_SUITE("scenario profile") {
     own.name = "own";
     own.stack = *find_stack("fsdp");
     const auto load = [&](const std::string& path) {
-      CHECK(path == "here/own.json");  // as the reader placed it, not once more beside the scenario
+      CHECK(path == "here/own.json");  // not joined to the scenario's folder a second time
       return to_json(own);
     };
     scenario.file = "here/scenario.json";
@@ -59,8 +59,8 @@ TEST_SUITE("scenario profile") {
       FAIL("accepted");
     } catch (const InputError& error) {
       CHECK(std::string(error.what()) ==
-            "here/own.json: /device: H100 has no peak in bf16, which the scenario trains in (give "
-            "the device's \"bf16\", or train in fp32)");
+            "here/own.json: /device: H100 has no peak rate in bf16, the precision of the training "
+            "(add \"bf16\" to the device, or train in fp32)");
     }
   }
 }

@@ -1,4 +1,4 @@
-// Orders as text: what is written reads back, in both forms; what is no order is refused by line.
+// Orders as text: both forms read back as written; other text is rejected with its line.
 #include <doctest/doctest.h>
 
 #include "shared/error.h"
@@ -30,7 +30,7 @@ std::string complaint(const std::string& text) {
 
 TEST_CASE("a small order, letter by letter") {
   const std::vector<Actions> orders = orders_of(ScheduleKind::one_f_one_b, {2, 1, 2});
-  // The columns are when actions of 1 s each begin: rank 0's B0 waits for rank 1's from 2 to 3.
+  // Columns are start times of actions of 1 s each: rank 0's B0 waits for rank 1's from 2 to 3.
   CHECK(csv_text(orders, {{0, 1, 3, 5}, {1, 2, 3, 4}}) == "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n");
   CHECK(csv_text(orders) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   const std::string text = compact_text(orders);
@@ -52,7 +52,7 @@ TEST_CASE("every schedule reads back") {
     }
 }
 
-TEST_CASE("what PyTorch writes: quotes, blanks, line ends, pairs") {
+TEST_CASE("CSV as PyTorch writes it: quotes, blanks, line ends, pairs") {
   const std::vector<Actions> orders =
       read_orders("0F0, 0F1 ,,\"0B0\",\r\n1F0,(1F1;1B0)OVERLAP_F_B,1I1,1W1\r\n", "");
   REQUIRE(orders.size() == 2);
@@ -60,7 +60,7 @@ TEST_CASE("what PyTorch writes: quotes, blanks, line ends, pairs") {
   CHECK(to_text(orders[1]) == "F1.0 F1.1+B1.0 I1.1 W1.1");
 }
 
-TEST_CASE("what is no order") {
+TEST_CASE("text that is not an order is rejected") {
   CHECK(
       complaint("0F0,0SEND_F0\n").starts_with("order.csv: line 1: \"0SEND_F0\" is not an action"));
   CHECK(complaint("0F0\n0F70000000\n")
@@ -70,16 +70,16 @@ TEST_CASE("what is no order") {
               .starts_with("order.csv: line 1: \"" + std::string(cell)));
   CHECK(complaint("(0B0;1F0)OVERLAP_F_B\n").starts_with("order.csv: line 1: \"(0B0;1F0)"));
   CHECK(complaint("\n \n").starts_with("order.csv: has no actions"));
-  CHECK(
-      complaint("polyphony actions 2\nF0.0\n").starts_with("order.csv: line 1: is version \"2\""));
+  CHECK(complaint("polyphony actions 2\nF0.0\n")
+            .starts_with("order.csv: line 1: version \"2\" is not supported"));
   CHECK(complaint("polyphony actions 1\nF0\n")
             .starts_with("order.csv: line 2: \"F0\" is not an action"));
   std::string cut = compact_text(orders_of(ScheduleKind::gpipe, {2, 1, 3}));
   cut.erase(cut.find("F1.0"), 5);
-  CHECK(complaint(cut).starts_with("order.csv: line 4: is not the hash of the lines before it"));
+  CHECK(complaint(cut).starts_with("order.csv: line 4: hash does not match the lines before it"));
 }
 
-TEST_CASE("changed text is refused, or reads and writes to the same") {
+TEST_CASE("randomly changed text is rejected, or survives writing and reading") {
   const std::string alphabet = "0123456789FBIW.+,;()\n \"polyphnturs_OVERLAP\r\t\xff";
   for (const bool csv : {false, true}) {
     const std::vector<Actions> orders = orders_of(ScheduleKind::dualpipe_v, {2, 2, 4});

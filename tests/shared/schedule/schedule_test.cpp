@@ -1,5 +1,5 @@
-// The named schedules against their closed forms: every action once, no deadlock, the bubble and the
-// tapes in flight that their papers state.
+// The named schedules compared with closed forms: every action once, no deadlock, and the bubble
+// and number of microbatches in flight that their papers state.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -50,7 +50,7 @@ int most_tapes(ScheduleKind kind, const Pipeline& pipeline, int rank) {
 
 }  // namespace
 
-TEST_CASE("every schedule: each stage and microbatch has its actions once, where it is placed") {
+TEST_CASE("every schedule: each stage and microbatch has its actions once, on its rank") {
   each_legal([](const Schedule& row, const Pipeline& pipeline) {
     std::set<Action> seen;
     std::size_t forwards = 0, backwards = 0, inputs = 0, weights = 0;
@@ -73,7 +73,7 @@ TEST_CASE("every schedule: each stage and microbatch has its actions once, where
   });
 }
 
-TEST_CASE("every schedule: no deadlock, also in front of a branch that it feeds") {
+TEST_CASE("every schedule: no deadlock, also if the pipeline feeds another branch") {
   each_legal([](const Schedule& row, const Pipeline& pipeline) {
     std::vector<Actions> orders = orders_of(row, pipeline);
     const int after = pipeline.after;
@@ -86,8 +86,8 @@ TEST_CASE("every schedule: no deadlock, also in front of a branch that it feeds"
   });
 }
 
-// F = I = W = 1, so that a whole backward takes 2. Bubbles: gpipe, 1f1b and interleaved (pp − 1)(F +
-// B) of a chunk; ZB-H1 (pp − 1)(F + I − W); ZB-H2 and ZB-V none (Qi et al., table 1).
+// F = I = W = 1, so that a whole backward takes 2. Bubbles: gpipe, 1f1b and interleaved (pp − 1)(F
+// + B) of a chunk; ZB-H1 (pp − 1)(F + I − W); ZB-H2 and ZB-V have none (Qi et al., table 1).
 TEST_CASE("bubbles") {
   for (const int pp : {2, 3, 4, 8}) {
     CAPTURE(pp);
@@ -106,7 +106,7 @@ TEST_CASE("bubbles") {
   }
 }
 
-TEST_CASE("tapes in flight by rank") {
+TEST_CASE("microbatches in flight by rank") {
   for (const int pp : {2, 3, 4, 8})
     for (int rank = 0; rank < pp; ++rank) {
       CAPTURE(pp);
@@ -119,19 +119,20 @@ TEST_CASE("tapes in flight by rank") {
       CHECK(most_tapes(ScheduleKind::zero_bubble, one, rank) == behind + 1);
       CHECK(most_tapes(ScheduleKind::zero_bubble_h2, one, rank) == 2 * behind + 1);
       CHECK(most_tapes(ScheduleKind::interleaved, two, rank) == 2 * behind + pp + 1);
-      // Half as large, twice as many: 1f1b's first rank's, on every rank.
+      // Half as large and twice as many: every rank has the bytes of 1f1b's first rank.
       CHECK(most_tapes(ScheduleKind::zero_bubble_v, two, rank) ==
             2 * most_tapes(ScheduleKind::one_f_one_b, one, 0));
       CHECK(most_tapes(ScheduleKind::dualpipe_v, two, rank) == 2 * pp + 1);
     }
 }
 
-TEST_CASE("what is in flight by stage: moments that no other covers") {
+TEST_CASE("microbatches in flight by stage: only moments that no other moment covers") {
   using Moments = std::vector<std::vector<InFlight>>;
   const StagesInFlight whole = in_flight(schedules::one_f_one_b({4, 1, 8}, 1));
   CHECK(whole.stages == std::vector<std::uint16_t>{1});
   CHECK(whole.moments == Moments{{{3}}});
-  // Rank 1 of 2: F I F I W F I W … W W: while an I runs its tape and two weight parts are there.
+  // Rank 1 of 2: F I F I W F I W … W W. While an I runs, its activations and two weight parts are
+  // held.
   const StagesInFlight split = in_flight(schedules::zero_bubble({2, 1, 4}, 1));
   CHECK(split.moments == Moments{{{1, 1}}, {{1, 2, 1}}});
   const StagesInFlight v = in_flight(schedules::zero_bubble_v({2, 2, 6}, 0));

@@ -1,4 +1,4 @@
-// What a search proposes and refuses, counted by hand.
+// The layouts that a search proposes and refuses, counted by hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -126,7 +126,7 @@ TEST_CASE("a space holds every legal layout once, whatever the order of its list
   CHECK(again == texts);
 }
 
-TEST_CASE("two encoders, and what the language module feeds: every placement that can be") {
+TEST_CASE("two encoders and a module fed by the language module: every possible placement") {
   const auto layouts_of = [&](const std::string& model, const std::string& data) {
     const Scenario scenario = with_encoders(model, data);
     for (const Layout& layout : candidates(scenario))
@@ -149,7 +149,7 @@ TEST_CASE("two encoders, and what the language module feeds: every placement tha
   const std::vector<Layout> three =
       layouts_of(std::string(kEncoders) + kDiffusion, R"("latents": {"per_sample": 1}, )");
   CHECK(count(three, Placement::homogeneous) > 0);
-  CHECK(count(three, Placement::colocated) == 0);  // the language module feeds somebody
+  CHECK(count(three, Placement::colocated) == 0);  // the language module feeds a module
   CHECK(count(three, Placement::non_colocated) > 0);
   CHECK(count(three, Placement::mixed) > 0);
 }
@@ -190,7 +190,7 @@ TEST_CASE("a unit's shortlist does not depend on what was listed before it") {
   CHECK(kept > 100);
 }
 
-TEST_CASE("encoders that share their ranks are listed at every depth that they may have together") {
+TEST_CASE("encoders on the same ranks are listed at every common pipeline depth") {
   Scenario scenario = with_encoders(kEncoders, "");
   scenario.search->placement = {Placement::mixed};
   for (const std::size_t encoder : {0, 2}) {
@@ -212,7 +212,8 @@ TEST_CASE("encoders that share their ranks are listed at every depth that they m
   CHECK(deep > 0);
 }
 
-TEST_CASE("where memory does not do for no recomputation, no more than it must is listed too") {
+TEST_CASE(
+    "if memory does not suffice without recomputation, the least recomputation is listed too") {
   Scenario scenario = with_encoders(kEncoders, "");
   scenario.search->placement = {Placement::homogeneous};
   const HardwareProfile profile = *shipped_profile(scenario.cluster);

@@ -1,4 +1,4 @@
-// What a search asks first, of a part of a layout: never more than the whole needs.
+// The bounds of parts of a layout, which a search asks for first: never more than the whole needs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace polyphony {
 
-TEST_CASE("parts: of random layouts none needs more than the whole, shared ranks the sum") {
+TEST_CASE("parts of random layouts: none needs more than the whole, parts on shared ranks add up") {
   const Scenario scenario = examples::vlm_on_h100();
   const ModuleId vision(0), language = language_module(scenario.model);
   Screen screen(scenario, *shipped_profile(scenario.cluster), typical_batch(scenario));
@@ -37,7 +37,7 @@ TEST_CASE("parts: of random layouts none needs more than the whole, shared ranks
     deep += layout->modules[language.value].pp > 1;
     CHECK(own.step + other.least <= whole.step);
     CHECK(own.memory + other.always <= whole.footprint.memory);
-    // More than what is always there: tapes.
+    // More than what is always resident: saved activations.
     CHECK(own.memory > own.always);
   }
   CHECK(shared > 100);
@@ -61,7 +61,7 @@ TEST_CASE("a grid with more stages than blocks is refused once, not in every com
   for (const ModuleLayout& grid : space.grids(divisions.front(), space.language(), rejections))
     CHECK(grid.pp * grid.vpp <= blocks);
   REQUIRE_FALSE(rejections.all().empty());
-  CHECK(rejections.all().front().example.find("needs at least as many blocks") !=
+  CHECK(rejections.all().front().example.find("pp·vpp must be at most the number of blocks") !=
         std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// Products in pieces (ModuleLayout::tp_pieces) as a search's choice.
+// GEMMs split into chunks (ModuleLayout::tp_pieces) as a search's choice.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace polyphony {
 
-TEST_CASE("products in pieces: where a search asks for them, of tensor-parallel ranks") {
+TEST_CASE("tp_pieces: only where a search lists them, for tensor-parallel ranks") {
   Scenario scenario = examples::small_on_cpu(4, 8);
   scenario.search = examples::few_choices(3);
   scenario.search->placement = {Placement::homogeneous};
@@ -18,7 +18,7 @@ TEST_CASE("products in pieces: where a search asks for them, of tensor-parallel 
     module.recompute = {Recompute::none};
     module.shard = {Shard::none};
   }
-  // Over 4 ranks (tp, pp, dp): (1,1,4) (1,2,2) (1,4,1), (2,1,2) (2,2,1) (4,1,1). By pieces.
+  // Over 4 ranks (tp, pp, dp): (1,1,4) (1,2,2) (1,4,1), (2,1,2) (2,2,1) (4,1,1). Then by tp_pieces.
   using Counts = std::map<int, int>;
   const auto counted = [&](std::vector<int> list) {
     scenario.search->modules.back().tp_pieces = std::move(list);

@@ -37,7 +37,7 @@ Has any_grid(std::function<bool(const ModuleLayout&)> has) {
 
 }  // namespace
 
-TEST_CASE("random layouts: legal, the same again, of every coordinate") {
+TEST_CASE("random layouts: legal, reproducible, with every value of every field") {
   const Scenario scenario = small_with_experts();
   std::map<std::string, Has> features;
   for (const ScheduleKind kind :
@@ -97,7 +97,7 @@ TEST_CASE("random layouts: legal, the same again, of every coordinate") {
     CHECK(seen[placement] >= kDraws / 8);
 }
 
-TEST_CASE("random layouts of every kind of module, with experts and without, are what files say") {
+TEST_CASE("random layouts of every kind of module, with and without experts, survive a file") {
   Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
   SUBCASE("dense") {}
   SUBCASE("experts") {
@@ -127,7 +127,7 @@ TEST_CASE("random layouts of every kind of module, with experts and without, are
   CHECK(found == 60);
 }
 
-TEST_CASE("neighbours: legal, different, one step away and back") {
+TEST_CASE("neighbors: legal, different, one step away and back") {
   const Scenario scenario = small_with_experts();
   int steps = 0, back = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
@@ -150,7 +150,7 @@ TEST_CASE("neighbours: legal, different, one step away and back") {
   CHECK(back >= steps / 2);
 }
 
-TEST_CASE("neighbours: what follows a change of tp") {
+TEST_CASE("neighbors: dependent fields after a change of tp") {
   // TP2 PP2 DP4 on 16 ranks, 32 samples in 4 microbatches of 2 a lane. TP4: DP2, 8 microbatches.
   const Scenario scenario = small_with_experts();
   ModuleLayout grid;
@@ -178,7 +178,7 @@ TEST_CASE("neighbours: what follows a change of tp") {
 }
 
 TEST_CASE(
-    "neighbours: encoders that run ahead, in another order, along the language module's pipeline") {
+    "neighbors: encoders that run ahead, in another order, along the language module's pipeline") {
   const Scenario scenario = small_with_experts();
   ModuleLayout encoder, language;
   encoder.ranks = language.ranks = language.first_rank = 8;

@@ -1,8 +1,8 @@
 // Not a test: how many layouts a second the closed-form screen answers for, footprint and bound, by
 // processor time of one core. scripts/bench_screen runs it.
 //   product   every legal combination of tp, cp, pp, vpp, sp, shard, recompute, schedule and
-//             microbatch, homogeneous, on an encoder's ranks and beside it: what a search lists
-//   climbs    random layouts and all their neighbours: little in common
+//             microbatch, homogeneous, on an encoder's ranks and on others: what a search lists
+//   climbs    random layouts and all their neighbors: little in common
 #include <ctime>
 
 #include <cstdlib>

@@ -142,7 +142,7 @@ TEST_CASE("bound: equal stages of a pipeline without communication") {
   CHECK(low.step.count() == doctest::Approx(predicted.estimate.step().count()).epsilon(0.1));
 }
 
-TEST_CASE("bound: a message there and one back, an update and the step's scalars") {
+TEST_CASE("bound: a message forward and one back, an update and the step's scalars") {
   // Two stages of a language module alone, one microbatch: what a slow link adds is twice the
   // message of 32 tokens · 96 values · 4 bytes.
   Scenario scenario = examples::small_on_cpu(2, 1);
@@ -196,7 +196,7 @@ TEST_CASE("bound is never above estimate where blocks differ") {
   vision.full_attention_blocks = {0, 3};
   HardwareProfile profile = *shipped_profile(scenario.cluster);
   profile.attention_efficiency = 1e-3;
-  check_bounds(scenario, profile, 100, 0.2);  // boundaries of 64 patches outweigh tapes
+  check_bounds(scenario, profile, 100, 0.2);  // boundary rows outweigh saved activations
   // LoRA: nothing trained before the language module's first block.
   scenario = examples::small_on_cpu(4, 8);
   scenario.model.modules[0].trainable = scenario.model.modules[1].trainable = Trainable::frozen;
@@ -293,7 +293,7 @@ TEST_CASE("bound is never above estimate: 300 random scenarios and layouts") {
   }
 }
 
-TEST_CASE("a screen's answer does not depend on what it was asked before") {
+TEST_CASE("a screen's answer does not depend on earlier calls") {
   const Scenario scenario = examples::vlm_on_h100();
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   ModuleLayout grid;
@@ -316,7 +316,7 @@ TEST_CASE("a screen's answer does not depend on what it was asked before") {
   CHECK(first[1].footprint.memory < first[0].footprint.memory);  // with sequence parallelism
 }
 
-TEST_CASE("512 accelerators: the search is large, its bounds sensible") {
+TEST_CASE("512 accelerators: the search is large, and its bounds are plausible") {
   Scenario scenario = examples::vlm_on_h100();
   scenario.search = examples::few_choices(3);
   const std::vector<Layout> layouts = candidates(scenario);
@@ -363,7 +363,7 @@ TEST_CASE("bound: a colocated rank does the encoder's work and the language modu
   CHECK(low.step.count() == doctest::Approx((work + update).count()).epsilon(1e-6));
 }
 
-TEST_CASE("footprint: parameters and gradients divided over replicas") {
+TEST_CASE("footprint: parameters and gradients sharded over replicas") {
   Scenario scenario = examples::small_on_cpu(4, 8);
   scenario.model = {{scenario.model.modules[2]}, {}};
   scenario.data.source =
@@ -382,8 +382,9 @@ TEST_CASE("footprint: parameters and gradients divided over replicas") {
   }
 }
 
-// Tapes in flight follow from the actions: long samples, small weights, so that tapes are what counts.
-TEST_CASE("footprint and bound: every schedule's own tapes") {
+// Saved activations in flight follow from the actions: long samples and small weights, so that they
+// dominate.
+TEST_CASE("footprint and bound: the saved activations of every schedule") {
   Scenario scenario = examples::small_on_cpu(4, 12);
   scenario.model = {{scenario.model.modules[2]}, {}};
   scenario.model.modules[0].layers = 16;

@@ -1,4 +1,4 @@
-// Splits that see memory: of all that fit the quickest.
+// Splits that respect memory: the fastest of all that fit.
 #include "shared/split/balanced_plan.h"
 #include "shared/screen/hop_times.h"
 
@@ -17,7 +17,8 @@
 namespace polyphony {
 namespace {
 
-// A language model of 10 blocks on `pp` stages, 8 microbatches: earlier stages hold more tapes.
+// A language model of 10 blocks on `pp` stages, 8 microbatches: earlier stages hold more
+// activations.
 struct Question {
   Scenario scenario = examples::small_on_cpu(4, 8);
   Layout layout;
@@ -54,7 +55,7 @@ std::vector<int> blocks_of(const Question& q) {
 }  // namespace
 
 TEST_SUITE("balanced plan") {
-  TEST_CASE("of the splits that fit the one with the cheapest dearest stage") {
+  TEST_CASE("of the splits that fit, the one whose most expensive stage is the cheapest") {
     Question q = pipeline(3);
     const std::vector<int> ranks{0, 1, 2};
     const std::vector<int> quickest = blocks_of(q);
@@ -80,14 +81,14 @@ TEST_SUITE("balanced plan") {
     CHECK(*std::max_element(costs.begin(), costs.end()) == doctest::Approx(least));
   }
 
-  TEST_CASE("where nothing fits the quickest stays") {
+  TEST_CASE("if nothing fits, the fastest split is kept") {
     Question q = pipeline(3);
     const std::vector<int> quickest = blocks_of(q);
     q.scenario.cluster.device.memory = Bytes(1000);
     CHECK(blocks_of(q) == quickest);
   }
 
-  TEST_CASE("virtual stages: the ranks that lack memory give blocks away") {
+  TEST_CASE("virtual stages: ranks that are short of memory give up blocks") {
     Question q = pipeline(2, 2);
     const std::vector<int> quickest = blocks_of(q);
     q.scenario.cluster.device.memory = Bytes(memory_of(q, quickest).value - 1);
@@ -97,7 +98,7 @@ TEST_SUITE("balanced plan") {
   }
 
   // Latencies of both ends and of the link, then bytes at what a flow gets of it.
-  TEST_CASE("messages are part of what a stage costs") {
+  TEST_CASE("messages are part of the cost of a stage") {
     Question q = pipeline(3);
     q.scenario.cluster.nodes = 3;
     q.scenario.cluster.ranks_per_node = 1;
@@ -119,9 +120,10 @@ TEST_SUITE("balanced plan") {
           doctest::Approx(expected.count()));
   }
 
-  // A frozen encoder's rows come ahead: of all splits of 9 blocks on 3 stages the one that is chosen
-  // is played the quickest, over links that rows take about as long as the blocks of a stage.
-  TEST_CASE("over slow links a frozen encoder's split is the best that is played") {
+  // A frozen encoder's rows come ahead: of all splits of 9 blocks on 3 stages the one that is
+  // chosen is played the quickest, over links that rows take about as long as the blocks of a
+  // stage.
+  TEST_CASE("over slow links, a frozen encoder's split is the fastest in simulation") {
     Question q;
     q.scenario = examples::small_on_cpu(4, 8);
     Module& vision = q.scenario.model.modules[0];

@@ -1,4 +1,4 @@
-// Steps under a planner: who works on what, in which order, proven by verify().
+// Steps under a planner: which samples each work item holds, in which order; checked by verify().
 #include "shared/step/planned_step.h"
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ Made make(const Scenario& scenario, const Layout& layout, std::uint64_t step = 0
   return {std::move(plan), std::move(batch), std::move(made)};
 }
 
-// Encoder works of two slots that are a pair: 0 and what it defers, 1; 2.
+// Encoder work items of a pair of slots: 0 and what it defers, 1; 2.
 int deferred_items(const StepPlan& step) {
   int items = 0;
   const Range works = step.works.of_branch(0);
@@ -69,7 +69,7 @@ std::string text(const StepPlan& step, int rank) {
 
 }  // namespace
 
-TEST_CASE("planned steps are sound whatever the grids, and defer") {
+TEST_CASE("planned steps are valid for all grids, and defer samples") {
   int sound = 0, deferred = 0;
   std::vector<Layout> layouts;
   for (const int microbatches : {1, 2, 3, 4, 7})
@@ -153,7 +153,7 @@ TEST_CASE("planned microbatches are even where those in the order of the batch a
   CHECK(language_after < language_before / 5);
 }
 
-TEST_CASE("a plan says what it weighs by, and made of that it is the same") {
+TEST_CASE("a plan stores the costs that it balances, and the same plan results from them") {
   const Scenario scenario = varied(4, 24);
   const Layout layout = apart(grid(0, 1), grid(1, 3, 1, 3), 4);
   CHECK(!is_split(scenario.model, layout));
@@ -171,7 +171,8 @@ TEST_CASE("a plan says what it weighs by, and made of that it is the same") {
         hash(lower(scenario, slower, make_plan(scenario, slower), made.batch)));
 }
 
-TEST_CASE("what a planner cannot do is refused, with what it can") {
+TEST_CASE(
+    "layouts that a planner does not support are refused, and the message says what it supports") {
   const Scenario scenario = varied(4, 24);
   const auto refused = [&](Layout layout) {
     const auto why = check_layout(scenario, layout);
@@ -181,24 +182,25 @@ TEST_CASE("what a planner cannot do is refused, with what it can") {
   CHECK(refused(layout).empty());
   layout.encoder_microbatches = 2;
   CHECK(refused(layout) ==
-        "planner entrain deals encoders as many microbatches as the language module; leave "
+        "planner entrain gives encoders as many microbatches as the language module; leave "
         "encoder_microbatches out");
   layout.encoder_microbatches = 0;
   layout.actions = {{}};
   CHECK(refused(layout) ==
-        "planner entrain makes its own order of the encoders' actions; leave actions out");
+        "planner entrain orders the encoders' actions by itself; leave actions out");
   layout = apart(grid(0, 4), grid(0, 4, 1, 4), 4);
   layout.placement = Placement::colocated;
   CHECK(refused(layout) ==
-        "planner entrain defers samples from one microbatch to the next, which encoder_order "
-        "in_turn has done with by then; use phases or interleaved");
+        "planner entrain defers samples from one microbatch to the next, but encoder_order "
+        "in-turn has finished a microbatch by then; use phases or interleaved");
   layout.placement = Placement::homogeneous;
   layout.modules.assign(3, grid(0, 4, 1, 4));
-  CHECK(refused(layout) == "planner entrain is for encoders with grids of their own; leave it out");
+  CHECK(refused(layout) ==
+        "planner entrain applies only to encoders with grids of their own; leave it out");
 }
 
-// 6, 8, 16 and 32 patches a side: what lies between is no square, and no image.
-TEST_CASE("item costs are fitted to images that there are") {
+// 6, 8, 16 and 32 patches a side: sizes in between are not square, and so not images.
+TEST_CASE("item costs are fitted to image sizes that occur") {
   const Scenario scenario = varied(1, 4);
   Batch batch;
   for (const std::int32_t side : {32, 8, 6, 16})
@@ -234,8 +236,8 @@ TEST_CASE("item costs: a quadratic is found, no part is below zero") {
   bent.back().second *= 1.5;
   const ItemCost kept = fit_item_cost(bent);
   CHECK(std::min({kept.square, kept.linear, kept.constant}) >= 0);
-  // FLOPs of the language module: three times the forward's, 2·tokens·weights and, causal, 2·tokens²·
-  // width for scores and as much for values, halved.
+  // FLOPs of the language module: three times the forward's, 2·tokens·weights and, causal,
+  // 2·tokens²· width for scores and as much for values, halved.
   const Scenario scenario = varied(1, 4);
   const ItemCost flops = item_flops(scenario, ModuleId(2));
   const double block = 96 * (96 + 2 * 48 + 96) + 3.0 * 96 * 256;

@@ -1,4 +1,5 @@
-// Steps under planner dip: sub-microbatches, searched orders, what actions recompute; proven by verify().
+// Steps under planner dip: sub-microbatches, searched orders, what actions recompute; proven by
+// verify().
 #include "shared/step/searched_step.h"
 
 #include <doctest/doctest.h>
@@ -80,7 +81,7 @@ constexpr const char* kColocated =
         "planner": "dip", "encoder_microbatches": 16, "vision": {"pp": 4, "tp": 2, "sub_microbatch": 2},
         "language": {"pp": 4, "tp": 2, "vpp": 3}})";
 
-// Samples of 1 to 6 images, so that each lane's are with its own.
+// Samples of 1 to 6 images, so that the images of each lane stay on it.
 constexpr const char* kTwoLanes =
     R"({"placement": "colocated", "microbatches": 4, "schedule": "interleaved", "encoder_order": "interleaved",
         "planner": "dip", "encoder_microbatches": 4, "vision": {"pp": 4, "tp": 1},
@@ -89,7 +90,7 @@ constexpr const char* kTwoLanes =
 }  // namespace
 
 TEST_SUITE("searched step") {
-  TEST_CASE("whatever the grids, steps are sound, and quicker than the schedule's order") {
+  TEST_CASE("for all grids, steps are valid, and faster than in the schedule's order") {
     int quicker = 0, all = 0;
     for (
         const char* text :
@@ -111,10 +112,10 @@ TEST_SUITE("searched step") {
         for (ModuleLayout& grid : plain.modules) grid.sub_microbatch = 1;
         const Made before = make(scenario, plain, profile, at);
         ++all;
-        // Where nothing is to be gained, what the curves are off by.
+        // If nothing can be gained, the error of the curves.
         CHECK(actions_end(made) < 1.005 * actions_end(before));
         quicker += actions_end(made) < 0.99 * actions_end(before) ? 1 : 0;
-        // Every item is in one work of the encoder.
+        // Every item is in exactly one work item of the encoder.
         std::set<std::pair<std::uint32_t, std::uint32_t>> items;
         std::size_t count = 0;
         const Range works = made.step.works.of_branch(0);
@@ -133,7 +134,7 @@ TEST_SUITE("searched step") {
     CHECK(quicker > all / 2);
   }
 
-  // All encoder forwards first is what filling may come to, too: it is tried as the longest lead.
+  // Filling may also put all encoder forwards first: this is tried as the longest lead.
   TEST_CASE(
       "without placements encoders fill the language module's bubbles: no slower than in phases") {
     const Scenario scenario = varied(
@@ -156,9 +157,9 @@ TEST_SUITE("searched step") {
     CHECK(quicker > 0);
   }
 
-  // Lanes whose samples differ: one order for both, of the most that an action costs either, may be slower than
-  // the schedule's own.
-  TEST_CASE("two lanes have an order each, which loses to no order that they would share") {
+  // Lanes whose samples differ: one order for both, in which every action costs as much as on the
+  // slower lane, may be slower than the schedule's own.
+  TEST_CASE("two lanes have an order each, and no shared order is faster") {
     const Scenario scenario = varied(kTwoLanes, "uniform(1,6)");
     const HardwareProfile profile = scenario_profile(scenario, test::file_text);
     int lost = 0, differ = 0;
@@ -217,16 +218,16 @@ TEST_SUITE("searched step") {
       return lane_groups(plan, step).groups.size();
     };
     CHECK(groups("\"vpp\"", "\"vpp\"") == 2);
-    // Sums of divided gradients follow each backward.
+    // Reductions of sharded gradients follow each backward.
     CHECK(groups("\"vpp\"", "\"shard\": \"gradients\", \"vpp\"") == 1);
     CHECK(groups("\"vpp\"", "\"shard\": \"optimizer\", \"vpp\"") == 2);
     // Images of one lane's samples go to both.
     CHECK(groups("\"vision\": {", "\"vision\": {\"spread\": \"images\", ") == 1);
   }
 
-  // Curves through the works' prices, where estimate() has the prices themselves: embedding, head, edges of
-  // tokens and pairs.
-  TEST_CASE("what the search believes of a step is within two percent of its estimate") {
+  // The search uses curves through the prices of work items, estimate() the prices themselves:
+  // embedding, head, edges of tokens and pairs.
+  TEST_CASE("the step time that the search assumes is within two percent of the estimate") {
     const Scenario scenario = varied(kColocated);
     const HardwareProfile profile = scenario_profile(scenario, test::file_text);
     for (const std::uint64_t at : {0, 1, 2, 3}) {
@@ -240,7 +241,8 @@ TEST_SUITE("searched step") {
     }
   }
 
-  // Megatron-LM runs sums beside the products of weights from 2022 on, which parts of a backward have apart.
+  // Megatron-LM overlaps reductions with weight-gradient GEMMs from 2022 on, which parts of a
+  // backward have apart.
   TEST_CASE("backwards whose parts take longer than the whole stay whole") {
     std::string text = kColocated;
     for (std::size_t at = 0; (at = text.find("\"pp\": 4, \"tp\": 2", at)) != std::string::npos;)
@@ -293,7 +295,7 @@ TEST_SUITE("searched step") {
     CHECK(two > 4);
   }
 
-  TEST_CASE("actions recompute no more than the device asks for") {
+  TEST_CASE("actions recompute no more than the device's memory requires") {
     std::string text = kColocated;
     text.replace(text.find("\"vpp\": 3"), 8, "\"vpp\": 3, \"recompute\": \"full\"");
     Scenario scenario = varied(text);
@@ -314,7 +316,8 @@ TEST_SUITE("searched step") {
     };
     const Made roomy = make(scenario, *scenario.layout, profile);
     CHECK(recomputed(roomy) == 0);
-    // Room for a quarter of what that takes above what is always there: other orders alone are not enough.
+    // Memory for a quarter of what that takes in addition to what is always resident: other orders
+    // alone do not suffice.
     Layout tight = roomy.layout;
     Bytes most{};
     for (ModuleLayout& grid : tight.modules)
@@ -327,9 +330,9 @@ TEST_SUITE("searched step") {
     const Made tighter = make(scenario, tight, profile);
     CHECK(recomputed(tighter) > 0);
     CHECK(recomputed(tighter) < 8 * 12);  // of 8 works on 12 stages
-    // Curves of what is kept are off by as much as those of seconds.
+    // Curves of kept bytes have the same error as those of seconds.
     CHECK(static_cast<double>(peak(tighter).value) < 1.02 * static_cast<double>(most.value));
-    // Where all is recomputed, nothing is left to choose.
+    // If everything is recomputed, there is nothing left to choose.
     Layout lean = tight;
     for (ModuleLayout& grid : lean.modules)
       if (auto& costs = grid.stage_costs)
@@ -339,7 +342,8 @@ TEST_SUITE("searched step") {
     CHECK(actions_end(tighter) < actions_end(leanest));
   }
 
-  TEST_CASE("a step is the same wherever it is planned, and durations are not in its Program") {
+  TEST_CASE(
+      "a step is the same on whichever rank it is planned, and its Program holds no durations") {
     const Scenario scenario = varied(kColocated);
     const HardwareProfile profile = scenario_profile(scenario, test::file_text);
     const Made made = make(scenario, *scenario.layout, profile);
@@ -354,7 +358,7 @@ TEST_SUITE("searched step") {
           hash(lower(scenario, slower, made.plan, made.step, made.batch)));
   }
 
-  TEST_CASE("what cannot be searched is refused, with what can") {
+  TEST_CASE("layouts that cannot be searched are refused, and the message says what can") {
     const Scenario scenario = varied(kColocated);
     const auto refused = [&](const Layout& layout) {
       const auto why = check_layout(scenario, layout);
@@ -364,28 +368,28 @@ TEST_SUITE("searched step") {
     Layout layout = *scenario.layout;
     layout.encoder_microbatches = 12;
     CHECK(refused(layout) ==
-          "planner dip cuts each of 8 microbatches into as many works of an encoder; "
-          "encoder_microbatches 12 is no multiple of that");
+          "planner dip splits every microbatch into equally many encoder microbatches; "
+          "encoder_microbatches must be a multiple of microbatches, 8 (got 12)");
     layout = *scenario.layout;
     layout.encoder_order = EncoderOrder::in_turn;
     CHECK(refused(layout) ==
-          "planner dip runs encoders beside the language module, encoder_order in_turn before it; "
-          "use interleaved or phases, which holds where nothing better is found");
+          "planner dip overlaps encoders with the language module, but encoder_order in-turn runs "
+          "them before it; use interleaved or phases (kept if no better order is found)");
     layout = *scenario.layout;
     layout.modules[0].stage_costs = StageCosts{{{Recipe::none, {{}, {}}}}, {}};
     CHECK(refused(layout) ==
-          "vision: stage_costs are of 2 stages, the module has 4; leave them out");
+          "vision: stage_costs lists 2 stages, but the module has 4; leave it out");
     layout = *scenario.layout;
     layout.planner = Planning::none;
     layout.encoder_microbatches = 0;
-    CHECK(refused(layout) == "vision: sub_microbatch is for planner dip; leave it out");
+    CHECK(refused(layout) == "vision: sub_microbatch applies only to planner dip; leave it out");
     layout = *scenario.layout;
     layout.placement = Placement::homogeneous;
     layout.encoder_microbatches = 0;
     layout.modules.assign(3, layout.modules[2]);
     CHECK(refused(layout) ==
-          "planner dip orders the pipelines of modules, which a homogeneous layout joins into one; "
-          "use placement colocated");
+          "planner dip orders one pipeline per module, but a homogeneous layout joins them into "
+          "one; use placement colocated");
   }
 }
 

@@ -1,5 +1,5 @@
-// A rank's part of a StepPlan: what it lowers to is its part of the whole Program, under ids of its
-// own, whatever else the others do.
+// A rank's part of a StepPlan: it lowers to that rank's part of the whole Program, with its own
+// ids, whatever the other ranks do.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@ using namespace polyphony;
 
 namespace {
 
-// Things of a Program by what they are, so that the same thing has the same name in two Programs.
+// Describes the elements of a Program by their content, so that equal elements of two Programs have
+// equal names.
 class Names {
  public:
   Names(const Program& program, Rank rank) : p_(program) {
@@ -153,7 +154,7 @@ ModuleLayout grid(int ranks, int tp, int cp, int pp) {
   return result;
 }
 
-// Layouts in which ranks meet others in every way there is.
+// Layouts in which ranks exchange rows with others in every possible way.
 std::vector<Layout> layouts() {
   ModuleLayout encoder = grid(2, 1, 1, 1), language = grid(4, 1, 1, 2);
   language.first_rank = 2;
@@ -239,10 +240,10 @@ TEST_CASE("a rank's own part of the Program") {
   }
 }
 
-TEST_CASE("a part has the works that its rank runs or meets, and no others") {
-  // Two encoder lanes of one sample in two, four microbatches: the first encoder rank runs 4 works
-  // and meets those of the first language lane, 4; a rank of the second language lane's first stage
-  // the same of the other half; one of the second stage meets no encoder.
+TEST_CASE("a part has the work items that its rank runs or exchanges rows with, and no others") {
+  // Two encoder lanes of one sample in two, four microbatches: the first encoder rank runs 4 work
+  // items and exchanges rows with the 4 of the first language lane; a rank of the second lane's
+  // first stage the same of the other half; one of the second stage has no link to an encoder.
   const Case c(layouts().front());
   const StepParts parts = c.parts();
   const auto works = [&](std::size_t rank) {
@@ -255,7 +256,7 @@ TEST_CASE("a part has the works that its rank runs or meets, and no others") {
   CHECK(parts.of(Rank(0)).batch.samples.size() == c.batch.samples.size() / 2);
 }
 
-TEST_CASE("a part as bytes: it comes back, and what is wrong with it is said") {
+TEST_CASE("a part as bytes: it is restored, and damaged bytes are reported") {
   for (const Layout& layout : layouts()) {
     const Case c(layout);
     const StepPart part = c.parts().of(Rank(1));
@@ -272,12 +273,12 @@ TEST_CASE("a part as bytes: it comes back, and what is wrong with it is said") {
   std::string newer = bytes;
   newer[0] = 7;
   CHECK_THROWS_WITH_AS(read_step_part(newer),
-                       "a step plan of version 7, this program reads 2: do all ranks run the same "
-                       "build?",
+                       "a step plan of version 7, but this program reads version 2; run the same "
+                       "build on all ranks",
                        StepPlanError);
 }
 
-TEST_CASE("the digest sees every part of a step") {
+TEST_CASE("the digest depends on every part of a step") {
   const Case c(layouts().front());
   const std::uint64_t before = digest(c.step, c.batch);
   const auto changed = [&](auto change) {

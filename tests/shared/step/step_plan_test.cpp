@@ -1,5 +1,5 @@
 // StepPlans: every schedule lowers to a Program that verify() accepts, whatever grids it runs on;
-// actions that are lost, doubled or misplaced are named.
+// missing, repeated or misplaced actions are reported.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ std::vector<std::string> faults(const Made& m) {
 
 }  // namespace
 
-TEST_CASE("every schedule lowers to a sound Program") {
+TEST_CASE("every schedule lowers to a valid Program") {
   for (const Schedule& row : kSchedules)
     for (const int pp : {1, 2, 3, 4})
       for (const int vpp : {1, 2, 3})
@@ -105,7 +105,7 @@ TEST_CASE("one order for all ranks of a rank set") {
   CHECK(rank_sets(make_plan(scenario, layout)).size() == 1);
 }
 
-TEST_CASE("lost, doubled and misplaced actions are named") {
+TEST_CASE("missing, repeated and misplaced actions are reported") {
   const Made sound = made(ScheduleKind::zero_bubble, 2, 1, 4);
   REQUIRE(faults(sound).empty());
   Made m = sound;
@@ -114,39 +114,40 @@ TEST_CASE("lost, doubled and misplaced actions are named") {
     return std::find(first.begin(), first.end(), make_action(kind, 0, work));
   };
   const std::string of = " of language stage 0, microbatch 1";
-  SUBCASE("lost forward") {
+  SUBCASE("missing forward") {
     first.erase(at(ActionKind::forward, 1));
-    CHECK(faults(m) == std::vector<std::string>{"rank 0: I" + of + ": before its forward",
-                                                "rank 0: W" + of + ": before its forward",
-                                                "rank 0: the forward" + of + " is lost"});
+    CHECK(faults(m) == std::vector<std::string>{"rank 0: I" + of + " comes before its forward",
+                                                "rank 0: W" + of + " comes before its forward",
+                                                "rank 0: the forward" + of + " is missing"});
   }
-  SUBCASE("doubled backward") {
+  SUBCASE("repeated backward") {
     first.push_back(make_action(ActionKind::backward, 0, 1));
-    CHECK(faults(m) == std::vector<std::string>{"rank 0: the backward" + of + " is doubled"});
+    CHECK(faults(m) == std::vector<std::string>{"rank 0: the backward" + of + " is repeated"});
   }
-  SUBCASE("lost weight part") {
+  SUBCASE("missing weight part") {
     first.erase(at(ActionKind::backward_weight, 1));
-    CHECK(faults(m) == std::vector<std::string>{"rank 0: the weight part" + of + " is lost"});
+    CHECK(faults(m) == std::vector<std::string>{"rank 0: the weight part" + of + " is missing"});
   }
   SUBCASE("weights before input") {
     std::iter_swap(at(ActionKind::backward_weight, 1), at(ActionKind::backward_input, 1));
-    CHECK(faults(m) == std::vector<std::string>{"rank 0: W" + of + ": before its input part (I)"});
+    CHECK(faults(m) ==
+          std::vector<std::string>{"rank 0: W" + of + " comes before its input part (I)"});
   }
-  SUBCASE("another rank's stage, a work that there is not, a stage that there is not") {
+  SUBCASE("another rank's stage, a missing microbatch, a missing stage") {
     first.push_back(make_action(ActionKind::forward, 1, 1));
     first.push_back(make_action(ActionKind::forward, 0, 4));
     first.push_back(make_action(ActionKind::forward, 2, 0));
     CHECK(
         faults(m) ==
         std::vector<std::string>{
-            "rank 0: F of language stage 1, microbatch 1: the stage is on other ranks, index 1 of "
-            "the pipeline",
-            "rank 0: F of language stage 0, microbatch 4: there are 4 microbatches",
-            "rank 0: there is no stage 2 of branch 0"});
+            "rank 0: F of language stage 1, microbatch 1 belongs on other ranks: its stage is at "
+            "index 1 of the pipeline",
+            "rank 0: F of language stage 0, microbatch 4 does not exist: there are 4 microbatches",
+            "rank 0: stage 2 of branch 0 does not exist"});
   }
 }
 
-TEST_CASE("a deeper receive queue is the plan's to say") {
+TEST_CASE("a plan may state a deeper receive queue") {
   Made m = made(ScheduleKind::gpipe, 2, 1, 6);
   const auto waits = [&](int slots) {
     m.step.receive_slots = slots;
@@ -162,7 +163,7 @@ TEST_CASE("a deeper receive queue is the plan's to say") {
   for (const int slots : {1, 2, 3, 6, 7}) CHECK(waits(slots) == 2 * std::max(0, 6 - slots));
 }
 
-TEST_CASE("actions of the layout's own: a schedule's written out make its Program") {
+TEST_CASE("own actions of a layout: a schedule's actions written out give its Program") {
   for (const ScheduleKind kind : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe_v}) {
     const int vpp = kind == ScheduleKind::dualpipe_v ? 2 : 1;
     const Made named = made(kind, 2, vpp, 4);
@@ -185,7 +186,7 @@ TEST_CASE("actions of the layout's own: a schedule's written out make its Progra
 
 namespace {
 
-// All forwards, then all backwards, in orders drawn anew, the same on every rank.
+// All forwards, then all backwards, in random orders, the same on every rank.
 std::vector<Actions> shuffled(int stages, int works, std::uint64_t seed) {
   std::vector<int> order(static_cast<std::size_t>(works));
   std::iota(order.begin(), order.end(), 0);
@@ -204,7 +205,7 @@ std::vector<Actions> shuffled(int stages, int works, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("actions of the layout's own: encoders with ranks of their own follow any order") {
+TEST_CASE("own actions of a layout: encoders with ranks of their own follow any order") {
   const Scenario scenario = examples::small_on_cpu(8, 16);
   for (const int pp : {1, 2})
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -228,7 +229,7 @@ TEST_CASE("actions of the layout's own: encoders with ranks of their own follow 
     }
 }
 
-TEST_CASE("actions of the layout's own: a forward's recipe is its work's, not the layout's") {
+TEST_CASE("own actions of a layout: a forward's recipe overrides the layout's") {
   // GPipe of two microbatches on one stage; what is kept of the first is its block's input, of the
   // second everything.
   Made m = made(ScheduleKind::gpipe, 1, 1, 2);
@@ -257,7 +258,7 @@ TEST_CASE("actions of the layout's own: a forward's recipe is its work's, not th
   CHECK(read_orders(csv_text(m.layout.actions), "t.csv") == m.layout.actions);
 }
 
-TEST_CASE("actions of the layout's own: stages lie where they are run") {
+TEST_CASE("own actions of a layout: a stage is on the rank that runs it") {
   Made m = made(ScheduleKind::one_f_one_b, 2, 1, 4);
   m.layout.actions = {schedules::one_f_one_b({2, 1, 4}, 1), schedules::one_f_one_b({2, 1, 4}, 0)};
   REQUIRE_FALSE(check_layout(m.scenario, m.layout).has_value());
@@ -266,7 +267,7 @@ TEST_CASE("actions of the layout's own: stages lie where they are run") {
   CHECK(verify(lower(m.scenario, m.layout, m.plan, m.batch)).empty());
 }
 
-TEST_CASE("actions of the layout's own: what is wrong with them, by name") {
+TEST_CASE("own actions of a layout: errors are reported") {
   Made m = made(ScheduleKind::one_f_one_b, 2, 1, 2);
   std::vector<Actions>& actions = m.layout.actions;
   actions = {schedules::one_f_one_b({2, 1, 2}, 0), schedules::one_f_one_b({2, 1, 2}, 1)};
@@ -277,15 +278,16 @@ TEST_CASE("actions of the layout's own: what is wrong with them, by name") {
   CHECK(refusal().empty());
   SUBCASE("ranks") {
     actions.pop_back();
-    CHECK(refusal() == "actions of 1 ranks, but pp is 2; one order a rank along the pipeline");
+    CHECK(refusal() ==
+          "actions lists 1 ranks, but pp is 2; give one order per rank along the pipeline");
   }
   SUBCASE("stages") {
     actions[0].push_back(make_action(ActionKind::forward, 2, 0));
-    CHECK(refusal() == "actions of 3 stages, but pp·vpp is 2; set vpp, or mend the actions");
+    CHECK(refusal() == "actions has 3 stages, but pp·vpp is 2; set vpp, or correct the actions");
   }
   SUBCASE("lost") {
     actions[1].pop_back();
-    CHECK(refusal() == "rank 1: the backward of language stage 1, microbatch 1 is lost");
+    CHECK(refusal() == "rank 1: the backward of language stage 1, microbatch 1 is missing");
   }
   SUBCASE("deadlock") {
     std::reverse(actions[1].begin(), actions[1].end());  // B before F, which has a name too
@@ -295,7 +297,8 @@ TEST_CASE("actions of the layout's own: what is wrong with them, by name") {
     actions[0] = {make_action(ActionKind::forward, 0, 0), make_action(ActionKind::backward, 0, 0),
                   make_action(ActionKind::forward, 0, 1), make_action(ActionKind::backward, 0, 1)};
     CHECK(refusal() ==
-          "stage 1 of language sends microbatches in another order than stage 0 of language takes "
+          "stage 1 of language sends microbatches in a different order than stage 0 of language "
+          "receives "
           "them");
     actions[1] = {make_action(ActionKind::forward, 1, 0), make_action(ActionKind::forward, 1, 1),
                   make_action(ActionKind::backward, 1, 0), make_action(ActionKind::backward, 1, 1)};

@@ -1,4 +1,4 @@
-// What is told of a step, as bytes: it comes back; whatever else comes is refused by name.
+// Letters and records of steps as bytes: they are restored; other bytes are refused with a message.
 #include "shared/step/step_record.h"
 
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("letters and records come back from their bytes, and from no others'") {
+TEST_CASE("letters and records are restored from their bytes, and not from other bytes") {
   const Case c;
   const StepParts parts(c.scenario.model, c.plan, c.step, c.batch);
   const StepLetter planned{7, StepLetter::Kind::planned, parts.of(Rank(3))};
@@ -53,7 +53,7 @@ TEST_CASE("letters and records come back from their bytes, and from no others'")
   const StepRecord with = c.record(7), without{8, 5, true, {}};
   for (const StepRecord& record : {with, without})
     CHECK(read_step_record(to_bytes(record)) == record);
-  CHECK_THROWS_WITH_AS(read_step_record(to_bytes(late)), "bytes of another kind than was asked for",
+  CHECK_THROWS_WITH_AS(read_step_record(to_bytes(late)), "the bytes are not of the expected kind",
                        StepPlanError);
   CHECK_THROWS_AS(read_step_part(to_bytes(planned)), StepPlanError);
   const std::string bytes = to_bytes(planned);
@@ -61,7 +61,7 @@ TEST_CASE("letters and records come back from their bytes, and from no others'")
     CHECK_THROWS_AS(read_step_letter(std::string_view(bytes).substr(0, i)), StepPlanError);
 }
 
-TEST_CASE("a file of plans: what was killed while it wrote is left out, what is damaged is named") {
+TEST_CASE("a file of plans: a truncated last record is ignored, a damaged record is reported") {
   const Case c;
   const std::string one = plans_entry(c.record(0)), two = plans_entry({1, 5, true, {}});
   const std::string file = plans_head() + one + two;
@@ -72,13 +72,13 @@ TEST_CASE("a file of plans: what was killed while it wrote is left out, what is 
   std::string damaged = file;
   damaged[plans_head().size() + one.size() + 10] ^= 1;
   CHECK_THROWS_WITH_AS(parse_plans(damaged, "p"),
-                       "p: /1: a step plan is damaged: its checksum differs (make the plans anew: "
-                       "--planning live --plans FILE)",
+                       "p: /1: a step plan is damaged: its checksum differs (write the plans "
+                       "again: --planning live --plans FILE)",
                        InputError);
   CHECK_THROWS_AS(parse_plans("polyphony plans 2\n", "p"), InputError);
 }
 
-TEST_CASE("a plan of other data or of another layout is refused before it is lowered") {
+TEST_CASE("a plan for other data or another layout is refused before it is lowered") {
   const Case c;
   CHECK(c.faults(c.step).empty());
   const auto fault = [&](auto change) {
@@ -87,23 +87,26 @@ TEST_CASE("a plan of other data or of another layout is refused before it is low
     const auto faults = c.faults(step);
     return faults.empty() ? std::string() : faults.front();
   };
-  CHECK(fault([](StepPlan& s) { s.works.work_samples[3] = 16; }) == "there is no sample 16");
-  CHECK(fault([](StepPlan& s) { s.works.works[2].lane ^= 1; }) == "work 2 is not in its place");
+  CHECK(fault([](StepPlan& s) { s.works.work_samples[3] = 16; }) == "sample 16 does not exist");
+  CHECK(fault([](StepPlan& s) { s.works.works[2].lane ^= 1; }) ==
+        "work item 2 has a wrong branch, lane or position");
   CHECK(fault([](StepPlan& s) { s.works.first_work.pop_back(); }) ==
-        "it has works of 1 branches, not 2");
-  CHECK(fault([](StepPlan& s) { s.order_of.pop_back(); }) == "it has orders of 5 ranks, not 6");
-  CHECK(fault([](StepPlan& s) { s.order_of[0] = 9; }) == "there is no order 9");
-  CHECK(fault([](StepPlan& s) { s.orders[0].pop_back(); }).find("is lost") != std::string::npos);
-  // Its planner's works are six an encoder lane (four slots and two deferred): those of the language
-  // module begin at 12. Without it there are four on each of two lanes, and they begin at 8.
+        "it has work items of 1 branches, but the layout has 2");
+  CHECK(fault([](StepPlan& s) { s.order_of.pop_back(); }) ==
+        "it has orders of 5 ranks, but the layout has 6");
+  CHECK(fault([](StepPlan& s) { s.order_of[0] = 9; }) == "order 9 does not exist");
+  CHECK(fault([](StepPlan& s) { s.orders[0].pop_back(); }).find("is missing") != std::string::npos);
+  // With its planner, each encoder lane has six work items (four slots and two deferred), so that
+  // those of the language module begin at 12. Without it there are four on each of two lanes, and
+  // they begin at 8.
   CHECK(c.plan.branches[0].microbatches == 6);
   const Plan plain = make_plan(c.scenario, without_planner(c.layout));
   CHECK(check_step(c.scenario.model, plain, c.step, c.batch).front() ==
-        "branch 1 has not 8 works where they should be");
+        "branch 1 does not have its 8 work items");
 }
 
-// Bytes changed and sealed again, so that no checksum stops them.
-TEST_CASE("whatever a record's bytes say, it is refused by name or can be lowered") {
+// Bytes are changed and the checksum is recomputed, so that the checksum does not stop them.
+TEST_CASE("a record with any bytes is refused with a message or can be lowered") {
   const Case c;
   const std::string bytes = to_bytes(c.record(0));
   int refused = 0, unfit = 0, lowered = 0;

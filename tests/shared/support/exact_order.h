@@ -1,4 +1,4 @@
-// The quickest order of a step that is small enough to try them all, and such steps.
+// An exhaustive search for the fastest order of a small step, and random small steps for it.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace polyphony::test {
 
-// One or two ranks, up to three microbatches of up to two parts, no messages. Of those with at most
-// kSmallTurns actions the solver takes milliseconds.
-inline constexpr std::size_t kSmallTurns = 18;
+// Small steps: one or two ranks, up to three microbatches of up to two parts, no messages. With at
+// most kSmallActions actions the solver takes milliseconds.
+inline constexpr std::size_t kSmallActions = 18;
 inline StepCosts small_step_costs(std::uint64_t seed) {
   StepCosts costs = random_step_costs(seed, {2, 3, 1, 2});
   for (BranchCosts& branch : costs.branches)
@@ -20,16 +20,16 @@ inline StepCosts small_step_costs(std::uint64_t seed) {
   return costs;
 }
 
-// Tries every order of microbatches and of every rank's actions, depth first, each action as early as
-// the actions before it let it, weight parts, where backwards are apart, in the order of works; leaves
-// what cannot be better than the best so far. Capacities are kept as they are filled: what deadlocks
-// is a dead end.
+// Tries every order of microbatches and of every rank's actions, depth first. Each action starts as
+// early as the actions before it allow; split weight parts run in the order of works. Branches that
+// are not better than the best so far are pruned. Capacities are respected; a deadlock ends a
+// branch.
 class ExactOrder {
  public:
   explicit ExactOrder(const StepCosts& costs, bool apart = false) : costs_(costs), apart_(apart) {}
   double solve(double above) {
     best_ = above;
-    std::vector<int> order = microbatches_in_action(costs_);
+    std::vector<int> order = microbatches_in_order(costs_);
     do {
       const StageGraph graph(costs_, order, apart_);
       graph_ = &graph;
@@ -48,7 +48,7 @@ class ExactOrder {
   }
 
  private:
-  // −1: not yet.
+  // −1: not run yet.
   double ready(std::size_t d, std::size_t s) const {
     const StageGraph::Stage& stage = graph_->stages[s];
     const std::size_t node = stage.first + std::size_t(next_[d][s]);
@@ -76,7 +76,7 @@ class ExactOrder {
     return at;
   }
 
-  // Actions are placed in the order of their starts, so that no order of the ranks comes up twice.
+  // Actions are placed in the order of their starts, so that no order is tried twice.
   void descend(std::size_t left, double now) {
     POLYPHONY_CHECK(++nodes_ <= 30'000'000, "too large for the exact solver");
     if (left == 0) {

@@ -77,7 +77,7 @@ inline Scenario vlm_on_h100() {
   return scenario;
 }
 
-// 8 and 4 heads, 4 and 6 blocks: tp up to 4. Images of 16 patches.
+// 8 and 4 heads, 4 and 6 blocks, so tp up to 4. Images of 16 patches.
 inline Scenario small_on_cpu(int ranks, int global_batch) {
   Module vision = vision_12b(), projector = projector_12b_70b(), language = llama_70b();
   vision.layers = 4;
@@ -110,8 +110,8 @@ inline Scenario small_on_cpu(int ranks, int global_batch) {
   return scenario;
 }
 
-// A search of few choices: tensor, pipeline and data parallelism, recomputation and sharding of the
-// optimizer; the rest pinned. Placements and microbatches are left open.
+// A small search: tensor, pipeline and data parallelism, recomputation and optimizer sharding. All
+// else is fixed, except placements and microbatches.
 inline Search few_choices(std::size_t modules) {
   ModuleSearch each;
   each.cp = each.vpp = each.ep = {1};

@@ -115,7 +115,7 @@ OpId find(const Program& program, Rank rank, const std::string& description) {
 
 namespace {
 
-// Renumbers everything that names ops at or after `from`.
+// Renumbers all references to ops at or after `from`.
 void shift(Program& program, std::uint32_t from, std::uint32_t by) {
   for (OpId& wait : program.waits) {
     if (wait.value >= from) wait.value += by;

@@ -6,8 +6,8 @@
 namespace polyphony::hand_made {
 namespace {
 
-// Makes pipeline(): one rank at a time, in any order, because messages are made by whichever end
-// comes first.
+// Builds pipeline(): one rank at a time, in any order, because a message is created by the end that
+// is built first.
 class PipelineMaker {
  public:
   explicit PipelineMaker(const PipelineShape& shape)
@@ -96,8 +96,8 @@ class PipelineMaker {
     }
   }
 
-  // Between every two stages: activations forwards, gradients backwards. Indexed by the earlier
-  // stage's rank and the microbatch.
+  // Messages between consecutive stages: activations forward, gradients backward. Indexed by the
+  // earlier stage's rank and the microbatch.
   void make_boundaries() {
     const int edges = shape_.stages - 1;
     for (int stage = 0; stage < edges; ++stage) {

@@ -1,4 +1,4 @@
-// What reading a Hugging Face configuration is refused with.
+// The error of reading a Hugging Face configuration.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace polyphony::test {
 
-// The line; empty when it is read.
+// Returns the error line; empty if the configuration is accepted.
 inline std::string hf_refusal(const std::string& text, ModuleKind kind) {
   try {
     read_hf_config(text, "config.json", kind);

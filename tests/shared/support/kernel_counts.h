@@ -1,22 +1,23 @@
-// Kernels of one layer summed up, for counts by hand.
-//   fp32, one rank. Values of a pass over n: each operand read and each result written counts n.
+// Sums over the kernels of one layer, for comparison with counts by hand.
+//   fp32, one rank. In a pass over n values, each operand read and each result written counts n.
 #pragma once
 
 #include <doctest/doctest.h>
 
 #include <ostream>
 
+#include "shared/chunk/expand.h"
 #include "shared/kernels/kernel_form.h"
 
 namespace polyphony::test {
 
-// Values: bytes over 4.
+// Values: bytes divided by 4.
 struct Counts {
-  double flops = 0;         // of products
-  std::int64_t moved = 0;   // values of products
+  double flops = 0;         // of GEMMs
+  std::int64_t moved = 0;   // values read and written by GEMMs
   double attention = 0;     // FLOPs
   std::int64_t kept = 0;    // values of attention
-  std::int64_t passed = 0;  // values of all other kernels
+  std::int64_t passed = 0;  // values read and written by all other kernels
   int launches = 0;         // of all other kernels
   bool operator==(const Counts&) const = default;
 };

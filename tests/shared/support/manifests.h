@@ -1,4 +1,4 @@
-// Checkpoint manifests that were changed on purpose.
+// Deliberately changed checkpoint manifests.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,8 @@
 
 namespace polyphony::test {
 
-// The manifest with the checksum of what it has become; what is no JSON object stays as it is.
+// Returns the manifest with the checksum of its changed content; text that is not a JSON object
+// stays as it is.
 inline std::string resealed_manifest(const std::string& text) {
   nlohmann::json manifest = nlohmann::json::parse(text, nullptr, false);
   if (!manifest.is_object()) return text;

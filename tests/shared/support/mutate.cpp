@@ -88,7 +88,7 @@ const std::vector<Json>& odd_values() {
   return values;
 }
 
-// One to three changes of the document.
+// Makes one to three changes to the document.
 std::string mutate_document(Json document, Dice& dice) {
   const std::size_t changes = 1 + dice.below(3);
   for (std::size_t i = 0; i < changes; ++i) {
@@ -107,7 +107,7 @@ std::string mutate_document(Json document, Dice& dice) {
       case 1:
         document.at(place) = odd_values()[dice.below(odd_values().size())];
         break;
-      case 2: {  // a value that is legal elsewhere
+      case 2: {  // replace by a value that is legal elsewhere
         const Json copy = document.at(other);
         document.at(place) = copy;
         break;
@@ -118,7 +118,7 @@ std::string mutate_document(Json document, Dice& dice) {
           parent[dice.below(2) == 0 ? "nonsense" : other.back()] = copy;
         }
         break;
-      default:  // scaled
+      default:  // scale a number
         if (Json& value = document.at(place); value.is_number_integer())
           value = value.get<std::int64_t>() * (dice.below(2) == 0 ? -1 : 1000);
     }

@@ -1,4 +1,4 @@
-// Random changes of texts, for tests that feed them to whatever reads them. The seed decides all.
+// Random changes of texts, for tests of readers. Deterministic for a seed.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace polyphony::test {
 
-// JSON changed in one to three values, or in a few characters, or cut off.
+// Returns JSON with one to three values or a few characters changed, or truncated.
 std::string mutated_json(std::uint64_t seed, const std::string& original);
-// Lines dropped, doubled, swapped; words between `separators` replaced by odd ones; characters; or
-// cut off.
+// Returns the text with lines dropped, doubled or swapped, words between `separators` replaced by
+// odd ones, characters changed, or truncated.
 std::string mutated_lines(std::uint64_t seed, const std::string& original,
                           const std::string& separators);
 
-// A shipped scenario or its resolved form, changed in one to three values or
-// a few characters, or cut off. `path` is set to the scenario it was made from.
+// Returns a shipped scenario or its resolved form with one to three values or a few characters
+// changed, or truncated. Sets `path` to the original scenario.
 std::string mutated_scenario(std::uint64_t seed, std::string& path);
 
 }  // namespace polyphony::test

@@ -1,10 +1,12 @@
-// Masks by chance, after those that Cornstarch's micro-benchmark of 2024 drew: blocks of a 64th to a
-// 16th of the sequence.
-//   causal_blocks     causal inside blocks; the last block sees all before it
-//   prefix            a prefix of 10 to 100 % sees itself both ways, the rest is causal
-//   prefix_documents  of a first block a prefix; blocks that see themselves both ways; from 90 % on
-//                     everything is seen
-//   embedded          10 to 30 % causal text, then items that see themselves alone and text by turns
+// Random masks, modeled on Cornstarch's micro-benchmark of 2024: blocks of 1/64 to 1/16 of the
+// sequence.
+//   causal_blocks     causal within blocks; the last block attends to all rows before it
+//   prefix            a prefix of 10 to 100 % attends to itself in both directions, all else is
+//                     causal
+//   prefix_documents  a prefix of the first block; blocks that attend to themselves in both
+//                     directions; rows from 90 % on attend to everything
+//   embedded          10 to 30 % causal text, then items that attend to themselves only,
+//                     alternating with text
 //   packed            four sequences, each of one of the last three kinds
 #pragma once
 
@@ -28,7 +30,7 @@ class RandomMask {
  private:
   explicit RandomMask(unsigned seed) : random_(seed) {}
 
-  // Drawn by hand: a distribution of the standard library differs from one to the next.
+  // Own drawing code: distributions differ between standard libraries.
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
   }
@@ -61,7 +63,7 @@ class RandomMask {
         return mask_.add(left(), group, false, {first, group + 1});
       }
       case Kind::embedded: {
-        constexpr int kMost = 64;  // items: a block is no smaller than a 64th
+        constexpr int kMost = 64;  // items: a block is at least 1/64
         const Interval everything{first, first + 1 + kMost};
         mask_.add(between(tokens / 10, tokens * 3 / 10), first, true, everything);
         for (int group = first + 1; left() > 0; ++group) {

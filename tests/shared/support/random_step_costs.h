@@ -1,6 +1,6 @@
-// Steps by chance: one to three branches on one to four ranks, virtual stages, parts of microbatches,
-// microbatches without encoder work, frozen branches, messages, and memory for 1 to 3 of the largest
-// microbatches or for all.
+// Random steps: one to three branches on one to four ranks, virtual stages, sub-microbatches,
+// microbatches without encoder work, frozen branches, messages, and memory for 1 to 3 of the
+// largest microbatches or for all.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace polyphony::test {
 
 struct StepSizes {
-  int ranks = 4, microbatches = 8, rounds = 2, parts = 3;  // at most
+  int ranks = 4, microbatches = 8, rounds = 2, parts = 3;  // upper limits
 };
 
 inline StepCosts random_step_costs(std::uint64_t seed, const StepSizes& most = {}) {

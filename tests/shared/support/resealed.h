@@ -1,5 +1,5 @@
-// Bytes of a step plan with one to three of them changed and their checksum made again
-// (shared/step/step_part.h): what a checksum would stop gets to the reader behind it.
+// A step plan with one to three bytes changed and its checksum recomputed
+// (shared/step/step_part.h), so that the damage reaches the reader behind the checksum.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline std::string resealed(const std::string& bytes, std::uint64_t seed) {
   std::uint64_t count = 0;
   const auto below = [&](std::size_t n) { return random_bits(seed, count++) % n; };
   for (std::size_t changes = 1 + below(3); changes > 0; --changes) {
-    char& byte = body[1 + below(body.size() - 1)];  // the version is another test's
+    char& byte = body[1 + below(body.size() - 1)];  // byte 0, the version, has a test of its own
     byte = below(2) ? static_cast<char>(byte ^ (1 << below(8))) : static_cast<char>(below(256));
   }
   Fnv fnv;

@@ -1,11 +1,11 @@
-// Machines in round numbers, for prices worked out by hand.
+// Clusters and devices with round numbers, for costs calculated by hand.
 #pragma once
 
 #include "shared/hardware/hardware.h"
 
 namespace polyphony::examples {
 
-// 2 nodes of 4; 100 GB/s and 1 us inside, 10 GB/s and 5 us between.
+// 2 nodes of 4 devices; 100 GB/s and 1 us within a node, 10 GB/s and 5 us between nodes.
 inline Cluster two_nodes() {
   Cluster cluster;
   cluster.nodes = 2;
@@ -15,7 +15,7 @@ inline Cluster two_nodes() {
   return cluster;
 }
 
-// 1 TFLOP/s fp32, 10 bf16, 20 fp8; 1 TB/s; every efficiency 1, no launches.
+// 1 TFLOP/s fp32, 10 bf16, 20 fp8; 1 TB/s; every efficiency 1, no launch overhead.
 inline HardwareProfile plain() {
   HardwareProfile profile;
   profile.device = {"plain",

@@ -1,4 +1,4 @@
-// Reading the shipped scenarios in tests.
+// Reads the shipped scenarios in tests.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ inline Scenario scenario_at(const std::string& path) {
   return read_scenario(file_text(path), path, file_text);
 }
 
-// The line that reading `text` is refused with; empty when it is accepted.
+// Returns the error line of reading `text`; empty if it is accepted.
 inline std::string refusal(const std::string& text, const LoadText& load = file_text) {
   try {
     read_scenario(text, "s.json", load);

@@ -40,7 +40,7 @@ class SchemaValidator {
     if (ignored.count(keyword) > 0) return true;
     if (keyword == "type") return has_type(value, rule.get<std::string>());
     if (keyword == "enum") return std::find(rule.begin(), rule.end(), value) != rule.end();
-    // As the standard says, a keyword binds values of its own type only.
+    // By the standard, a keyword constrains only values of its own type.
     if (keyword == "minimum")
       return !value.is_number() || value.get<double>() >= rule.get<double>();
     if (keyword == "maximum")

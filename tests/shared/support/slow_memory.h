@@ -1,11 +1,11 @@
-// A device whose times are easily worked out by hand.
+// A device whose times are easily calculated by hand.
 #pragma once
 
 #include "shared/hardware/hardware.h"
 
 namespace polyphony::test {
 
-// 1 TFLOP/s, 1 GB/s: memory is what counts; efficiencies of 1, 1 us a launch.
+// 1 TFLOP/s, 1 GB/s, so memory is the bottleneck; efficiencies of 1, 1 us per launch.
 inline HardwareProfile slow_memory() {
   HardwareProfile profile;
   profile.device = {"slow", FlopsPerSecond(1e12), {}, {}, BytesPerSecond(1e9), Bytes(1 << 30)};

@@ -5,7 +5,7 @@
 
 namespace polyphony::examples {
 
-// Blocks of H 8, one head of 8, F 12, R 3, patches of 2·1² features, conditioned by rows of 5.
+// Blocks of H 8, one head of 8, F 12, R 3, patches of 2·1² features, conditioning rows of width 5.
 inline Module small_diffusion() {
   Module m;
   m.name = "diffusion";

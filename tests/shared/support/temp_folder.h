@@ -1,4 +1,4 @@
-// A folder of a test's own, gone with it; files read and written without a word of error.
+// A temporary folder that is removed with the object; reads and writes files without error checks.
 #pragma once
 
 #include <stdlib.h>

@@ -44,7 +44,7 @@ TEST_CASE("times, compute rates, prices") {
   CHECK(parse_price("2.50USD/GPUh") == 2.5);
 }
 
-TEST_CASE("refused quantities say what to write") {
+TEST_CASE("errors about quantities state what to write") {
   CHECK(refusal(parse_rate, "400") ==
         "\"400\" has no unit (write it like \"400Gbps\"; units: Bps, kBps, MBps, GBps, TBps, kbps, "
         "Mbps, Gbps, Tbps)");
@@ -61,7 +61,7 @@ TEST_CASE("refused quantities say what to write") {
         "\"0x10s\" is not a time: unknown unit \"x10s\" (units: ns, us, ms, s, min, h)");
   CHECK(refusal(parse_bytes, "5000000TB") == "\"5000000TB\" is too large (at most 4000000TB)");
   CHECK(refusal(parse_rate, "50gbps").find("unknown unit \"gbps\"") !=
-        std::string::npos);  // case tells bits from bytes
+        std::string::npos);  // upper and lower case distinguish bytes and bits
   CHECK(refusal(parse_price, "2.50EUR/GPUh").find("units: USD/GPUh") != std::string::npos);
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("printed quantities parse back to the same value, in the shortest form
   CHECK(to_text(Seconds(2e-6)) == "2us");
   CHECK(to_text(Seconds(0)) == "0s");
   CHECK(price_text(2.5) == "2.5USD/GPUh");
-  // Values of no special form, over 60 powers of two.
+  // Arbitrary values over 60 powers of two.
   double value = 1.2345678901234567e-9;
   for (int i = 0; i < 60; ++i, value *= 2.0000001) {
     CHECK(parse_seconds(to_text(Seconds(value))) == Seconds(value));
@@ -83,14 +83,14 @@ TEST_CASE("printed quantities parse back to the same value, in the shortest form
   }
 }
 
-TEST_CASE("for people: three significant digits") {
+TEST_CASE("display texts have three significant digits") {
   CHECK(short_text(Seconds(21.8123)) == "21.8s");
   CHECK(short_text(Seconds(0.00123456)) == "1.23ms");
   CHECK(short_text(Bytes(81'711'000'000)) == "76.1GiB");
   CHECK(short_text(Bytes(1023)) == "1023B");
 }
 
-TEST_CASE("a number is the whole text, and finite") {
+TEST_CASE("number_of() needs a finite number that fills the whole text") {
   CHECK(number_of("-2.5e3") == -2500);
   for (const char* none : {"", "x", "3 GB", "inf", "nan"}) {
     CAPTURE(none);

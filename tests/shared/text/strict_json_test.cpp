@@ -50,7 +50,7 @@ TEST_CASE("a form accepts what it describes, comments included") {
   CHECK(up);
 }
 
-TEST_CASE("a form refuses the rest, by pointer, with a way out") {
+TEST_CASE("a form rejects other values with pointer and hint") {
   CHECK(refusal(R"({"rate": "1GBps", "lane": 4})") ==
         R"(l.json: /lane: unknown key "lane" (did you mean "lanes"?))");
   CHECK(
@@ -86,18 +86,18 @@ TEST_CASE("a form refuses the rest, by pointer, with a way out") {
   CHECK(refusal(R"({"rate": "1GBps", "kind": "nvlin"})") ==
         R"(l.json: /kind: unknown value "nvlin" (did you mean "nvlink"?))");
   CHECK(refusal(R"({"rate": "1GBps", "sizes": []})") ==
-        "l.json: /sizes: a list of 0 (it holds 1 to 3 values)");
+        "l.json: /sizes: list has 0 values (it must have 1 to 3)");
   CHECK(refusal(R"({"rate": "1GBps", "sizes": [1, 12]})") ==
         "l.json: /sizes/1: 12 is out of range (write a whole number from 1 to 9)");
   CHECK(refusal(R"({"rate": "1GBps", "a/b~c": 1})")
             .starts_with("l.json: /a~1b~0c: unknown key"));  // RFC 6901
 }
 
-TEST_CASE("what is not JSON is refused with its line") {
+TEST_CASE("text that is not JSON is rejected with its line") {
   CHECK(refusal("{\n\"rate\": \n}")
             .starts_with("l.json: not JSON: parse error at line 3, column 1: "));
   CHECK(refusal(R"({"rate": "1GBps", "rate": "2GBps"})") ==
-        R"(l.json: key "rate" stands twice in one object (remove one of the two))");
+        R"(l.json: duplicate key "rate" in one object (remove one of them))");
   CHECK(refusal(std::string(100, '[') + std::string(100, ']')) ==
         "l.json: more than 64 levels of nesting (flatten the document)");
   CHECK(refusal("\"\xff\"").starts_with("l.json: not JSON: "));
@@ -105,12 +105,12 @@ TEST_CASE("what is not JSON is refused with its line") {
   CHECK(refusal("{\"rate\": \"1GBps\"} x").starts_with("l.json: not JSON: "));
 }
 
-TEST_CASE("the same key in two sibling objects is no duplicate") {
+TEST_CASE("the same key in two sibling objects is not a duplicate") {
   CHECK_NOTHROW(
       JsonValue::parse(R"({"a": {"x": 1}, "b": {"x": 1, "c": [{"x": 1}, {"x": 2}]}})", ""));
 }
 
-TEST_CASE("merging replaces key by key, null removes") {
+TEST_CASE("merge replaces key by key, and null removes a key") {
   const JsonValue base = JsonValue::parse(R"({"a": {"x": 1, "y": 2}, "b": [1, 2]})", "base");
   const JsonValue patch = JsonValue::parse(R"({"a": {"x": null, "z": 3}, "b": [4]})", "patch");
   const JsonValue merged = JsonValue::merge(base, patch);
@@ -118,7 +118,7 @@ TEST_CASE("merging replaces key by key, null removes") {
   CHECK(merged.at("b").size() == 1);
 }
 
-TEST_CASE("nearest word") {
+TEST_CASE("suggest() finds the nearest word") {
   CHECK(nearest("vison", {"vision", "language"}) == "vision");
   CHECK(nearest("tq", {"tp", "pp"}) == "tp");
   CHECK(nearest("zebra", {"tp", "pp"}).empty());

@@ -12,7 +12,7 @@ using namespace polyphony;
 
 namespace {
 
-// The line that a change of tiny.json is refused with.
+// Returns the error that validate() reports for a changed tiny.json; empty if there is none.
 std::string refusal(const std::function<void(Scenario&)>& change) {
   Scenario scenario = test::scenario_at("scenarios/tiny.json");
   scenario.file = "s.json";
@@ -44,54 +44,58 @@ TEST_CASE("the model's sizes") {
   const auto language = [](const std::function<void(Module&)>& change) {
     return refusal([&](Scenario& s) { change(s.model.modules[2]); });
   };
-  CHECK(vision([](Module& m) { m.layers = 0; }) ==
-        "s.json: /model/vision/layers: 0 is out of range (write a whole number from 1 to 2000)");
+  CHECK(
+      vision([](Module& m) { m.layers = 0; }) ==
+      "s.json: /model/vision/layers: layers must be from 1 to 2000, got 0 (write a whole number)");
   CHECK(vision([](Module& m) { m.patch = 5; }) ==
-        "s.json: /model/vision/image_size: 16 pixels are not a multiple of patches of 5 (nearest: "
-        "15 or 20)");
+        "s.json: /model/vision/image_size: image_size must be a multiple of patch, 5, got 16 "
+        "(nearest: 15 or 20)");
   CHECK(vision([](Module& m) { m.kv_heads = 2; }) ==
-        "s.json: /model/vision: vision modules have as many key/value heads as heads (remove "
+        "s.json: /model/vision: kv_heads must be equal to heads in a module of kind vision (remove "
         "\"kv_heads\")");
   CHECK(vision([](Module& m) { m.window = -1; }) ==
-        "s.json: /model/vision/window: negative (0: blocks attend over whole images)");
+        "s.json: /model/vision/window: window must be at least 0, got -1 (0: blocks attend over "
+        "whole images)");
   CHECK(vision([](Module& m) { m.full_attention_blocks = {0}; }) ==
-        "s.json: /model/vision/full_attention_blocks: without a window all blocks attend over "
-        "whole images (remove the key, or give a \"window\")");
+        "s.json: /model/vision/full_attention_blocks: full_attention_blocks needs a window: "
+        "without one, all blocks attend over whole images (remove the key, or write \"window\")");
   CHECK(vision([](Module& m) {
           m.window = 2;
           m.full_attention_blocks = {1, 2};
         }) ==
-        "s.json: /model/vision/full_attention_blocks: there is no block 2 (blocks are 0 to 1)");
+        "s.json: /model/vision/full_attention_blocks: full_attention_blocks must be from 0 to 1, "
+        "got 2 (blocks are counted from 0)");
   CHECK(vision([](Module& m) {
           m.window = 2;
           m.class_token = true;
         }) ==
-        "s.json: /model/vision/class_token: a class token belongs to no window (use "
-        "\"class_token\": false or \"window\": 0)");
+        "s.json: /model/vision/class_token: class_token and window exclude each other: a class "
+        "token is in no window (use \"class_token\": false or \"window\": 0)");
   CHECK(vision([](Module& m) {
           m.rotary = true;
           m.head_dim = 6;
         }) ==
-        "s.json: /model/vision/head_dim: a head of width 6 has no rotary pairs for rows and "
-        "columns (use a multiple of 4)");
+        "s.json: /model/vision/head_dim: head_dim must be a multiple of 4 with rotary positions, "
+        "got 6 (use a multiple of 4)");
   CHECK(language([](Module& m) { m.kv_heads = 3; }) ==
-        "s.json: /model/language/kv_heads: 3 key/value heads do not divide 4 heads (each serves an "
-        "equal group of heads)");
+        "s.json: /model/language/kv_heads: kv_heads must be a divisor of heads, 4, got 3 (each "
+        "key/value head serves an equal group of heads)");
   CHECK(language([](Module& m) { m.head_dim = 7; }) ==
-        "s.json: /model/language/head_dim: a head of odd width 7 has no rotary pairs (use an even "
-        "width)");
+        "s.json: /model/language/head_dim: head_dim must be even (rotary pairs), got 7 (use an "
+        "even width)");
   CHECK(language([](Module& m) { m.rope_sections = {1, 1, 1}; }) ==
-        "s.json: /model/language/rope_sections: frequencies for time, row and column must make up "
-        "the 4 of a head (Qwen2-VL has [16, 24, 24] for heads of 128)");
+        "s.json: /model/language/rope_sections: rope_sections must be three numbers whose sum is "
+        "the 4 rotary frequencies of a head (such as [16, 24, 24] for heads of width 128, as in "
+        "Qwen2-VL)");
   CHECK(language([](Module& m) { m.vocab = -1; }) ==
-        "s.json: /model/language/vocab: -1 is out of range (write a whole number from 1 to "
-        "16777216)");
+        "s.json: /model/language/vocab: vocab must be from 1 to 16777216, got -1 (write a whole "
+        "number)");
   CHECK(refusal([](Scenario& s) { s.model.modules[1].merge = 3; }) ==
-        "s.json: /model/projector/merge: 4×4 patches cannot be merged 3×3 (use \"1x1\", or an "
-        "image size of a multiple of 12 pixels)");
+        "s.json: /model/projector/merge: merge must divide the 4×4 patches of an image, got 3×3 "
+        "(use \"1x1\", or an image_size that is a multiple of 12 pixels)");
 }
 
-TEST_CASE("lora needs blocks and a rank, and nothing else takes one") {
+TEST_CASE("lora needs blocks and a rank, and other modules must not have a rank") {
   const auto with = [](int module, Trainable train, int rank, double alpha) {
     return refusal([&](Scenario& s) {
       Module& m = s.model.modules[static_cast<std::size_t>(module)];
@@ -104,20 +108,20 @@ TEST_CASE("lora needs blocks and a rank, and nothing else takes one") {
         "s.json: /model/language: key \"lora_rank\" is missing (write the rank of the update, such "
         "as 16)");
   CHECK(with(1, Trainable::lora, 4, 0) ==
-        "s.json: /model/projector/train: a projector has no transformer blocks for lora to adapt "
-        "(use \"full\" or \"frozen\")");
-  CHECK(
-      with(0, Trainable::full, 4, 0) ==
-      "s.json: /model/vision/lora_rank: does nothing where train is full (use \"train\": \"lora\", "
-      "or remove the key)");
+        "s.json: /model/projector/train: lora needs transformer blocks, which a projector does not "
+        "have (use \"full\" or \"frozen\")");
+  CHECK(with(0, Trainable::full, 4, 0) ==
+        "s.json: /model/vision/lora_rank: lora_rank needs \"train\": \"lora\", got full (use "
+        "\"train\": \"lora\", or remove the key)");
   CHECK(with(0, Trainable::frozen, 0, 2) ==
-        "s.json: /model/vision/lora_alpha: does nothing where train is frozen (use \"train\": "
-        "\"lora\", or remove the key)");
+        "s.json: /model/vision/lora_alpha: lora_alpha needs \"train\": \"lora\", got frozen (use "
+        "\"train\": \"lora\", or remove the key)");
   CHECK(with(2, Trainable::lora, 1000, 0)
-            .find("/model/language/lora_rank: 1000 is more than hidden ") != std::string::npos);
+            .find("/model/language/lora_rank: lora_rank must be at most hidden, 32, got 1000 ") !=
+        std::string::npos);
 }
 
-TEST_CASE("what is not supported yet is refused by name") {
+TEST_CASE("features that are not supported yet are rejected by name") {
   const auto with = [](int module, const std::function<void(Module&)>& change) {
     return refusal([&](Scenario& s) { change(s.model.modules[static_cast<std::size_t>(module)]); });
   };
@@ -136,27 +140,30 @@ TEST_CASE("what is not supported yet is refused by name") {
   CHECK(refusal([](Scenario& s) {
           s.training.precision = NumberFormat::bf16;
           s.cluster.device.bf16 = {};
-        }) == "s.json: /training/precision: cpu-core has no peak in bf16 (use fp32)");
+        }) ==
+        "s.json: /training/precision: cpu-core has no peak rate in bf16 (use fp32, or give the "
+        "device's peak rate)");
 }
 
-TEST_CASE("the shape of the model") {
+TEST_CASE("the graph of modules") {
   CHECK(refusal([](Scenario& s) {
           s.model.modules.pop_back();
           s.model.edges.pop_back();
-        }) == "s.json: /model: there is no language module (add \"language\": {…})");
-  CHECK(
-      refusal([](Scenario& s) { s.model.edges.pop_back(); }) ==
-      "s.json: /model/projector: nothing reads its output (name it in another module's \"from\")");
+        }) == "s.json: /model: the model must have a language module (add \"language\": {…})");
+  CHECK(refusal([](Scenario& s) { s.model.edges.pop_back(); }) ==
+        "s.json: /model/projector: no module reads the output of projector (name it in the key "
+        "\"from\" of another module)");
   CHECK(refusal([](Scenario& s) { s.model.edges.push_back({ModuleId(0), ModuleId(2), 0, -1}); }) ==
-        "s.json: /model/language/from: a language module reads from a projector, not from vision "
-        "(put a projector between)");
+        "s.json: /model/language/from: from must be a projector, got vision (put a projector "
+        "between the two)");
   CHECK(refusal([](Scenario& s) { s.model.edges.push_back({ModuleId(0), ModuleId(1), 0, 1}); }) ==
-        "s.json: /model/projector/from: a projector has one input (name one module)");
+        "s.json: /model/projector/from: from must be one module for a projector, got 2 (name one "
+        "module)");
   CHECK(refusal([](Scenario& s) {
           for (Module& m : s.model.modules) m.trainable = Trainable::frozen;
         }) ==
-        "s.json: /model: every module is frozen: nothing would be trained (set \"train\": \"full\" "
-        "in one of them)");
+        "s.json: /model: at least one module must be trained, got only frozen ones (set \"train\": "
+        "\"full\" in one of them)");
 }
 
 TEST_CASE("data, cluster and training") {
@@ -164,27 +171,29 @@ TEST_CASE("data, cluster and training") {
     return refusal([&](Scenario& s) { change(std::get<SyntheticData>(s.data.source)); });
   };
   CHECK(data([](SyntheticData& d) { d.images = constant(3); }) ==
-        "s.json: /data/sequence: 3 images of 4 tokens and 8 of text make 20, more than 16 (a "
-        "sequence of 20, fewer images, or less "
-        "text)");
+        "s.json: /data/sequence: sequence must be at least 20 tokens, got 16: a sample has up to 3 "
+        "images of 4 tokens and 8 of text (use a longer sequence, fewer images, or less text)");
   CHECK(data([](SyntheticData& d) { d.images = parse_distribution("uniform(0,5000)"); }) ==
-        "s.json: /data/images/per_sample: up to 5000 images in a sample (at most 4096)");
+        "s.json: /data/images/per_sample: per_sample must be at most 4096, got up to 5000 (use "
+        "fewer images per sample)");
   CHECK(data([](SyntheticData& d) { d.loss_tokens = constant(0); }) ==
-        "s.json: /data/text/loss_tokens: no token would carry a label: there is no loss (at least "
-        "1, or \"all\")");
-  CHECK(
-      data([](SyntheticData& d) { d.text_tokens = constant(0); }) ==
-      "s.json: /data/text/tokens: a sample without text has nothing to predict (at least 1 token)");
+        "s.json: /data/text/loss_tokens: loss_tokens must be at least 1: without labels there is "
+        "no loss (write a number, or \"all\")");
+  CHECK(data([](SyntheticData& d) { d.text_tokens = constant(0); }) ==
+        "s.json: /data/text/tokens: tokens must be at least 1, got 0 (every sample needs text to "
+        "predict)");
   CHECK(refusal([](Scenario& s) { s.data.source = EasyVqaData{}; }) ==
-        "s.json: /model/vision/image_size: easy-vqa has images of 64×64 pixels (use 64)");
+        "s.json: /model/vision/image_size: image_size must be 64, got 16: images of easy-vqa have "
+        "64×64 pixels (use 64)");
   CHECK(refusal([](Scenario& s) { s.cluster.nodes = 1 << 20; }) ==
-        "s.json: /cluster: 1048576 nodes of 2 ranks are out of range (1 to 1048576 ranks "
-        "altogether)");
-  CHECK(
-      refusal([](Scenario& s) { s.cluster.node_link.rate = {}; }) ==
-      "s.json: /cluster/node/link: a rate of zero (write the rate between accelerators of a node)");
+        "s.json: /cluster: the cluster must have 1 to 1048576 ranks, got 1048576 nodes of 2 "
+        "(change \"nodes\", or the ranks of a node)");
+  CHECK(refusal([](Scenario& s) { s.cluster.node_link.rate = {}; }) ==
+        "s.json: /cluster/node/link: link must be above 0 (write the rate between accelerators of "
+        "a node, such as \"450GBps\")");
   CHECK(refusal([](Scenario& s) { s.training.beta2 = 1; }) ==
-        "s.json: /training/beta2: out of range (at least 0 and below 1, such as 0.95)");
+        "s.json: /training/beta2: beta2 must be at least 0 and below 1 (such as 0.95)");
   CHECK(refusal([](Scenario& s) { s.training.steps = 0; }) ==
-        "s.json: /training/steps: nothing to do in 0 steps (at least 1)");
+        "s.json: /training/steps: steps must be at least 1, got 0 (it is the number of training "
+        "steps)");
 }

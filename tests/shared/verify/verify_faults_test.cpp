@@ -1,4 +1,4 @@
-// Each kind of fault, planted in an otherwise sound Program: verify() must name that kind and no
+// Each kind of fault, seeded in an otherwise correct Program: verify() must report that kind and no
 // other.
 #include <doctest/doctest.h>
 
@@ -34,7 +34,7 @@ Exchange& exchange(Program& program, Rank rank, const char* description) {
   return std::get<Exchange>(program.ops[find(program, rank, description).value].what);
 }
 
-// The exchange then holds `messages` only.
+// Replaces the messages of the exchange.
 void set_messages(Program& program, Exchange& exchange, const std::vector<MessageId>& messages) {
   auto& all = program.exchange_messages;
   exchange.messages.begin = static_cast<std::uint32_t>(all.size());
@@ -105,7 +105,7 @@ std::vector<Seeded> message_faults() {
          set_messages(p, exchange(p, Rank(0), kSendForward), {first, again});
          set_messages(p, exchange(p, Rank(2), kReceiveForward), {first, again});
        }},
-      {"a row that no message brings", FaultKind::uncovered_rows,
+      {"a row that no message writes", FaultKind::uncovered_rows,
        [](Program& p) {
          p.messages[0].rows = 3;
          p.messages[0].bytes = Bytes(96);
@@ -133,11 +133,11 @@ std::vector<Seeded> buffer_faults() {
   return {
       {"a forward that does not wait for its input", FaultKind::read_before_write,
        [](Program& p) { set_waits(p, find(p, Rank(2), "F language[2,4) work 0"), {}); }},
-      {"a tape that nobody writes", FaultKind::read_before_write,
+      {"saved activations that no op writes", FaultKind::read_before_write,
        [](Program& p) {
          drop_use(p, find(p, Rank(0), "F language[0,2) work 0"), Use::write, BufferKind::tape);
        }},
-      {"a tape that nobody allocates", FaultKind::read_before_write,
+      {"saved activations that no op allocates", FaultKind::read_before_write,
        [](Program& p) {
          drop_use(p, find(p, Rank(0), "F language[0,2) work 0"), Use::allocate, BufferKind::tape);
        }},
@@ -148,17 +148,17 @@ std::vector<Seeded> buffer_faults() {
          drop_use(p, send, Use::free, BufferKind::boundary);
          add_use(p, find(p, Rank(0), "F language[0,2) work 0"), out, Use::free);
        }},
-      {"a tape freed twice", FaultKind::double_free,
+      {"saved activations freed twice", FaultKind::double_free,
        [](Program& p) {
          const OpId op = find(p, Rank(0), "B language[0,2) work 0");
          add_use(p, op, tape_of(p, op), Use::free);
        }},
-      {"a tape allocated twice", FaultKind::double_allocate,
+      {"saved activations allocated twice", FaultKind::double_allocate,
        [](Program& p) {
          const OpId op = find(p, Rank(0), "B language[0,2) work 0");
          add_use(p, op, tape_of(p, op), Use::allocate);
        }},
-      {"a tape never freed", FaultKind::leaked_buffer,
+      {"saved activations never freed", FaultKind::leaked_buffer,
        [](Program& p) {
          drop_use(p, find(p, Rank(0), "B language[0,2) work 0"), Use::free, BufferKind::tape);
        }},
@@ -195,12 +195,12 @@ std::vector<Seeded> gradient_faults() {
        [](Program& p) { set_waits(p, find(p, Rank(0), "update"), {}); }},
       {"parameters updated twice", FaultKind::doubled_update,
        [](Program& p) { repeat_op(p, find(p, Rank(0), "update")); }},
-      {"a sample in no work", FaultKind::unused_sample,
+      {"a sample in no microbatch", FaultKind::unused_sample,
        [](Program& p) {
          p.works[1].samples.end = p.works[1].samples.begin;
          p.works[1].rows.end = p.works[1].rows.begin;
        }},
-      {"a sample in two works", FaultKind::doubled_sample,
+      {"a sample in two microbatches", FaultKind::doubled_sample,
        [](Program& p) {
          const auto begin = static_cast<std::uint32_t>(p.work_samples.size());
          p.work_samples.insert(p.work_samples.end(), {1, 0});
@@ -238,7 +238,7 @@ void check_seeded(const std::vector<Seeded>& cases) {
 
 }  // namespace
 
-TEST_CASE("verify names each seeded fault, and nothing else") {
+TEST_CASE("verify reports each seeded fault and no other") {
   check_seeded(message_faults());
   check_seeded(buffer_faults());
   check_seeded(gradient_faults());

@@ -31,7 +31,7 @@ Program base() { return pipeline({.stages = 2, .microbatches = 2, .lanes = 2}); 
 
 }  // namespace
 
-TEST_CASE("verify finds nothing in sound Programs") {
+TEST_CASE("verify finds no fault in correct Programs") {
   for (const bool one_f_one_b : {false, true}) {
     for (const int stages : {1, 2, 4}) {
       for (const int lanes : {1, 2}) {
@@ -50,8 +50,8 @@ TEST_CASE("verify finds nothing in sound Programs") {
   CHECK_MESSAGE(faults.empty(), text(faults));
 }
 
-// Two works of unequal size, run in opposite order by the two members of a tensor-parallel group:
-// the collectives inside differ.
+// Two microbatches of different sizes, run in opposite order by the two members of a
+// tensor-parallel group: the inner collectives differ.
 TEST_CASE("verify compares the collectives inside compute ops") {
   Program program = pipeline({.stages = 1, .tensor = 2, .one_f_one_b = false});
   program.sizes[1].tokens = 5;
@@ -63,13 +63,13 @@ TEST_CASE("verify compares the collectives inside compute ops") {
   CHECK(kinds(verify(program)) == std::set{FaultKind::unequal_collectives});
 }
 
-TEST_CASE("verify finds a rendezvous that one member never joins") {
+TEST_CASE("verify finds a group op that one member never runs") {
   Program program = pipeline({.stages = 1, .tensor = 2});
   remove_op(program, find(program, Rank(1), "B language[0,3) work 1"));
   const auto found = kinds(verify(program));
   CHECK(found.count(FaultKind::unequal_collectives) == 1);
   CHECK(found.count(FaultKind::lost_gradient) == 1);
-  CHECK(found.count(FaultKind::leaked_buffer) == 1);  // its tape
+  CHECK(found.count(FaultKind::leaked_buffer) == 1);  // its saved activations
 }
 
 TEST_CASE("a frozen parameter group needs no backward, reduction or update") {
@@ -90,13 +90,13 @@ TEST_CASE("samples without an image need not go through the encoder") {
   CHECK(verify(program).empty());
 }
 
-TEST_CASE("a work that never runs through a module is an unused sample") {
+TEST_CASE("a microbatch that a module never runs is an unused sample") {
   Program program = local_bridge();
   for (Op& op : program.ops) {
     auto* compute = std::get_if<Compute>(&op.what);
     if (compute != nullptr && compute->module == ModuleId(0)) compute->phase = Phase::recompute;
   }
-  program.works.push_back(program.works[0]);  // a second image work, that nothing runs
+  program.works.push_back(program.works[0]);  // a second image microbatch, which no op runs
   program.sizes.insert(program.sizes.end(), {program.sizes[0], {}});
   CHECK(kinds(verify(program)).count(FaultKind::doubled_sample) == 1);
 }
@@ -109,7 +109,7 @@ TEST_CASE("verify lists at most `limit` faults") {
   CHECK(verify(program, 3).size() == 3);
 }
 
-TEST_CASE("a cycle is told as its path") {
+TEST_CASE("a cycle is reported with its path") {
   Program program = pipeline({.stages = 1, .microbatches = 1});
   const OpId forward = find(program, Rank(0), "F");
   const OpId backward = find(program, Rank(0), "B");
@@ -121,9 +121,9 @@ TEST_CASE("a cycle is told as its path") {
         "rank 0 F language[0,3) work 0 (op 0)");
 }
 
-// Whatever the numbers in the tables, verify answers; it never reads outside them. (Sanitizers make
+// verify() never reads outside the tables, even if they contain random numbers. (Sanitizers make
 // this test strict.)
-TEST_CASE("verify survives random numbers anywhere in the tables") {
+TEST_CASE("verify does not crash on random numbers anywhere in the tables") {
   std::mt19937_64 random(7);
   const auto pick = [&](std::size_t count) { return static_cast<std::size_t>(random() % count); };
   const auto number = [&] {

@@ -27,7 +27,7 @@ double attention_flops(const Module& module, std::uint16_t layer, const WorkSize
 
 }  // namespace
 
-TEST_CASE("a class token is a row more for every image, from the embedding to the last block") {
+TEST_CASE("a class token adds one row per image, from the embedding to the last block") {
   Module m = examples::vision_12b();
   const WorkSize size = three_images(m);
   CHECK(rows_leaving(m, 1, size) == 36);
@@ -36,15 +36,15 @@ TEST_CASE("a class token is a row more for every image, from the embedding to th
   CHECK(rows_leaving(m, 1, size) == 39);
   CHECK(rows_leaving(m, 39, size) == 39);  // 38 blocks
   CHECK(rows_leaving(m, 40, size) == 36);  // after the norm
-  // 17² · 2 + 5² pairs, 4 FLOPs per pair and width.
+  // 17² · 2 + 5² pairs, with 4 FLOPs per pair and number of the width.
   CHECK(attention_flops(m, 1, size) == 4.0 * (2 * 17 * 17 + 25) * 5120);
 }
 
-TEST_CASE("windows: sums of squares over cut images") {
+TEST_CASE("window pairs are the sum of squares of the windows of an image") {
   Module m = examples::vision_12b();
   CHECK(window_pairs(m, 16) == 0);
   m.window = 3;
-  // 4 × 4 patches: windows of 9, 3, 3 and 1.
+  // 4 × 4 patches are cut into windows of 9, 3, 3 and 1 patches.
   CHECK(window_pairs(m, 16) == 81 + 9 + 9 + 1);
   CHECK(window_pairs(m, 4) == 16);
   CHECK(window_pairs(m, 36) == 4 * 81);

@@ -1,4 +1,5 @@
-// Masks as rectangles: held, pair by pair, against what the definition says of two tokens.
+// Compares the rectangles of a mask, pair by pair, with the definition of attention between two
+// tokens.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -15,7 +16,7 @@ const MaskRun& run_of(const TokenMask& mask, std::int64_t token) {
   return mask.runs.back();
 }
 
-// The definition, two tokens at a time.
+// The definition: whether token q attends to token k.
 bool sees(const TokenMask& mask, std::int64_t q, std::int64_t k, std::int64_t window) {
   const MaskRun &query = run_of(mask, q), &key = run_of(mask, k);
   if (window > 0 && std::abs(q - k) >= window) return false;
@@ -81,7 +82,8 @@ TEST_SUITE("token mask") {
     }
   }
 
-  TEST_CASE("kernel rectangles: a bitmap for a window's edge alone, every row of them with a key") {
+  TEST_CASE(
+      "kernel rectangles need bitmaps only at the edges of windows, and every row has a key") {
     std::mt19937 random(8);
     for (int round = 0; round < 200; ++round) {
       const TokenMask mask = random_mask(random);
@@ -100,7 +102,7 @@ TEST_SUITE("token mask") {
     }
   }
 
-  TEST_CASE("a cut has the pairs of its queries and keys") {
+  TEST_CASE("a cut has exactly the pairs of its queries and keys") {
     std::mt19937 random(9);
     for (int round = 0; round < 300; ++round) {
       const TokenMask mask = random_mask(random);
@@ -122,12 +124,13 @@ TEST_SUITE("token mask") {
     }
   }
 
-  TEST_CASE("text around an image that sees itself alone: four stock rectangles") {
+  TEST_CASE("text around an image that attends only to itself needs four standard rectangles") {
     TokenMask mask;
     mask.add(3, 0, true, {0, 2});
     mask.add(2, 1, false, {1, 2});
     mask.add(4, 0, true, {0, 2});
-    // 0-2 causal; 3-4 both ways; 5-8: what stands before, and themselves.
+    // Tokens 0 to 2 are causal, 3 and 4 attend in both directions, 5 to 8 attend to all earlier
+    // tokens and to themselves.
     const std::vector<Rectangle> all = rectangles(mask);
     REQUIRE(all.size() == 3);
     CHECK(filling(all[0]) == Filling::causal);
@@ -138,7 +141,7 @@ TEST_SUITE("token mask") {
     CHECK(pairs(all, {0, 9}) == 6 + 4 + (6 + 7 + 8 + 9));
   }
 
-  TEST_CASE("runs alike are one") {
+  TEST_CASE("adjacent runs with the same properties are merged") {
     TokenMask mask;
     mask.add(3, 0, true, {0, 1});
     mask.add(0, 1, true, {1, 2});

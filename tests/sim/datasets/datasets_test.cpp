@@ -1,4 +1,4 @@
-// Data sets as they lie on disk: headers made by hand, archives, conversations, what is left out.
+// Data sets on disk: handmade file headers, archives, conversations, and skipped samples.
 #include <doctest/doctest.h>
 
 #include "shared/error.h"
@@ -30,7 +30,7 @@ const std::string kLossless = "RIFF" + bytes({0, 0, 0, 0}) + "WEBPVP8L" +
                               bytes({0, 0, 0, 0, 0x2F, 0x7F, 0xC2, 0x77, 0, 0, 0, 0, 0, 0});
 const std::string kBmp = "BM" + std::string(16, '\0') + bytes({0x80, 2, 0, 0, 0xE0, 1, 0, 0});
 
-// A second and a half at 8 kHz, a byte a sample.
+// 1.5 seconds at 8 kHz, one byte per sample.
 std::string wav() {
   const int size = 12000;
   return "RIFF" + bytes({0, 0, 0, 0}) + "WAVEfmt " +
@@ -78,7 +78,7 @@ Scanned scan(const std::string& path, std::size_t limit = 1000) {
 }  // namespace
 
 TEST_SUITE("data sets") {
-  TEST_CASE("pictures say their size in their first bytes, cut ones nothing") {
+  TEST_CASE("image sizes are read from the first bytes; truncated images have none") {
     for (const std::string& head : {kPng, kJpeg, kGif, kWebp, kLossless, kBmp}) {
       CHECK(picture_size(head) == PictureSize{640, 480});
       for (std::size_t cut = 0; cut + 1 < head.size(); ++cut) {
@@ -90,12 +90,13 @@ TEST_SUITE("data sets") {
     CHECK_FALSE(picture_size("\x89PNG\r\n\x1A\n" + std::string(16, '\0')));  // no pixels
   }
 
-  TEST_CASE("sounds say how long they are") {
+  TEST_CASE("durations of audio files") {
     REQUIRE(sound_length(wav()));
     CHECK(sound_length(wav())->count() == doctest::Approx(1.5));
     CHECK(sound_length(wav().substr(0, 44 + 8000))->count() ==
-          doctest::Approx(1));  // cut off: what is there
-    // First page: 27 bytes, one segment, the identification header of 44.1 kHz; the last ends at 88,200.
+          doctest::Approx(1));  // truncated: the length of what exists
+    // First page: 27 bytes, one segment, the identification header of 44.1 kHz; the last ends at
+    // 88,200.
     const std::string head = "OggS" + std::string(22, '\0') + bytes({1, 30, 1}) + "vorbis" +
                              bytes({0, 0, 0, 0, 2, 0x44, 0xAC, 0, 0}) + std::string(14, '\0');
     const std::string tail =
@@ -105,7 +106,7 @@ TEST_SUITE("data sets") {
     CHECK_FALSE(sound_length("ID3"));
   }
 
-  TEST_CASE("a folder: files of one name are a sample, in the order of names") {
+  TEST_CASE("a folder: files of the same name are a sample, in the order of names") {
     const test::TempFolder folder;
     test::spill(folder / "b.png", kPng);
     test::spill(folder / "b.txt", "a dog\nde.utf8=ein Hund\nfr.utf8=un chien\n");
@@ -120,11 +121,11 @@ TEST_SUITE("data sets") {
     CHECK(all.found[0].answer == "two\nlines");
     CHECK(all.found[0].sounds.size() == 1);
     CHECK(all.found[1].answer == "a dog");
-    CHECK(all.left_out == std::vector<std::string>{"c: damaged or unknown picture", "d: no text"});
+    CHECK(all.left_out == std::vector<std::string>{"c: damaged or unknown image", "d: no text"});
     CHECK(scan(folder.path(), 1).found.size() == 1);
   }
 
-  TEST_CASE("tar shards: long names, groups up to the first dot, damage by name and byte") {
+  TEST_CASE("tar shards: long names, groups up to the first dot, errors with name and byte") {
     const test::TempFolder folder;
     const std::string longest = std::string(120, 'n') + "/7.png";
     const std::string shard = member("x/6.seg.png", kPng) + member("x/6.txt", "six") +
@@ -143,12 +144,13 @@ TEST_SUITE("data sets") {
     CHECK(all.found[2].answer == "eight");
     CHECK(all.left_out == std::vector<std::string>{std::string(120, 'n') + "/7: no text"});
     test::spill(folder / "cut.tar", shard.substr(0, 520));
-    CHECK_THROWS_WITH_AS(scan(folder / "cut.tar"), doctest::Contains("cut off"), InputError);
+    CHECK_THROWS_WITH_AS(scan(folder / "cut.tar"), doctest::Contains("truncated"), InputError);
     test::spill(folder / "no.tar", std::string(600, 'x'));
-    CHECK_THROWS_WITH_AS(scan(folder / "no.tar"), doctest::Contains("no tar archive"), InputError);
+    CHECK_THROWS_WITH_AS(scan(folder / "no.tar"), doctest::Contains("not a tar archive"),
+                         InputError);
   }
 
-  TEST_CASE("conversations: prompt and answer, pictures by path, in lines or one array") {
+  TEST_CASE("conversations: prompt and answer, images by path, in lines or one array") {
     const test::TempFolder folder;
     test::spill(folder / "p.png", kPng);
     const std::string llava =
@@ -166,13 +168,13 @@ TEST_SUITE("data sets") {
     CHECK(lines.found[1].pictures.size() == 2);
     CHECK(lines.found[1].prompt == "which");
     CHECK(lines.left_out ==
-          std::vector<std::string>{"sample 2: missing picture", "sample 3: no conversation"});
+          std::vector<std::string>{"sample 2: missing image", "sample 3: no conversation"});
     CHECK(array.found.size() == 2);
     CHECK_THROWS_AS(scan(folder / "missing"), InputError);
   }
 
   TEST_CASE(
-      "tokens: merges in their order, words as GPT-2's pattern cuts them, four bytes without") {
+      "tokens: merges in order, words split as by GPT-2's pattern, four bytes per token without") {
     CHECK(words_of("It's 12345 things,\n\n  ok ", 3) ==
           std::vector<std::string>{"It", "'", "s", " 123", "45", " things", ",", "\n\n ", " ok",
                                    " "});
@@ -191,7 +193,7 @@ TEST_SUITE("data sets") {
     CHECK_THROWS_AS(Tokenizer::from_file(folder / "u.json"), InputError);
   }
 
-  TEST_CASE("short samples side by side: none lost, none over, in the first sequence with room") {
+  TEST_CASE("packing: no sample lost, no sequence too long, first sequence with room") {
     Model model = examples::small_on_cpu(1, 1).model;
     std::vector<Sample> samples;
     for (const int tokens : {6, 5, 4, 30, 3, 1})
@@ -206,13 +208,13 @@ TEST_SUITE("data sets") {
     }
     CHECK(lengths == std::vector<std::vector<int>>{{6, 4}, {5, 3, 1}, {30}});
     for (int i = 0; i < 100; ++i)
-      samples.push_back({0, {{Modality::text, 6, 1}}});  // more than are open
+      samples.push_back({0, {{Modality::text, 6, 1}}});  // more samples than open sequences
     std::size_t items = 0;
     for (const Sample& sample : pack(model, samples, 10)) items += sample.items.size();
     CHECK(items == samples.size());
   }
 
-  TEST_CASE("what a model sees: the image size, or the nearest square of whole cells") {
+  TEST_CASE("token counts: the fixed image size, or the nearest square of whole cells") {
     Model model = examples::small_on_cpu(1, 1).model;
     Module& vision = model.modules[0];
     vision.patch = 16;

@@ -15,7 +15,7 @@ HardwareProfile h100() { return *find_profile(default_profile("H100")); }
 
 }  // namespace
 
-TEST_CASE("a profile's parameters with their errors, of several ways to be off together") {
+TEST_CASE("parameters of a profile with their errors, from several independent errors") {
   HardwareProfile profile = h100();
   profile.certainty.errors = {{{"gemm_efficiency", 0.03}, {"dispatch", 0.1}},
                               {{"gemm_efficiency", -0.04}}};
@@ -32,7 +32,7 @@ TEST_CASE("a profile's parameters with their errors, of several ways to be off t
   CHECK(shown_json(profile)["parameters"].size() == parameters_of(profile).size());
 }
 
-TEST_CASE("what differs, in the deviations of both") {
+TEST_CASE("differences of profiles, in units of their combined deviation") {
   HardwareProfile first = h100(), second = h100();
   first.certainty.errors = {{{"gemm_efficiency", 0.03}}};
   second.certainty.errors = {{{"gemm_efficiency", 0.04}}};
@@ -44,7 +44,7 @@ TEST_CASE("what differs, in the deviations of both") {
   CHECK(differences_of(first, first).empty());
 }
 
-TEST_CASE("shipped profiles are plausible, a slip of a digit is not") {
+TEST_CASE("shipped profiles are plausible, a wrong digit is not") {
   for (const HardwareProfile& profile : shipped_profiles()) {
     CAPTURE(profile.name);
     CHECK(implausible(profile).empty());
@@ -56,10 +56,10 @@ TEST_CASE("shipped profiles are plausible, a slip of a digit is not") {
   slip = h100();
   slip.certainty.errors = {{{"dispatch", 2.5}}};
   REQUIRE(implausible(slip).size() == 1);
-  CHECK(implausible(slip)[0] == "dispatch is known to ±250 % only");
+  CHECK(implausible(slip)[0] == "dispatch has an uncertainty of ±250 %");
 }
 
-TEST_CASE("a parameter read is the parameter scaled, and stays in its range") {
+TEST_CASE("reading a parameter after scaling it gives the scaled value, within its range") {
   HardwareProfile profile = h100();
   profile.stack.host = Seconds(1e-5);
   for (const std::string& key : parameter_keys()) {

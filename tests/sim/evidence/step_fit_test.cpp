@@ -1,4 +1,4 @@
-// A profile found again in step times that another one made; what nothing depends on stays.
+// A profile is recovered from step times that it generated; parameters without influence stay.
 #include "sim/evidence/step_fit.h"
 
 #include <doctest/doctest.h>
@@ -51,7 +51,8 @@ const ParameterMove& move(const StepCalibration& fit, const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("one step time moves every layout's answer towards the truth, and narrows it") {
+TEST_CASE(
+    "one step time moves every layout's prediction towards the truth and narrows its interval") {
   HardwareProfile truth = prior();
   truth.gemm_efficiency *= 0.9;
   const Scenario known = llama(8), asked = llama(4);
@@ -65,7 +66,7 @@ TEST_CASE("one step time moves every layout's answer towards the truth, and narr
   CHECK(move(fit, "gemm_efficiency").moved);
   CHECK(move(fit, "gemm_efficiency").deviation < move(fit, "gemm_efficiency").prior_deviation);
   CHECK_FALSE(fit.rows[0].outlier);
-  // What the profile's file says is what was fitted, and can be read.
+  // The profile's file contains the fitted values, and can be read.
   const HardwareProfile back = parse_profile(readable_json(fit.profile, "out"), "out");
   CHECK(back.certainty == fit.profile.certainty);
   CHECK(back.certainty.footing == Footing::stated);
@@ -80,7 +81,7 @@ TEST_CASE("one step time moves every layout's answer towards the truth, and narr
   CHECK(width(back) < width(prior()));
 }
 
-TEST_CASE("what no step time depends on keeps its prior, and says so") {
+TEST_CASE("a parameter that no step time depends on keeps its prior, and is marked") {
   // All ranks in one node: nothing crosses the fabric.
   const StepCalibration fit =
       calibrate_steps(prior(), {measured_by(prior(), llama(8), 1.05)}, "ours");
@@ -90,7 +91,7 @@ TEST_CASE("what no step time depends on keeps its prior, and says so") {
   CHECK(fabric.deviation == doctest::Approx(fabric.prior_deviation));
 }
 
-TEST_CASE("a step time that is ten times off is an outlier beside good ones and alone") {
+TEST_CASE("a step time that is ten times off is an outlier, alone and among good ones") {
   const StepEvidence good = measured_by(prior(), llama(8), 1.03),
                      also = measured_by(prior(), llama(4), 1.03),
                      bad = measured_by(prior(), llama(8), 10);
@@ -105,7 +106,7 @@ TEST_CASE("a step time that is ten times off is an outlier beside good ones and 
   CHECK(alone.profile.gemm_efficiency == prior().gemm_efficiency);
 }
 
-TEST_CASE("parameters stay within what a profile may say, however fast a run was") {
+TEST_CASE("parameters stay within their valid range, however fast a run was") {
   StepEvidence fast = measured_by(prior(), llama(8), 0.75);
   HardwareProfile wide = prior();
   wide.certainty.footing = Footing::stated;
@@ -116,8 +117,9 @@ TEST_CASE("parameters stay within what a profile may say, however fast a run was
   parse_profile(readable_json(fit.profile, "out"), "out");
 }
 
-TEST_CASE("the linear update of published rows is the calibration's own, to its curvature") {
-  // 5 % slow, one error that the step depends on by `slope`: z = e · s / (e² + own²), e = slope · error.
+TEST_CASE("the linear update of published rows equals the calibration's, up to its curvature") {
+  // 5 % slow, one error that the step depends on by `slope`: z = e · s / (e² + own²), e = slope ·
+  // error.
   HardwareProfile one = prior();
   one.certainty.footing = Footing::stated;
   one.certainty.residual = 0.05;
@@ -134,7 +136,7 @@ TEST_CASE("the linear update of published rows is the calibration's own, to its 
   CHECK(fit.rows[0].unseen == doctest::Approx(std::log(1.05)).epsilon(0.01));
 }
 
-TEST_CASE("memory is held against the prediction and moves nothing") {
+TEST_CASE("memory is compared with the prediction and changes no parameter") {
   StepEvidence evidence;
   evidence.source = "peak";
   evidence.scenario = llama(8);
@@ -146,7 +148,7 @@ TEST_CASE("memory is held against the prediction and moves nothing") {
   CHECK(to_json(fit)["evidence"][0]["memory_bytes"] == (1 << 30));
 }
 
-TEST_CASE("evidence files: read, refused by line") {
+TEST_CASE("evidence files: read, rejected with their position") {
   const auto refused = [](const std::string& run) {
     try {
       read_evidence("{\"evidence\": 1, \"runs\": [" + run + "]}", "e.json");
@@ -164,8 +166,9 @@ TEST_CASE("evidence files: read, refused by line") {
   CHECK(entries[0].noise == 0.02);
   CHECK(entries[0].memory == Bytes(std::int64_t{2} << 30));
   CHECK(entries[1].log == "b.log");
-  CHECK(refused(R"({"scenario": "a.json"})").find("/runs/0: says nothing") != std::string::npos);
-  CHECK(refused(R"({"scenario": "a.json", "step_time": "0s"})").find("is not positive") !=
+  CHECK(refused(R"({"scenario": "a.json"})").find("/runs/0: contains no measurement") !=
+        std::string::npos);
+  CHECK(refused(R"({"scenario": "a.json", "step_time": "0s"})").find("must be positive") !=
         std::string::npos);
   CHECK(refused(R"({"scenario": "a.json", "step_time": "1s", "log": "x"})")
             .find("a step time and a log") != std::string::npos);
@@ -176,7 +179,7 @@ TEST_CASE("evidence files: read, refused by line") {
   CHECK_FALSE(is_evidence("iteration 1/ 5 |", "e.log"));
 }
 
-TEST_CASE("a log is evidence of the scenario that it is of") {
+TEST_CASE("a log is evidence for its own scenario") {
   const Scenario scenario = llama(8);
   const traces::StepWork work = work_of(scenario, prior());
   CHECK(work.ranks == 8);

@@ -1,4 +1,4 @@
-// Made jobs beside a prediction of 1 s, 0.9 to 1.1 s.
+// Synthetic jobs compared with a prediction of 1 s (0.9 to 1.1 s).
 #include "sim/evidence/watch.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ std::vector<WatchedStep> steps(std::vector<std::pair<int, double>> parts) {
 
 }  // namespace
 
-TEST_CASE("a job inside stays inside, single slow steps and its first one are none of its doing") {
+TEST_CASE("single slow steps and a slow first step do not make a job leave the interval") {
   auto job = steps({{1, 30}, {40, 1.05}});
   job[12].time = Seconds(20);
   job[30].time = Seconds(9);
@@ -37,9 +37,10 @@ TEST_CASE("a job inside stays inside, single slow steps and its first one are no
   CHECK(report.typical == Seconds(1.05));
 }
 
-TEST_CASE("a job that becomes slow leaves where it did, known eight steps on, and comes back") {
-  // Steps 0 to 20 of 1.05 s, 21 to 40 of 1.3, then 1.05 again. The eighth step outside is step 28; of the
-  // ten up to it the first outside is 21. Back: the eighth inside is step 48, the first of them 41.
+TEST_CASE("a job that becomes slow leaves the interval, detected eight steps later, and returns") {
+  // Steps 0 to 20 of 1.05 s, 21 to 40 of 1.3, then 1.05 again. The eighth step outside is step 28;
+  // of the ten up to it the first outside is 21. Back: the eighth inside is step 48, the first of
+  // them 41.
   const WatchReport report = watch(expected(), steps({{21, 1.05}, {20, 1.3}, {20, 1.05}}));
   std::vector<WatchEvent> sides;
   for (const WatchEvent& event : report.events)
@@ -55,10 +56,12 @@ TEST_CASE("a job that becomes slow leaves where it did, known eight steps on, an
   CHECK(report.left());
   CHECK_FALSE(report.outside);
   CHECK(event_text(sides[0]) ==
-        "step 21: LEFT the predicted interval, +30.0 % of the prediction (known at step 28)");
+        "step 21: LEFT the predicted interval, +30.0 % compared with the prediction (detected at "
+        "step "
+        "28)");
 }
 
-TEST_CASE("a job that is too fast left, too") {
+TEST_CASE("a job that is too fast has left the interval, too") {
   const WatchReport report = watch(expected(), steps({{15, 0.5}}));
   REQUIRE(report.left());
   CHECK(report.outside);
@@ -66,7 +69,7 @@ TEST_CASE("a job that is too fast left, too") {
   CHECK(report.events[0].told == 10);
 }
 
-TEST_CASE("the phase that grew most is named") {
+TEST_CASE("the phase that deviates most is named") {
   auto job = steps({{15, 1.5}});
   // Forward as predicted, backward 0.2 s longer, optimizer 0.3 s.
   for (WatchedStep& step : job)
@@ -75,9 +78,9 @@ TEST_CASE("the phase that grew most is named") {
   CHECK(watch(expected(), job).events.at(0).phase == "optimizer");
 }
 
-TEST_CASE("a change inside the interval is told against the job's own steps") {
-  // Baseline steps 1 to 20 of 1 s, deviation 1 % at least. From step 30 on 1.04 s: x = ln 1.04 / 0.01, cut
-  // to 3; S grows by 2.5 a step and passes 10 with the fifth, step 34.
+TEST_CASE("a change inside the interval is detected against the job's own steps") {
+  // Baseline steps 1 to 20 of 1 s, deviation 1 % at least. From step 30 on 1.04 s: x = ln 1.04 /
+  // 0.01, clipped to 3; S grows by 2.5 a step and passes 10 with the fifth, step 34.
   const WatchReport report = watch(expected(), steps({{30, 1}, {10, 1.04}}));
   REQUIRE(report.events.size() == 1);
   CHECK(report.events[0].what == WatchEvent::What::drifted);
@@ -87,7 +90,7 @@ TEST_CASE("a change inside the interval is told against the job's own steps") {
   CHECK_FALSE(report.left());
 }
 
-TEST_CASE("slow ranks are named where the log has ranks") {
+TEST_CASE("slow ranks are named if the log has ranks") {
   const std::vector<Seconds> usual(10, Seconds(1)), slow(10, Seconds(1.2));
   const WatchReport report =
       watch(expected(), steps({{12, 1}}), {{0, usual}, {1, slow}, {2, usual}, {3, {Seconds(9)}}});
@@ -97,7 +100,7 @@ TEST_CASE("slow ranks are named where the log has ranks") {
   CHECK_FALSE(report.left());
 }
 
-TEST_CASE("predictions are read from simulate's answer, anything else is refused") {
+TEST_CASE("predictions are read from simulate's answer, anything else is rejected") {
   const Expected read = read_expected(
       R"({"step_seconds": 2.5, "chance": {"interval90_seconds": [2, 3]},
           "tokens_per_second_per_rank": 10, "busiest_rank_seconds": {"forward": 1}})",
@@ -110,7 +113,7 @@ TEST_CASE("predictions are read from simulate's answer, anything else is refused
     CHECK_THROWS_AS(read_expected(text, "p.json"), InputError);
 }
 
-TEST_CASE("the report's JSON has what its schema says") {
+TEST_CASE("the report's JSON matches its schema") {
   const WatchReport report = watch(expected(), steps({{15, 1.5}}));
   const auto json = nlohmann::json::parse(watch_json(report, expected()));
   CHECK(json["left"] == true);

@@ -1,4 +1,4 @@
-// Intervals and probabilities held against what happened, by hand.
+// Intervals and probabilities compared with measurements, by hand.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -45,7 +45,7 @@ HeldOut held_out() {
 // Normal quantiles 0.6745, 1.2816, 1.6449 of a scale of 0.1: of errors 0.05, -0.1, 0.15, 0.2 they
 // hold 1, 2 and 3. One of four at a half: 1 - 6/16. The score: 0.32897 wide, and 20 · 0.03551 of
 // the last; of one width of 0.2, 0.65794 wide, nothing outside.
-TEST_CASE("coverage, its test, its score") {
+TEST_CASE("coverage, its p-value and its score") {
   std::vector<Claim> claims;
   for (const double error : {0.05, -0.1, 0.15, 0.2})
     claims.push_back(claim("a", Footing::known, error));
@@ -67,14 +67,15 @@ TEST_CASE("coverage, its test, its score") {
   CHECK(both.back().inside[2] == 3);
 }
 
-TEST_CASE("interval score: width, and what lies outside at 20 times") {
+TEST_CASE("interval score: the width, plus 20 times the distance outside") {
   CHECK(interval_score(-1, 2, 0) == doctest::Approx(3));
   CHECK(interval_score(-1, 2, 2.5) == doctest::Approx(3 + 20 * 0.5));
   CHECK(interval_score(-1, 2, -1.25) == doctest::Approx(3 + 20 * 0.25));
 }
 
 // √(0.06² + 0.03² + (0.02 · 0.1 / 0.2)²) without the block, known; its residual 0.08 where foreign.
-TEST_CASE("a row is judged by each fold that left it out, with widths fitted without its block") {
+TEST_CASE(
+    "a row is evaluated once per fold that excluded it, with widths fitted without its block") {
   const std::vector<RowResult> rows{row("a_1", 0.5, 1, 0.03, 0.02), row("b_1", 0.1, 1, 0.03, 0)};
   const std::vector<Claim> claims = claims_of(rows, held_out());
   REQUIRE(claims.size() == 3);
@@ -85,7 +86,8 @@ TEST_CASE("a row is judged by each fold that left it out, with widths fitted wit
   CHECK(claims[1].footing == Footing::foreign);
   CHECK(claims[1].error == -0.2);
   CHECK(claims[1].scale == doctest::Approx(std::sqrt(0.0064 + 0.0009 + 0.0001)));
-  // No fold left it out: as it is, on its profile's footing, with the widths of all.
+  // No fold excluded it: its own error, the calibration basis of its profile, the widths of all
+  // rows.
   CHECK(claims[2].footing == Footing::foreign);
   CHECK(claims[2].error == doctest::Approx(std::log(1.1)));
   CHECK(claims[2].scale == doctest::Approx(std::sqrt(0.0081 + 0.0009)));
@@ -98,7 +100,7 @@ TEST_CASE("a row is judged by each fold that left it out, with widths fitted wit
 // Measured 1 and e^0.1, predicted e^0.2 and e^0.1·e^-0.05: the second is said to be faster by 0.15,
 // and is slower. Their effects differ by 0.03, the layouts by one doubling, 0.04: 0.15 are three
 // deviations. The difference misses by 0.25, five deviations.
-TEST_CASE("a pair: what is stated, what happened") {
+TEST_CASE("a pair: stated probability and outcome") {
   RowResult first = row("b_1", std::expm1(0.2), 1, 0.05, 0);
   RowResult second = row("b_2", std::expm1(-0.05), std::exp(0.1), 0.02, 0);
   first.certainty.layout_error = 0.04;
@@ -115,7 +117,7 @@ TEST_CASE("a pair: what is stated, what happened") {
   CHECK(judge_pairs({first, second}, std::nullopt).empty());
 }
 
-TEST_CASE("reliability: means of what is stated and shares of what happened, bin by bin") {
+TEST_CASE("reliability: mean stated probability and observed share per bin") {
   const std::vector<JudgedPair> pairs{{"a", 0.5, true, true, {}},
                                       {"a", 0.58, false, true, {}},
                                       {"a", 0.6, true, true, {}},

@@ -1,4 +1,4 @@
-// One step time of a family and what it does to the others, by hand.
+// Calibration with one step time of a family and its effect on the others, by hand.
 #include "sim/judged/smallest.h"
 
 #include <doctest/doctest.h>
@@ -22,10 +22,10 @@ RowResult row(const std::string& id, int gpus, double gemm, double memory) {
 
 }  // namespace
 
-// Effects 0.04 and 0.02 of one error, own 0.03, the number itself 0.01: z = 0.04 · (-0.05) / (0.0016 +
-// 0.0009 + 0.0001) = -0.7692, which moves the other row by -0.01538. What is left of the error: 1 -
-// 0.0016 / 0.0026 = 0.3846 of its variance.
-TEST_CASE("a family's smallest run corrects its others, by what they share") {
+// Effects 0.04 and 0.02 of one error, own 0.03, the number itself 0.01: z = 0.04 · (-0.05) /
+// (0.0016 + 0.0009 + 0.0001) = -0.7692, which moves the other row by -0.01538. What is left of the
+// error: 1 - 0.0016 / 0.0026 = 0.3846 of its variance.
+TEST_CASE("the smallest run of a family corrects the others by their common errors") {
   HeldOut held;
   held.widths = Widths{0.03, 0.08, 0.2, 0.2, 0.05, 0.05, 0.3};
   held.unseen["family_out"] = {{"a_8", 0.05}, {"a_512", 0.03}};
@@ -45,11 +45,12 @@ TEST_CASE("a family's smallest run corrects its others, by what they share") {
   CHECK(fits[0].after.inside == 1);
 }
 
-// A borrowed device: 0.2² - 0.03² = 0.0391 are its kernels'; slopes of the evidence 0.04 / 0.1 and 0.06 /
-// 0.2: s² = 0.0391 / (0.16 + 0.09) = 0.1564. Errors grow to √(0.01 + 0.1564) and √(0.04 + 0.1564): the
-// evidence's effects to 0.4 · 0.40792 = 0.16317 and 0.3 · 0.44317 = 0.13295, 0.0443 in all; those of the
-// other, all products, to 1.0 · 0.40792. z of products = 0.16317 · 0.3 / (0.0443 + 0.001).
-TEST_CASE("a borrowed device's residual is its kernels', and one step finds most of it") {
+// A borrowed device: 0.2² - 0.03² = 0.0391 are its kernels'; slopes of the evidence 0.04 / 0.1 and
+// 0.06 / 0.2: s² = 0.0391 / (0.16 + 0.09) = 0.1564. Errors grow to √(0.01 + 0.1564) and √(0.04 +
+// 0.1564): the evidence's effects to 0.4 · 0.40792 = 0.16317 and 0.3 · 0.44317 = 0.13295, 0.0443 in
+// all; those of the other, all products, to 1.0 · 0.40792. z of products = 0.16317 · 0.3 / (0.0443
+// + 0.001).
+TEST_CASE("the residual of a borrowed device is attributed to its kernels and mostly removed") {
   HeldOut held;
   held.widths = Widths{0.03, 0.08, 0.2, 0.2, 0.05, 0.05, 0.3};
   held.unseen["device_out"] = {{"a_8", -0.3}, {"a_16", -0.36}};
@@ -63,8 +64,9 @@ TEST_CASE("a borrowed device's residual is its kernels', and one step finds most
   CHECK(fits[0].after.mean == doctest::Approx(std::abs(-0.36 + std::sqrt(0.01 + s) * z)));
 }
 
-// Rows of one family on equally few devices are evidence in turn, and each counts once.
-TEST_CASE("several smallest runs stand in for each other") {
+// If several rows of a family have the smallest number of devices, each is used as evidence in
+// turn, and each predicted row counts once.
+TEST_CASE("several smallest runs are each used as evidence, and each row counts once") {
   HeldOut held;
   held.widths = Widths{0.03, 0.08, 0.2, 0.2, 0.05, 0.05, 0.3};
   held.unseen["stack_out"] = {{"a_1", 0.1}, {"a_2", -0.1}, {"a_3", 2}};

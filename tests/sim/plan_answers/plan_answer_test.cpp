@@ -1,4 +1,4 @@
-// What a plan says of its stages: costs, memory, why they are split so, other splits; stages dealt to
+// Answers of `polyphony plan` about stages: costs, memory, other splits; assignment of stages to
 // modules.
 #include "sim/plan_answers/plan_answer.h"
 
@@ -41,7 +41,7 @@ PlanAnswer answered(const Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("a plan's stages add up, and the dearest is the bottleneck") {
+TEST_CASE("the stages of a plan add up, and the most expensive rank is the bottleneck") {
   const Scenario scenario = chain_of_three();
   const PlanAnswer answer = answered(scenario);
   REQUIRE(answer.stages.size() == 3);
@@ -52,12 +52,12 @@ TEST_CASE("a plan's stages add up, and the dearest is the bottleneck") {
   CHECK(std::accumulate(split.blocks.begin(), split.blocks.end(), 0) == 4 + 6);
   CHECK(answer.stages.front().layers.find("vision") == 0);
   CHECK(answer.stages.front().forward > Seconds(0));
-  // Nothing trains before the projector, everything computes gradients behind it.
+  // Nothing before the projector is trained; everything after it computes gradients.
   CHECK(answer.stages.back().backward > Seconds(0));
   Seconds most{};
   for (const PlannedStage& stage : answer.stages)
     most = std::max(most, stage.forward + stage.backward);
-  CHECK(split.dearest >= most);  // it waits for messages besides
+  CHECK(split.dearest >= most);  // it also waits for messages
   CHECK(split.mean <= split.dearest);
   REQUIRE(split.next);
   CHECK_FALSE(split.better);
@@ -69,7 +69,7 @@ TEST_CASE("a plan's stages add up, and the dearest is the bottleneck") {
       if (moved) CHECK(moved->dearest >= split.next->dearest);
 }
 
-TEST_CASE("memory of a plan's stages is what a prediction says") {
+TEST_CASE("the memory of a plan's stages equals the predicted memory") {
   const Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   const auto outcome =
@@ -80,7 +80,7 @@ TEST_CASE("memory of a plan's stages is what a prediction says") {
   CHECK(most == figures(scenario, std::get<Prediction>(outcome)).peak_memory);
 }
 
-TEST_CASE("an unaware balance says what an aware one would choose") {
+TEST_CASE("a plan with an unaware balance shows the split of an aware one") {
   Scenario scenario = chain_of_three();
   const PlannedSplit aware = answered(scenario).splits.front();
   scenario.layout->balance = Balance::unaware;
@@ -92,14 +92,14 @@ TEST_CASE("an unaware balance says what an aware one would choose") {
   CHECK(split.better->dearest == aware.dearest);
   CHECK(split.dearest > aware.dearest);
   CHECK_FALSE(split.next);
-  // So does a split that the layout gives.
+  // The same for a split that the layout states.
   scenario.layout->balance = Balance::aware;
   scenario.layout->modules.back().blocks = {1, 1, 8};
   CHECK(answered(scenario).splits.front().given);
   CHECK(answered(scenario).splits.front().better->blocks == aware.blocks);
 }
 
-TEST_CASE("answers to plan obey their schema, and are said and drawn") {
+TEST_CASE("answers of plan conform to their schema, and are printed and drawn") {
   const auto accepts = [](const std::string& schema, const nlohmann::json& answer) {
     const nlohmann::json root = nlohmann::json::parse(schema);
     return test::SchemaValidator(root).accepts(answer, root);
@@ -123,7 +123,7 @@ TEST_CASE("answers to plan obey their schema, and are said and drawn") {
   CHECK(joint_text(joint).find("unaware") != std::string::npos);
 }
 
-// All ways to cut so many blocks into so many stages.
+// Returns all splits of this number of blocks into this number of stages.
 std::vector<std::vector<int>> all_splits(int blocks, int stages) {
   if (stages == 1) return {{blocks}};
   std::vector<std::vector<int>> all;
@@ -143,8 +143,8 @@ Seconds dearest_stage(const PlanAnswer& answer) {
   return most;
 }
 
-// Every deal of stages to a vision and a language module, each split as its own plan is.
-TEST_CASE("stages are dealt so that the dearest of all modules is the cheapest") {
+// Every assignment of stages to a vision and a language module, each split as in its own plan.
+TEST_CASE("stages are assigned so that the bottleneck over all modules is minimal") {
   Scenario scenario = examples::small_on_cpu(6, 8);
   scenario.model.modules[0].trainable = Trainable::frozen;
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
@@ -167,7 +167,7 @@ TEST_CASE("stages are dealt so that the dearest of all modules is the cheapest")
     least = std::min(least, dearest_stage(answered(tried)));
   }
   CHECK(dealt.most().count() == doctest::Approx(least.count()));
-  // Memory for all but the best rank of that: of all deals and splits that fit.
+  // Too little memory for the best one: compared with all assignments and splits that fit.
   Screen screen(scenario, profile, typical_batch(scenario));
   Scenario tight = scenario;
   tight.cluster.device.memory = Bytes(screen.footprint(dealt.layout).memory.value - 1);
@@ -190,11 +190,11 @@ TEST_CASE("stages are dealt so that the dearest of all modules is the cheapest")
         least_fitting = std::min(least_fitting, dearest_stage(answered(tried)));
       }
   CHECK(fitting.most().count() == doctest::Approx(least_fitting.count()));
-  // Nothing fits: as without.
+  // Nothing fits: the same answer as without a memory limit.
   tight.cluster.device.memory = Bytes(1);
   CHECK(std::get<JointSplit>(joint_split(tight, profile, 6, Balance::aware)).layout ==
         dealt.layout);
-  // 10 blocks: an eleventh stage has none. 6 ranks are no 4 stages.
+  // With 10 blocks, an eleventh stage would be empty; 6 ranks cannot be divided into 4 stages.
   CHECK(std::holds_alternative<Infeasible>(joint_split(scenario, profile, 4, Balance::aware)));
   scenario.cluster.ranks_per_node = 11;
   CHECK(std::holds_alternative<Infeasible>(joint_split(scenario, profile, 11, Balance::aware)));

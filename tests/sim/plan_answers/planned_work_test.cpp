@@ -1,5 +1,5 @@
-// What a plan says of its planner: spreads, samples deferred, whether that pays, whether batches are
-// large enough.
+// Answers of `polyphony plan` about planners: spreads, deferred samples, gain, and whether batches
+// are large enough.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace sim;
 
-// An encoder on one rank, a language module of two stages; samples as given.
+// An encoder on one rank and a language module with two stages, for the given samples.
 PlanAnswer answered(const SyntheticData& data, int global_batch) {
   Scenario scenario = examples::small_on_cpu(3, global_batch);
   scenario.data.source = data;
@@ -40,7 +40,7 @@ SyntheticData varied() {
           examples::always(1)};
 }
 
-// A pipeline of all modules, or one each, along two ranks.
+// One pipeline of all modules, or one per module, on two ranks.
 Scenario on_both_ranks(Placement placement) {
   Scenario scenario = examples::small_on_cpu(2, 64);
   scenario.data.source = varied();
@@ -58,7 +58,7 @@ bool accepted(const std::string& schema, const nlohmann::json& answer) {
 
 }  // namespace
 
-TEST_CASE("a plan says what its planner gains where samples differ") {
+TEST_CASE("a plan shows the gain of its planner if samples differ") {
   const PlanAnswer answer = answered(varied(), 64);
   REQUIRE(answer.work);
   const PlannedWork& work = *answer.work;
@@ -72,7 +72,8 @@ TEST_CASE("a plan says what its planner gains where samples differ") {
   }
   CHECK(work.pays());
   CHECK(work.ranks == std::vector<int>{1, 2});
-  // A lane of eight microbatches; the same work, but for constants of ops, dealt more evenly.
+  // One replica with eight microbatches: the same total work (except constants per op), assigned
+  // more evenly.
   REQUIRE(work.microbatches.size() == 2);
   CHECK(work.microbatches[0].module == "vision");
   for (const MicrobatchWork& module : work.microbatches) {
@@ -98,7 +99,7 @@ TEST_CASE("a plan says what its planner gains where samples differ") {
   CHECK(accepted(plan_schema(), to_json(answer)));
 }
 
-TEST_CASE("a plan says what a searched order gains, and how near it is to what none goes below") {
+TEST_CASE("a plan shows the gain of a searched order and its distance from the lower bound") {
   Scenario scenario = on_both_ranks(Placement::colocated);
   Layout& layout = *scenario.layout;
   layout.encoder_microbatches = 16;
@@ -116,7 +117,7 @@ TEST_CASE("a plan says what a searched order gains, and how near it is to what n
   CHECK(order.forwards[0] + order.forwards[1] == 2 * (16 + 8));  // stages · works
   CHECK(order.gap() >= 0);
   CHECK(order.pays());
-  // Eight microbatches, of the encoder cut into two parts each.
+  // Eight microbatches; those of the encoder are divided into two parts each.
   REQUIRE(order.microbatches.size() == 2);
   CHECK(order.microbatches[0].unplanned.size() == 8);
   CHECK(order.microbatches[0].planned.size() == 16);
@@ -130,9 +131,9 @@ TEST_CASE("a plan says what a searched order gains, and how near it is to what n
   CHECK(accepted(plan_schema(), to_json(answer)));
 }
 
-// One rank a stage. The encoder's sizes are those that keep 95 % of the best rate; the language module takes
-// longer, so that it has as many more segments as it takes times as long, as far as it has blocks.
-TEST_CASE("modules are cut for planner dip: sizes, segments, and a layout that is legal") {
+// One rank per stage. The encoder's sub-microbatches reach 95 % of the best rate. The language
+// module takes longer and has proportionally more segments, at most one per block.
+TEST_CASE("segments for planner dip: sizes, segments, and a legal layout") {
   const Scenario scenario = on_both_ranks(Placement::homogeneous);
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   const auto answer = std::get<SegmentsAnswer>(answer_segments(scenario, profile));
@@ -153,7 +154,7 @@ TEST_CASE("modules are cut for planner dip: sizes, segments, and a layout that i
   CHECK(segments_text(answer).find("of the best rate") != std::string::npos);
 }
 
-TEST_CASE("where samples are alike a planner does not pay, and a plan says so") {
+TEST_CASE("a planner gains nothing if samples are equal, and the plan shows it") {
   const PlanAnswer answer =
       answered({examples::always(1), examples::always(8), examples::always(1)}, 16);
   REQUIRE(answer.work);
@@ -164,7 +165,7 @@ TEST_CASE("where samples are alike a planner does not pay, and a plan says so") 
   CHECK(work_text(*answer.work, 16).find("it does not pay, leave it out") != std::string::npos);
 }
 
-TEST_CASE("a batch below the least stable one is warned of, once with the figure") {
+TEST_CASE("a batch smaller than the stable batch causes a warning") {
   PlannedWork work = *answered(varied(), 64).work;
   work.stable_batch = 256;
   work.stable_ranks = {1, 2};

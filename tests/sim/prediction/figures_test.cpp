@@ -1,4 +1,4 @@
-// The figures of a prediction, of a Program made by hand (energy and price: what_if_test.cpp).
+// Figures of a prediction, for a handmade Program (energy and price: what_if_test.cpp).
 #include <doctest/doctest.h>
 
 #include "shared/cost/model_flops.h"
@@ -13,7 +13,7 @@
 namespace polyphony::sim {
 namespace {
 
-// Forwards take 1 s, backwards 2 s, everything else nothing.
+// Forward passes take 1 s, backward passes 2 s, everything else takes no time.
 Prediction hand_made_prediction(const hand_made::PipelineShape& shape) {
   Prediction result;
   result.program = hand_made::pipeline(shape);
@@ -31,7 +31,7 @@ constexpr double kSample = 3 * (2 * 4 * 640 + 320 + 1536);
 
 }  // namespace
 
-TEST_CASE("MFU counts what the model asks, whatever the layout copies or computes again") {
+TEST_CASE("MFU counts model FLOPs, not what the layout duplicates or recomputes") {
   // MFU · peak · ranks · step = model FLOPs.
   const auto counted = [](Prediction prediction) {
     prediction.peak = FlopsPerSecond(1000);
@@ -42,19 +42,19 @@ TEST_CASE("MFU counts what the model asks, whatever the layout copies or compute
   CHECK(counted(one) == doctest::Approx(2 * kSample));
   one.program.layout.modules.front().recompute = Recompute::full;
   CHECK(counted(one) == doctest::Approx(2 * kSample));
-  // Tensor-parallel ranks share them, norms that each of them computes count once; of lanes each
-  // has its own.
+  // Tensor-parallel ranks divide the FLOPs; norms that each of them computes count once. Each
+  // replica has its own FLOPs.
   CHECK(counted(hand_made_prediction({.stages = 1, .microbatches = 2, .lanes = 1, .tensor = 2})) ==
         doctest::Approx(2 * kSample));
   CHECK(counted(hand_made_prediction({.stages = 1, .microbatches = 2, .lanes = 3})) ==
         doctest::Approx(6 * kSample));
-  // A folded Program stands for as many lanes.
+  // A folded Program represents this many replicas.
   one.lanes = 4;
   CHECK(counted(one) == doctest::Approx(4 * 2 * kSample));
 }
 
-// tiny.json leaves two stages to the profile.
-TEST_CASE("the Program that is predicted is the one that a run of it writes down and trains") {
+// The layout of tiny.json does not state the split into two stages; the profile decides it.
+TEST_CASE("the predicted Program is the one that a run records and trains") {
   const Scenario scenario = test::scenario_at("scenarios/tiny.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   const Batch batch = typical_batch(scenario);
@@ -66,8 +66,8 @@ TEST_CASE("the Program that is predicted is the one that a run of it writes down
   CHECK(hash(std::get<Prediction>(predicted).program) == hash(run));
 }
 
-TEST_CASE("one MFU: of tensor parallelism as of none, folded as unfolded") {
-  // tiny.json's model in fp32 on 8 ranks: TP2 PP2 DP2 beside DP8.
+TEST_CASE("MFU is the same with and without tensor parallelism, folded or not") {
+  // The model of tiny.json in fp32 on 8 ranks: TP2 PP2 DP2 compared with DP8.
   Scenario scenario = test::scenario_at("scenarios/tiny.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   scenario.cluster.nodes = 1;
@@ -97,7 +97,7 @@ TEST_CASE("one MFU: of tensor parallelism as of none, folded as unfolded") {
   }
 }
 
-TEST_CASE("utilization, tokens a second, price and energy of a step") {
+TEST_CASE("utilization, tokens per second, price and energy of a step") {
   // 2 stages, 2 microbatches: (2 + 2 − 1)·(1 + 2) = 9 s on 2 ranks, each busy for 6.
   Prediction prediction = hand_made_prediction({.stages = 2, .microbatches = 2});
   // A second block: 2·4·640 + 320 more, three times.
@@ -120,7 +120,7 @@ TEST_CASE("utilization, tokens a second, price and energy of a step") {
   CHECK(found.energy.value == doctest::Approx(6600));
   CHECK(found.kilowatt_hours() == doctest::Approx(6600 / 3.6e6));
   CHECK(found.kilowatt_hours_per_million_tokens() == doctest::Approx(6600 / 3.6e6 / 8 * 1e6));
-  // The first stage holds both microbatches' tapes.
+  // The first stage has the saved activations of both microbatches.
   CHECK(found.worst_rank == Rank(0));
   CHECK(found.worst_stage == "language stage 0");
   CHECK(found.peak_memory >= 4 * hand_made::kParameters + 2 * hand_made::kTape);

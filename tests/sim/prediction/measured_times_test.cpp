@@ -1,5 +1,5 @@
-// Pipelines of modules that are known by their times alone, on links that take no time: steps that
-// are worked out on paper, and published ones.
+// Pipelines of modules given only by their times, on links without cost: step times derived by
+// hand, and published ones.
 #include <doctest/doctest.h>
 
 #include "shared/cost/layer_costs.h"
@@ -25,14 +25,14 @@ Scenario ask(const std::string& model, int ranks, int batch, const std::string& 
   return read_scenario(text, "s.json", test::file_text);
 }
 
-// Times alone: nothing is added for an op, an update or a message.
+// A profile without overheads: nothing is added for an op, an update or a message.
 HardwareProfile times_of(const Scenario& scenario) {
   HardwareProfile profile = scenario_profile(scenario, test::file_text);
   profile.op_overhead = profile.optimizer_overhead = Seconds(0);
   return profile;
 }
 
-// Bound, estimate and simulation of the scenario's layout, in their order.
+// Returns the bound, the estimate and the simulated step of the scenario's layout, in this order.
 double step_of(const Scenario& scenario) {
   const HardwareProfile profile = times_of(scenario);
   const Batch batch = typical_batch(scenario);
@@ -54,9 +54,9 @@ const std::string kApart =
 }  // namespace
 
 TEST_SUITE("measured times") {
-  // Two encoders of 1 and 2 stages beside each other, a language module of 3: 5 stages along the
-  // longer way. Each forward takes 1 s, each backward 2: (12 + 5 − 1)·3.
-  TEST_CASE("encoders beside each other: 48 s") {
+  // Two encoders of 1 and 2 stages in parallel, then a language module of 3: 5 stages on the longer
+  // path. Each forward takes 1 s, each backward 2: (12 + 5 − 1)·3.
+  TEST_CASE("encoders in parallel: 48 s") {
     const Scenario scenario = ask(
         R"("vision": {"layers": 1, "layer_times": {"forward": "1s", "backward_weight": "2s"}},
            "audio": {"layers": 2, "layer_times": {"forward": "1s", "backward_input": "0s", "backward_weight": "2s"}},
@@ -66,8 +66,8 @@ TEST_SUITE("measured times") {
     CHECK(step_of(scenario) == doctest::Approx(48).epsilon(1e-9));
   }
 
-  // Frozen encoders behind which a projector trains: no backward of theirs; the frozen language
-  // module passes gradients in 1 s: 2 + (12 + 3 − 1)·2.
+  // Frozen encoders, followed by a trained projector: they have no backward. The frozen language
+  // module passes gradients on in 1 s: 2 + (12 + 3 − 1)·2.
   TEST_CASE("frozen encoders, a frozen language module that passes gradients on: 30 s") {
     const Scenario scenario = ask(
         R"("vision": {"layers": 1, "train": "frozen", "layer_times": {"forward": "1s", "backward_weight": "2s"}},
@@ -88,9 +88,9 @@ TEST_SUITE("measured times") {
     const Scenario scenario =
         ask(model, 4, 8, R"("placement": "homogeneous", "all": {"pp": 4, "blocks": [1, 1, 1, 1]})");
     CHECK(step_of(scenario) == doctest::Approx(33).epsilon(1e-9));  // (8 + 4 − 1)·3
-    // Weights apart: the last stage starts at 3 s and, after 8 forwards, 8 input gradients and the 4
-    // weight parts that its order puts between, has its last input gradient at 23; two stages later
-    // it is the first's, whose weights take 2 s.
+    // With separate weight gradients: the last stage starts at 3 s and, after 8 forwards, 8 input
+    // gradients and 4 weight gradients in between, ends its last input gradient at 23 s. Two stages
+    // later it reaches the first stage, whose weight gradients take 2 s.
     const Scenario split = ask(model, 4, 8,
                                R"("placement": "homogeneous", "schedule": "zero-bubble",
                                   "all": {"pp": 4, "blocks": [1, 1, 1, 1]})");
@@ -124,7 +124,7 @@ TEST_SUITE("measured times") {
     CHECK(step_of(scenario) == doctest::Approx(5.7345).epsilon(0.01));
   }
 
-  TEST_CASE("links that take no time: nothing moves, in any predictor; with links it does") {
+  TEST_CASE("links without cost change no predictor; links with cost do") {
     const std::string model =
         R"("vision": {"layers": 2, "output": "1MB", "layer_times": {"forward": "1ms", "backward_input": "1ms", "backward_weight": "1ms"}},
            "language": {"from": "vision", "layers": 2, "output": "1MB", "parameters": "100MB",
@@ -135,7 +135,8 @@ TEST_SUITE("measured times") {
     const double free = step_of(scenario);
     scenario.cluster.free_links = false;
     const double paid = step_of(scenario);
-    CHECK(paid > free + 1e-4);  // 100 MB of gradients a lane over 450 GB/s take 0.2 ms and more
+    // 100 MB of gradients per replica over 450 GB/s take 0.2 ms and more
+    CHECK(paid > free + 1e-4);
     scenario.cluster.node_link.rate = BytesPerSecond(1e9);
     CHECK(step_of(scenario) > paid + 0.05);
   }

@@ -1,5 +1,5 @@
-// What an answer costs, said before it is made; memory of a machine; sizes at the scenario form's
-// limits.
+// The memory that a prediction needs, known before it is computed; the free memory of a machine;
+// sizes at the limits of scenario files.
 #include "sim/prediction/need.h"
 
 #include <doctest/doctest.h>
@@ -15,11 +15,11 @@
 #include "shared/scenario_io/scenario_json.h"
 #include "sim/console/free_memory.h"
 #include "sim/runner/allocator.h"
-#include "sim/runner/child.h"
 #include "sim/step_answers/step.h"
 #include "tests/exec/support/temp_folder.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/sim/runner/bench_scenario.h"
+#include "tests/sim/support/child.h"
 
 namespace polyphony::sim {
 namespace {
@@ -42,7 +42,7 @@ void check_ops(const Scenario& scenario) {
 }
 
 TEST_SUITE("need") {
-  TEST_CASE("the ops of a step are counted to a factor of 1.5 without making them") {
+  TEST_CASE("the ops of a step are estimated to a factor of 1.5 without lowering it") {
     for (const char* shard : {"none", "optimizer", "gradients", "full"})
       for (const BenchShape& shape :
            {BenchShape{.stages = 1, .replicas = 8, .microbatches = 1},
@@ -73,8 +73,8 @@ TEST_SUITE("need") {
     }
   }
 
-#ifndef POLYPHONY_THREAD_CONTEXTS  // sanitizers keep memory of their own
-  TEST_CASE("an encoder on an interleaved pipeline's ranks, in many parts") {
+#ifndef POLYPHONY_THREAD_CONTEXTS  // sanitizers use additional memory
+  TEST_CASE("an encoder on the ranks of an interleaved pipeline, in many parts") {
     // 4 parts of 2 microbatches each: as many as the pipeline has ranks, and no fewer.
     Scenario scenario = examples::small_on_cpu(2, 8);
     ModuleLayout encoder, language;
@@ -93,7 +93,7 @@ TEST_SUITE("need") {
     CHECK(need_of(scenario, many, {}).ops > 6 * need_of(scenario, layout, {}).ops);
   }
 
-  TEST_CASE("the memory of an estimate is foretold to a factor of 2.5") {
+  TEST_CASE("the memory of an estimate is predicted to a factor of 2.5") {
     for (const BenchShape& shape :
          {BenchShape{.stages = 8, .microbatches = 4096},
           BenchShape{.stages = 8, .replicas = 64, .microbatches = 64},
@@ -122,7 +122,7 @@ TEST_SUITE("need") {
   }
 #endif
 
-  TEST_CASE("what does not fit into memory is refused with the figure and what would fit") {
+  TEST_CASE("a prediction too large for memory is refused with its size and what would fit") {
     const Scenario scenario = tests::bench_scenario({.stages = 8, .microbatches = 64});
     const Layout& layout = *scenario.layout;
     const Need played = need_of(scenario, layout, {});
@@ -143,10 +143,11 @@ TEST_SUITE("need") {
     CHECK(text->reason.find("(without --trace it needs about ") != std::string::npos);
     const auto none = check_need(scenario, layout, {}, Bytes(1));
     REQUIRE(none);
-    CHECK(none->reason.find("(fewer ranks or microbatches need less") != std::string::npos);
+    CHECK(none->reason.find("(memory is proportional to ranks and microbatches") !=
+          std::string::npos);
   }
 
-  TEST_CASE("a step too long to be counted is refused on any machine, and nothing is made for it") {
+  TEST_CASE("a step with too many ops is refused on any machine before it is lowered") {
     // 1,000 stages, 1,024 microbatches, 8 replicas: 8,000 ranks of 1,024 x (2 actions + 4 ends of
     // messages), but for the two ends of the pipeline: 49 million ops.
     Scenario scenario =
@@ -157,7 +158,7 @@ TEST_SUITE("need") {
     scenario.layout->microbatches = 1 << 20;
     const auto no = check_need(scenario, *scenario.layout, {}, Bytes(INT64_MAX));
     REQUIRE(no);
-    CHECK(no->reason.find("more ops than a Program can hold") != std::string::npos);
+    CHECK(no->reason.find("more ops than a Program can contain") != std::string::npos);
   }
 
   TEST_CASE("free memory is the least of the machine's and its control groups'") {
@@ -184,8 +185,8 @@ TEST_SUITE("need") {
     CHECK_THROWS_AS(run_in_child([]() -> std::string { throw std::bad_alloc(); }), std::bad_alloc);
   }
 
-  // Positions and counts that once had 16 bits: one more than those hold, and the form's most.
-  TEST_CASE("lanes, microbatches and samples beyond 16 bits are predicted") {
+  // Positions and counts one above the range of 16 bits, and the largest allowed in scenario files.
+  TEST_CASE("replicas, microbatches and samples beyond 16 bits are predicted") {
     const auto predicted = [](const BenchShape& shape, std::size_t works) {
       const Scenario scenario = tests::bench_scenario(shape);
       const auto profile = shipped_profile(scenario.cluster).value();
@@ -209,7 +210,7 @@ TEST_SUITE("need") {
   }
 
   // 131,072 for the encoder, seven stages of as many for the decoder.
-  TEST_CASE("1,048,576 ranks of two grids fold into a rank a stage of each") {
+  TEST_CASE("1,048,576 ranks of two grids fold into one rank per stage") {
     const Scenario scenario = tests::bench_scenario({.stages = 7,
                                                      .replicas = 1 << 17,
                                                      .microbatches = 2,
@@ -225,7 +226,7 @@ TEST_SUITE("need") {
                         [](const Range& ops) { return ops.size() > 0; }) == 1 + 7);
   }
 
-  TEST_CASE("1,048,576 lanes fold into one") {
+  TEST_CASE("1,048,576 replicas fold into one") {
     const Scenario scenario =
         tests::bench_scenario({.stages = 1, .replicas = 1 << 20, .microbatches = 1, .blocks = 1});
     const auto profile = shipped_profile(scenario.cluster).value();

@@ -1,4 +1,4 @@
-// Predictions of ranks that sleep until an op lasts as long as on the real device.
+// Predictions of runs with emulated compute: ranks sleep until an op would end on the real device.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,8 +14,9 @@
 
 namespace polyphony::tests {
 
-// Two contexts with contiguous tokens: under causal attention the second has more pairs of a sample.
-TEST_CASE("paced ranks that compute together take as long as the slowest of them") {
+// Two contexts with contiguous tokens: under causal attention the second has more pairs of a
+// sample.
+TEST_CASE("ranks with emulated compute in lockstep take as long as the slowest") {
   Scenario scenario = examples::small_on_cpu(2, 2);
   ModuleLayout grid;
   grid.cp = 2;
@@ -24,7 +25,7 @@ TEST_CASE("paced ranks that compute together take as long as the slowest of them
   layout.microbatches = 2;
   REQUIRE_FALSE(check_layout(scenario, layout));
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
-  constexpr double kScale = 1000;  // all but the pace is small beside it
+  constexpr double kScale = 1000;  // everything else is small compared with the emulated time
   const auto outcome = sim::predict(scenario, layout, typical_batch(scenario), profile,
                                     sim::Predictor::estimate, PaceModel{profile, kScale});
   const auto& prediction = std::get<sim::Prediction>(outcome);

@@ -131,7 +131,7 @@ std::vector<Question> screen_questions() {
       h100 + "64",
       R"("images": {"per_sample": 8}, "text": {"tokens": 6144}, "sequence": 8192, "global_batch": 1024)",
       "bf16", false);
-  // Of other software stacks: their own sizes, overlaps and messages.
+  // Other software stacks have different sizes, overlaps and messages.
   const std::vector<std::pair<std::string, std::string>> others{
       {"small experts", "megatron-core"},
       {"small", "fsdp"},

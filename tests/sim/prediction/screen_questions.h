@@ -1,6 +1,6 @@
-// Scenarios that the closed-form screen is held against Programs on: published models and small ones,
-// on clusters of several kinds; dense, experts, blocks that differ, LoRA, frozen parts, several
-// encoders, sound, diffusion; equal samples and samples of all sizes.
+// Scenarios for comparing the closed-form screen with Programs: published and small models, on
+// several kinds of clusters; dense models, mixtures of experts, different blocks, LoRA, frozen
+// modules, several encoders, audio, diffusion; samples of equal and of varying size.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace polyphony::tests {
 struct Question {
   std::string name;
   Scenario scenario;
-  std::string stack = {};  // a shipped one; empty: this project's
+  std::string stack = {};  // a shipped software stack; empty: this project's own
   bool small = false;  // so small that layouts which do not fold are lowered whole, and simulated
 };
 std::vector<Question> screen_questions();

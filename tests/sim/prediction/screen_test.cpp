@@ -1,7 +1,9 @@
-// The closed-form screen beside the Program, over random legal layouts: memory never above the
-// Program's peak and seldom far below, bound ≤ estimate ≤ simulate, the same answer whatever was
-// asked before. POLYPHONY_SCREEN_LAYOUTS: how many layouts in place of CI's
-// (scripts/screen_truth); with it every layout's figures are printed.
+// The closed-form screen compared with the Program, on random legal layouts: its memory is never
+// above the Program's peak and seldom far below; bound ≤ estimate ≤ simulate; its answer does not
+// depend on earlier questions.
+//
+// POLYPHONY_SCREEN_LAYOUTS sets the number of layouts (scripts/screen_truth); then the figures of
+// every layout are printed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -32,7 +34,7 @@ int asked() {
 
 std::optional<sim::Prediction> predicted(const Question& question, const Layout& layout,
                                          const HardwareProfile& profile) {
-  // Folded, where that is exact (shared/plan/plan.h): contexts of as many tokens, too.
+  // Folded if that is exact (shared/plan/plan.h), which requires contexts with equal tokens.
   const ModuleLayout& grid = layout.modules.back();
   if (layout.placement == Placement::homogeneous && (grid.cp & (grid.cp - 1)) == 0 &&
       question.scenario.data.global_batch % (grid.dp() * layout.microbatches) == 0) {
@@ -94,7 +96,7 @@ TEST_CASE("the screen agrees with the Program, whatever the layout") {
         continue;
       }
       const Bytes most = peak(*prediction);
-      // Else the Program's stages are split otherwise, so that they fit (shared/split/balanced_plan.h).
+      // Otherwise the Program's stages are split differently to fit (shared/split/balanced_plan.h).
       const bool fits = bound.footprint.memory <= scenario.cluster.device.memory;
       if (fits) CHECK(bound.footprint.memory <= most);
       CHECK(bound.step <= prediction->estimate.step());

@@ -31,7 +31,7 @@ double makespan(Scene& scene) { return scene.play().timeline.makespan.count(); }
 
 }  // namespace
 
-TEST_CASE("an exchange between leaves takes as many times longer as they are oversubscribed") {
+TEST_CASE("an exchange between leaf switches is slower by the factor of oversubscription") {
   // 4,000 bytes at 1,000 B/s; uplinks of 2,000, 500 and 250 B/s for the two.
   Scene open = exchange(1), four = exchange(4), eight = exchange(8);
   CHECK(makespan(open) == doctest::Approx(4));
@@ -57,7 +57,7 @@ TEST_CASE("ranks that share a NIC share its rate") {
   CHECK(makespan(scene) == doctest::Approx(4));  // 2,000 bytes at half of 1,000 B/s
 }
 
-TEST_CASE("an accelerator's bus is shared by its NIC and its node, a NIC by connections") {
+TEST_CASE("a bus is shared by NIC and node traffic, a NIC by connections") {
   // Rank 0 sends 1,000 bytes to rank 1 of its node and 1,000 to rank 2 of the next.
   const auto seconds = [](BytesPerSecond bus, BytesPerSecond connection) {
     Scene scene({0, 1, 2, 3});
@@ -109,7 +109,7 @@ TEST_CASE("energy: busy power while ops run, idle power the rest of the step") {
         doctest::Approx(whole / static_cast<double>(figures.tokens) * 1e6));
 }
 
-TEST_CASE("out of memory: which stage, what it holds, what would fit") {
+TEST_CASE("out of memory: the stage, its memory, and what would fit") {
   Scenario scenario = test::scenario_at("scenarios/tiny.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   const Layout& layout = *scenario.layout;
@@ -119,7 +119,7 @@ TEST_CASE("out of memory: which stage, what it holds, what would fit") {
   };
   const sim::Prediction prediction = predicted(layout);
   const sim::Figures whole = sim::figures(scenario, prediction);
-  // Every change is legal, different, and no step back.
+  // Every change is legal and different.
   const std::vector<sim::Change> changes =
       sim::nearest_changes(scenario, layout, prediction, whole.worst_rank);
   REQUIRE(changes.size() > 2);
@@ -131,7 +131,7 @@ TEST_CASE("out of memory: which stage, what it holds, what would fit") {
     least = std::min(least, sim::figures(scenario, predicted(change.layout)).peak_memory);
   }
   REQUIRE(least < whole.peak_memory);
-  // A device a byte short of the layout: the first that is smaller fits.
+  // A device with one byte too little for the layout: the first smaller layout fits.
   scenario.cluster.device.memory = whole.peak_memory - Bytes(1);
   const sim::Fitting fitting =
       sim::find_fitting(scenario, layout, prediction, whole.worst_rank, profile);
@@ -142,10 +142,10 @@ TEST_CASE("out of memory: which stage, what it holds, what would fit") {
   CHECK(text.starts_with("out of memory: " + whole.worst_stage + " needs "));
   CHECK(text.find("(parameters ") != std::string::npos);
   CHECK(text.find("; fits: " + fitting.fits->what + " (") != std::string::npos);
-  // A device of a byte: nothing fits, and the smallest is named.
+  // A device with one byte: nothing fits, and the smallest layout is named.
   scenario.cluster.device.memory = Bytes(1);
   const std::string hopeless = sim::out_of_memory_text(scenario, layout, prediction, profile);
-  CHECK(hopeless.find(" nearest changes fits; the smallest, ") != std::string::npos);
+  CHECK(hopeless.find(" similar layouts fits; the smallest, ") != std::string::npos);
 }
 
 }  // namespace polyphony::tests

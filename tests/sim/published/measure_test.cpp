@@ -1,4 +1,4 @@
-// FLOPs that published rates are shares of, by hand and beside what the papers print.
+// FLOPs to which published rates refer, by hand and compared with numbers printed in the papers.
 #include "sim/published/measure.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,8 @@ double flops(const Module& m, int batch, int seq, const std::string& recompute, 
 
 }  // namespace
 
-TEST_CASE("FLOPs of plain layers: products, whole squares of attention, the head") {
+TEST_CASE(
+    "FLOPs of GPT layers: matrix multiplications, full squares of attention, the output layer") {
   // 2 samples of 16 tokens, 3 layers of 8, 96 words. A token: 3·12·8² = 2304 weights in blocks, 768
   // in the head; attention 4·16·8 a layer.
   const Module m = plain(3, 8, 2, 96);
@@ -44,7 +45,7 @@ TEST_CASE("FLOPs of plain layers: products, whole squares of attention, the head
   CHECK(flops(m, 2, 16, "full", true) == doctest::Approx(32 * (4 * blocks + 3 * head)));
 }
 
-TEST_CASE("published shares of the hardware's FLOPs over those of the model's") {
+TEST_CASE("published ratios of hardware FLOPs to model FLOPs") {
   // Korthikanti et al., arXiv 2205.05198, table 5, selective recomputation: HFU ÷ MFU, printed to a
   // tenth of a per cent each. 2048 tokens, 51,200 words.
   struct Row {
@@ -93,7 +94,7 @@ TEST_CASE("FLOPs of gated layers and experts: weights used, half of the square")
   CHECK(flops(m, 2, 16, "none", false) == doctest::Approx(32 * 3 * (blocks + head)));
 }
 
-TEST_CASE("a step time and the metric that it means are each other's inverse") {
+TEST_CASE("conversions between step time and metric are inverse") {
   const Module m = plain(3, 8, 2, 96);
   PublishedRow row = row_of(2, 16, "full");
   row.gpus = 4;

@@ -1,4 +1,4 @@
-// The shipped profiles against the committed rows: what the fit reached is held.
+// Errors of the shipped profiles on the committed rows must not exceed what the fit reached.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -51,7 +51,7 @@ TEST_CASE("published step times: complete rows") {
 
 TEST_CASE("published memory: complete rows") {
   const auto found = summaries_of({"simumax", "seqsel"}, true);
-  // Nothing is fitted to them.
+  // No parameter is fitted to these rows.
   CHECK(found.at("simumax").complete.ours.mean <= 0.015);
   CHECK(found.at("simumax").complete.ours.count == 15);
   CHECK(found.at("latent").complete.ours.mean <= 0.015);

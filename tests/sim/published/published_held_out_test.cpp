@@ -1,4 +1,4 @@
-// Held-out errors beside the table, and parts of a block.
+// Held-out errors of the file next to the rows, and summaries of parts of a block.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ RowResult predicted(const std::string& block, const std::string& device, const s
 
 }  // namespace
 
-TEST_CASE("held-out errors: read, refused, of the shipped profiles") {
+TEST_CASE("held-out errors: parsing, rejection, match with the shipped profiles") {
   const char* text =
       R"({"held_out": 1, "profiles": "a", "blocks": {"mpt": {"family_out":
           {"rows": 2, "mean": 0.1, "median": 0.1, "worst": -0.15, "bias": -0.05}}}})";
@@ -42,7 +42,7 @@ TEST_CASE("held-out errors: read, refused, of the shipped profiles") {
                   InputError);
   const std::string file = "scenarios/published/held_out.json";
   const HeldOut shipped = read_held_out(read_file(file), file);
-  // scripts/fit_profiles --write makes it again.
+  // scripts/fit_profiles --write updates the file.
   CHECK(shipped.profiles == profiles_digest());
   CHECK(profiles_digest().size() == 16);
   // shared/hardware/shipped_certainty.cpp has the stacks that were fitted, and the widths that it

@@ -1,4 +1,4 @@
-// Reading published rows: what is refused, what is skipped, and why.
+// Parsing of published rows: which rows are errors, which are skipped, and the reasons.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -70,9 +70,9 @@ TEST_CASE("CSV: quotes, line ends, blank lines, a byte-order mark") {
 
 TEST_CASE("CSV: errors name file and line") {
   CHECK(refused("", "rows.csv: is empty"));
-  CHECK(refused("id,id\n", "rows.csv: line 1: column id stands twice"));
+  CHECK(refused("id,id\n", "rows.csv: line 1: column id appears twice"));
   CHECK(refused("id,\n", "rows.csv: line 1: column 2 has no name"));
-  CHECK(refused("id,b\n1\n", "rows.csv: line 2: 1 cells, the header names 2 columns"));
+  CHECK(refused("id,b\n1\n", "rows.csv: line 2: 1 cells, but the header has 2 columns"));
   CHECK(refused("id,b\n1,\"2\n3,4\n", "rows.csv: line 2: a quote is opened and never closed"));
   CHECK(refused("id,b\n1,\"2\"3\n", "rows.csv: line 2: \"3\" follows a closing quote"));
 }
@@ -94,15 +94,15 @@ TEST_CASE("rows: errors name line and column, and say how to fix them") {
       refused(with("100,ms", "0,ms"), "rows.csv: line 2, column measured_value: is not positive"));
   CHECK(refused(with("100,ms", ",ms"), "rows.csv: line 2, column measured_value: is blank"));
   CHECK(refused(with("none,0,bf16", "none,no,bf16"),
-                "rows.csv: line 2, column sequence_parallel: \"no\" is neither yes nor no"));
+                "rows.csv: line 2, column sequence_parallel: \"no\" is not a boolean"));
   CHECK(refused(kHeader + "\n" + kRow + "\n" + kRow + "\n",
-                "rows.csv: line 3, column id: \"x_1\" stands twice"));
+                "rows.csv: line 3, column id: \"x_1\" appears twice"));
   std::vector<std::string> unknown;
   read_published("id,measured_metric,measured_value,unit,colour\n", "rows.csv", unknown);
   CHECK(unknown == std::vector<std::string>{"colour"});
 }
 
-TEST_CASE("rows: contradictions are skipped with the numbers that do not agree") {
+TEST_CASE("rows: contradictory rows are skipped, and the reason gives the numbers") {
   CHECK(reason("x_1", "x_1").empty());
   CHECK(reason(",1024,8,A100", ",1024,16,A100") ==
         "contradiction: gpus 16, tp·cp·pp·dp = 1·1·1·8 = 8");
@@ -111,7 +111,7 @@ TEST_CASE("rows: contradictions are skipped with the numbers that do not agree")
   CHECK(reason(",8,8,4096", ",8,3,4096") == "contradiction: kv_heads 3 does not divide heads 8");
 }
 
-TEST_CASE("rows: shards that do not divide the replicas, a row that repeats itself") {
+TEST_CASE("rows: shards that do not divide the replicas, a row that duplicates itself") {
   const auto reason_of = [](const std::string& shard_ranks, const std::string& duplicate_of) {
     const std::string text = kHeader + ",shard_ranks,duplicate_of\n" + kRow + "," + shard_ranks +
                              "," + duplicate_of + "\n";
@@ -122,7 +122,8 @@ TEST_CASE("rows: shards that do not divide the replicas, a row that repeats itse
   CHECK(reason_of("", "x_1") == "contradiction: duplicate_of names the row itself");
 }
 
-TEST_CASE("rows: a blank that matters, or what no profile covers, is skipped by name") {
+TEST_CASE(
+    "rows: a row with a required value missing, or without a profile, is skipped with a reason") {
   CHECK(reason("x_1,GPT,4,", "x_1,GPT,,") == "layers is not stated");
   CHECK(reason(",16,none,", ",16,,") == "recompute is not stated");
   CHECK(reason(",bf16,", ",,") == "precision is not stated");
@@ -132,8 +133,8 @@ TEST_CASE("rows: a blank that matters, or what no profile covers, is skipped by 
         "software \"Colossal\" has no fitted stack");
   CHECK(reason(",full,mha,", ",projector-only,mha,").starts_with("trainable projector-only"));
   CHECK(reason(",full,mha,", ",full,hybrid,").starts_with("attention_kind hybrid"));
-  CHECK(reason(",bf16,", ",nvfp4,") == "A100-80 has no units for precision nvfp4");
-  CHECK(reason(",bf16,", ",int4,") == "precision int4 is not modelled");
+  CHECK(reason(",bf16,", ",nvfp4,") == "A100-80 does not support precision nvfp4");
+  CHECK(reason(",bf16,", ",int4,") == "precision int4 is not modeled");
 }
 
 TEST_CASE("rows: one step in every metric of time") {
@@ -152,7 +153,7 @@ TEST_CASE("rows: one step in every metric of time") {
         doctest::Approx(100 * flops / 8 / seconds / 312e12));
 }
 
-TEST_CASE("rows: memory is the row's software's") {
+TEST_CASE("rows: memory follows the rules of the row's software") {
   const auto memory = [](const std::string& metric, const std::string& stack) {
     return replaced(replaced(kRow, "iteration_time,100,ms", metric + ",1,GB"), "megatron-core",
                     stack);
@@ -192,7 +193,7 @@ TEST_CASE("rows: memory is the row's software's") {
             .reason.starts_with("memory under recompute selective(2) of PyTorch"));
 }
 
-TEST_CASE("rows: what FSDP2 reserves, tensor by tensor") {
+TEST_CASE("rows: memory reserved by FSDP2, tensor by tensor") {
   // Llama 8B on 8 GPUs, two sequences of 8192: 16384 rows of 4096, 14336 and 128256.
   const std::string row =
       "x_1,LLAMA3-8B,32,4096,32,8,14336,128256,8192,8,H100-80GB-SXM,1,1,1,1,8,1,2,16,selective(op),"
@@ -204,8 +205,8 @@ TEST_CASE("rows: what FSDP2 reserves, tensor by tensor") {
   const double state = 16.0 / 8 * (32 * block + ends) + 2 * (2 * ends + 2 * block);
   // Of a block its input, q, v, attention's output and log-sum-exp, gate.
   const double tape = 3 * stream + stream / 4 + 4 * rows * 32 + wide;
-  // The head's input and its norm's output, a scale a row; logarithms of the logits, the gradient of
-  // the loss and theirs; room for the gradient that the last block returns.
+  // The head's input and its norm's output, a scale a row; logarithms of the logits, the gradient
+  // of the loss and theirs; room for the gradient that the last block returns.
   const double loss = 2 * stream + 4 * rows + 12 * rows * 128256 + stream;
   // Free, but not for logits: stream, norm, up and product; the logits in bf16.
   const double free = 2 * stream + 2 * wide + 2 * rows * 128256, workspace = 32 << 20;
@@ -255,7 +256,7 @@ TEST_CASE("the naive baseline is fitted to the other rows") {
   CHECK(summaries[0].complete.ours.count == 2);
 }
 
-TEST_CASE("rows: what selective recomputation runs again, by hand") {
+TEST_CASE("rows: the share of selective recomputation, by hand") {
   // Of a token: 2·8·(8 + 4) weights of projections, 100·8 of scores (half of the pairs, two
   // products), 3·8·16 of the feed-forward part: 192, 800, 384.
   PublishedRow row;

@@ -1,4 +1,4 @@
-// Random draws for tests: a counter over shared/random.h.
+// Random draws for tests, from the counter-based generator of shared/random.h.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ class Dice {
     return low + static_cast<std::int64_t>(unit() * static_cast<double>(high - low + 1));
   }
   int small(int low, int high) { return static_cast<int>(whole(low, high)); }
-  // Equal chances for each factor of ten.
+  // Log-uniform: each factor of ten has the same probability.
   double spread(double low, double high) { return low * std::pow(high / low, unit()); }
   template <class T>
   const T& pick(const std::vector<T>& from) {

@@ -1,9 +1,10 @@
-// Builds a valid Program op by op. Ops are added in a global order that respects every dependency:
-// whoever adds only ops that could run in that order cannot make a deadlock.
-//   A buffer use brings its own waits: a read waits for the last write, a write or free for every
-//   earlier use. Waits inside one stream are left out, since the stream's order implies them.
-// Handles returned by add() are positions in the order of adding; finish() groups the ops by rank
-// and renumbers them.
+// Builds a valid Program op by op. Ops must be added in a global order in which they could run, so
+// that the Program has no deadlock.
+//
+// Waits for buffers are added automatically: a read waits for the last write, a write or free for
+// every earlier use. Waits within one stream are omitted, because the order of the stream implies
+// them. add() returns the position of the op in the order of adding; finish() groups the ops by
+// rank and renumbers them.
 #pragma once
 
 #include <map>
@@ -22,10 +23,10 @@ class ProgramBuilder {
 
   Program program;  // model, layout, batch, works, params: filled in by the caller
 
-  StreamId stream(Rank rank, StreamKind kind, const std::string& name);  // found or made
+  StreamId stream(Rank rank, StreamKind kind, const std::string& name);  // created on first use
   GroupId group(GroupKind kind, std::vector<Rank> members);
   BufferId buffer(Rank rank, BufferKind kind, std::int64_t rows, std::int32_t width);
-  // Rows of a boundary buffer go to another; both of the same width.
+  // Adds a message that copies rows of a boundary buffer to another of the same width.
   MessageId message(BufferId from, std::int64_t from_row, BufferId to, std::int64_t to_row,
                     std::int64_t rows);
 
@@ -34,14 +35,14 @@ class ProgramBuilder {
                 std::vector<BufferUse> uses);
   Draft exchange(StreamId stream, bool sends, const std::vector<MessageId>& messages,
                  std::vector<Draft> waits, std::vector<BufferUse> uses);
-  // One op on each member's collective stream; waits by member.
+  // Adds one op on the collective stream of each member; `waits` are by member.
   std::vector<Draft> collective(CollectiveKind kind, GroupId group, Bytes bytes,
                                 const std::vector<std::vector<Draft>>& waits,
                                 const std::vector<ParamGroupId>& params);
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(drafts_.size()); }
   Rank rank_of(Draft draft) const { return program.rank_of(drafts_[draft].op); }
-  // Draft ops of a rank so far, in order.
+  // Returns the ops of a rank so far, in order.
   const std::vector<Draft>& of_rank(Rank rank) const { return by_rank_[rank.value]; }
 
   Program finish();

@@ -57,7 +57,7 @@ class Graph {
   std::vector<Draft> random_waits(Rank at);
   std::vector<Rank> random_ranks(int count);
   BufferId produce(Rank at, std::int64_t rows);
-  // Serial: a transfer waits for all earlier transfers of its rank. Otherwise random waits.
+  // Serial: a transfer waits for all earlier transfers of its rank. Otherwise waits are random.
   std::vector<Draft> transfer_waits(Rank at);
   void transferred(Rank at, Draft op) {
     if (serial_) last_transfers_[at.value].push_back(op);
@@ -70,13 +70,13 @@ class Graph {
   ProgramBuilder builder_;
   std::vector<GroupId> tensor_groups_;              // disjoint, cover all ranks
   std::vector<GroupId> collective_groups_;          // any
-  std::vector<std::vector<BufferId>> live_;         // by rank: boundary buffers that hold data
+  std::vector<std::vector<BufferId>> live_;         // by rank: boundary buffers with data
   std::vector<std::vector<Draft>> last_transfers_;  // by rank, serial only
   std::uint16_t next_layer_ = 0;
   std::uint32_t next_work_ = 0;
 };
 
-// As many layers as compute events, so that no op repeats another's work.
+// There are as many layers as compute events, so that no two ops compute the same.
 void Graph::describe(int events) {
   add_language(builder_.program, false, 8 * events + 4 * ranks_, 1 << dice_.small(4, 12), 1, 1);
   const int works = dice_.small(1, 4);
@@ -133,7 +133,7 @@ Compute Graph::next_compute() {
           WorkId(next_work_++ % builder_.program.works.size())};
 }
 
-// Each rank of `on` reads some of what it holds, frees some of that, and makes something new.
+// Each rank of `on` reads some of its buffers, frees some of these, and writes a new one.
 void Graph::compute(const std::vector<Rank>& on, GroupId rendezvous) {
   const Compute what = next_compute();
   for (const Rank at : on) {
@@ -158,7 +158,7 @@ void Graph::compute(const std::vector<Rank>& on, GroupId rendezvous) {
   }
 }
 
-// A new buffer of so many rows, written by an op of its own.
+// Returns a new buffer with this number of rows, written by a separate op.
 BufferId Graph::produce(Rank at, std::int64_t rows) {
   const BufferId made =
       builder_.buffer(at, BufferKind::boundary, rows, builder_.program.model.modules[0].hidden);
@@ -168,8 +168,8 @@ BufferId Graph::produce(Rank at, std::int64_t rows) {
   return made;
 }
 
-// Rows cut over some ranks become the same rows cut otherwise over others; the two sets may share
-// ranks.
+// Redistributes rows that are divided over some ranks to others, with a different division; the two
+// sets of ranks may overlap.
 void Graph::redistribute() {
   const int most = serial_ ? 1 : std::min(3, ranks_);
   const std::vector<Rank> sources = random_ranks(dice_.small(1, most));
@@ -245,7 +245,7 @@ void Graph::collective() {
   for (const Draft op : ops) transferred(builder_.rank_of(op), op);
 }
 
-// What is still held is read and freed; every rank does at least something, every work appears.
+// Reads and frees the remaining buffers, so that every rank has an op and every microbatch is used.
 void Graph::finish_ranks() {
   while (next_work_ < builder_.program.works.size()) live_[0].push_back(produce(Rank(0), 1));
   for (int r = 0; r < ranks_; ++r) {

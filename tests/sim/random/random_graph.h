@@ -1,4 +1,4 @@
-// Shape::graph and Shape::serial of tests/sim/random/random_program.h.
+// Makes Programs of Shape::graph and Shape::serial (tests/sim/random/random_program.h).
 #pragma once
 
 #include <cstdint>

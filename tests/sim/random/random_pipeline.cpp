@@ -1,4 +1,4 @@
-// Shape::pipeline of tests/sim/random/random_program.h.
+// Makes Programs of Shape::pipeline (tests/sim/random/random_program.h).
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -30,7 +30,7 @@ class Pipeline {
   }
 
  private:
-  // What one work item has on one stage: by tensor rank.
+  // Buffers and ops of one microbatch on one stage, by tensor rank.
   struct Held {
     std::vector<BufferId> input, output, output_grad, input_grad, tape;
   };
@@ -65,10 +65,10 @@ class Pipeline {
   PipelineShape shape_;
   Dice dice_;
   ProgramBuilder builder_;
-  std::vector<GroupId> tensor_group_, data_group_;  // by column; by stage × tensor rank
+  std::vector<GroupId> tensor_group_, data_group_;  // by pipeline rank; by stage × tensor rank
   GroupId world_;
   std::vector<Held> held_;
-  std::vector<std::vector<bool>> forward_done_, backward_done_;  // by column, by microbatch
+  std::vector<std::vector<bool>> forward_done_, backward_done_;  // by pipeline rank, by microbatch
 };
 
 void Pipeline::describe() {
@@ -117,14 +117,14 @@ void Pipeline::make_groups() {
   backward_done_.assign(columns, std::vector<bool>(count, false));
 }
 
-// One block a stage; the embedding sits before the first and the head behind the last.
+// One block per stage; the embedding is before the first and the output layer after the last.
 LayerRange Pipeline::stage_layers(int stage) const {
   const int begin = stage == 0 ? 0 : stage + 1;
   const int end = stage + 1 == shape_.stages ? shape_.stages + 2 : stage + 2;
   return {static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(end)};
 }
 
-// Whichever stage can go on does: the order of adding respects every dependency.
+// Adds the next op of any stage that can continue, so that the order respects every dependency.
 void Pipeline::run_lane(int lane) {
   const ScheduleKind kind = builder_.program.layout.schedule;
   std::vector<Actions> orders;
@@ -250,7 +250,7 @@ std::vector<BufferId> Pipeline::transfer(int lane, int from_stage, int to_stage,
   for (std::size_t t = 0; t < ranks; ++t) {
     const Rank at = rank(to_stage, lane, static_cast<int>(t));
     const StreamId stream = builder_.stream(at, StreamKind::receive, edge + " receive");
-    std::vector<Draft> waits;  // a random earlier op stands for the receive slot's last user
+    std::vector<Draft> waits;  // a random earlier op represents the last user of the receive slot
     const auto& before = builder_.of_rank(at);
     if (!before.empty() && dice_.chance(0.5)) waits.push_back(dice_.pick(before));
     builder_.exchange(stream, false, in[t], std::move(waits),

@@ -63,7 +63,8 @@ PipelineShape random_pipeline_shape(Dice& dice) {
   return shape;
 }
 
-// Domains inside nodes, NICs shared by neighbours, leaf switches with rails, degraded links.
+// Adds NVLink domains inside nodes, NICs shared by neighbors, leaf switches with rails, and
+// degraded links.
 void shape_network(Network& network, Dice& dice) {
   const auto ranks = static_cast<std::uint32_t>(network.node_of.size());
   network.shaped = true;
@@ -125,7 +126,7 @@ Case random_case(Shape shape, std::uint64_t seed) {
   }
   result.compiled = std::get<Compiled>(std::move(compiled));
   result.costs = random_costs(result.program, result.compiled, seed);
-  // A NIC or a leaf of several ranks may hold two flows though each rank has one.
+  // A NIC or a leaf switch of several ranks may carry two flows even if each rank has only one.
   if (shape == Shape::serial) result.costs.network.shaped = false;
   return result;
 }

@@ -1,4 +1,4 @@
-// A profiler's traces replayed, as an answer: numbers, schema, text.
+// The answer for a replay of a profiler's traces: numbers, schema, text.
 #include "sim/replay/kernel_replay.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,8 @@ Seconds on_path(const PlayedKernels& played) {
 
 }  // namespace
 
-TEST_CASE("replay of a profiler's traces: alone it is the measured step, and its path adds up") {
+TEST_CASE(
+    "replay of a profiler's traces: unchanged it equals the measured step, and its path adds up") {
   for (const char* name : {"nccl_data", "llama_8b_eager", "qwen3_30b_eager"}) {
     CAPTURE(name);
     const traces::RankSet ranks = sample(name);
@@ -44,7 +45,7 @@ TEST_CASE("replay of a profiler's traces: alone it is the measured step, and its
   }
 }
 
-// The device is busy with products, mostly: of the step what they are on the longest path goes by a third, no more.
+// The device mostly runs GEMMs. Their part of the longest path becomes at most a third shorter.
 TEST_CASE("replay of a profiler's traces: a faster class, in numbers, JSON and words") {
   const traces::RankSet ranks = sample("llama_8b_eager");
   const KernelReplayAnswer answer =
@@ -75,7 +76,7 @@ TEST_CASE("replay of a profiler's traces: a faster class, in numbers, JSON and w
   for (const char* wanted : {"What explains the difference", "Before: as measured, replayed",
                              "After: changed", "class=\"forward\"", "attention: "})
     CHECK_MESSAGE(page.find(wanted) != std::string::npos, wanted);
-  // Of the step shown nothing lies outside it, and what computes is at most all of it.
+  // No event is outside the step shown, and compute takes at most all of it.
   for (const PlayedKernels* played : {&answer.before, &*answer.after}) {
     Seconds busy{};
     for (const PlayedEvent& event : played->events.at(0)) {

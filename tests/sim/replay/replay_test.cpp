@@ -1,4 +1,4 @@
-// A run that is known by heart, replayed: what it was, and what the same machine makes of it changed.
+// Replays of a synthetic run whose true times are known, unchanged and with changes.
 #include "sim/replay/replay.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ using namespace sim;
 
 HardwareProfile machine() { return *find_profile("cpu-core-roofline"); }
 
-// Steps of the scenario's layout, as the profile has them; with jitter every one another.
+// Steps of the scenario's layout as the profile predicts them; with jitter each step differs.
 traces::Measurement recorded(const std::string& file, std::size_t steps, bool jitter) {
   traces::Measurement run;
   run.source = run.scenario_file = file;
@@ -44,7 +44,7 @@ traces::Measurement recorded(const std::string& file, std::size_t steps, bool ji
   return run;
 }
 
-// What the machine makes of the changed scenario's first batch.
+// The true time of the changed scenario's first batch.
 Seconds truth(const Scenario& scenario, const HardwareProfile& profile) {
   auto outcome =
       predict(scenario, *scenario.layout, batch_of_step(scenario, 0), profile, Predictor::estimate);
@@ -55,7 +55,7 @@ ReplayAnswer answered(const traces::Measurement& run, const ReplayChange& change
   return std::get<ReplayAnswer>(replay(run, machine(), change));
 }
 
-// Stages are split anew where their number changes, as the command does it.
+// Splits stages again if their number changes, as the command does.
 ReplayChange with(const traces::Measurement& run, const std::function<void(Scenario&)>& edit) {
   ReplayChange change;
   change.said = {"a change"};
@@ -77,7 +77,7 @@ std::string refusal(const Body& body) {
 
 }  // namespace
 
-TEST_CASE("a run replayed alone takes what it took, step by step") {
+TEST_CASE("a run replayed unchanged takes as long as measured, step by step") {
   for (const char* file : {"scenarios/tiny.json", "scenarios/tiny_colocated.json",
                            "scenarios/tiny_non_colocated.json", "scenarios/tiny_fan_out.json"}) {
     const traces::Measurement run = recorded(file, 5, true);
@@ -92,16 +92,17 @@ TEST_CASE("a run replayed alone takes what it took, step by step") {
   }
 }
 
-// Without jitter the machine is its profile, and a ratio of its prices is exact: half the microbatches,
-// another schedule, a frozen encoder, a slow rank, twice the ranks take what that machine takes.
-TEST_CASE("changes whose truth is known are replayed exactly") {
+// Without jitter the machine is its profile, and a ratio of its prices is exact: half the
+// microbatches, another schedule, a frozen encoder, a slow rank, twice the ranks: replays give
+// the time that the machine takes.
+TEST_CASE("changes with a known result are replayed exactly") {
   const traces::Measurement run = recorded("scenarios/tiny.json", 3, false);
   const std::vector<std::function<void(Scenario&)>> edits{
       [](Scenario& s) { s.layout->microbatches = 2; },
       [](Scenario& s) { s.layout->schedule = ScheduleKind::gpipe; },
       [](Scenario& s) { s.model.modules[0].trainable = Trainable::frozen; },
       [](Scenario& s) { s.cluster.node_link.rate = 0.1 * s.cluster.node_link.rate; },
-      [](Scenario& s) {  // images of 32 x 32 in place of 16 x 16 pixels
+      [](Scenario& s) {  // images of 32 x 32 instead of 16 x 16 pixels
         for (Module& module : s.model.modules)
           if (module.kind == ModuleKind::vision) module.image_size = 32;
         s.data.sequence = 0;
@@ -126,7 +127,7 @@ TEST_CASE("changes whose truth is known are replayed exactly") {
   }
 }
 
-TEST_CASE("what was not measured widens the interval, and the answer obeys its schema") {
+TEST_CASE("unmeasured time widens the interval, and the answer matches its schema") {
   const traces::Measurement run = recorded("scenarios/tiny.json", 6, true);
   ReplayChange faster;
   faster.profile = machine();
@@ -148,7 +149,7 @@ TEST_CASE("what was not measured widens the interval, and the answer obeys its s
         std::string::npos);
 }
 
-TEST_CASE("refused by name: too few steps, a class that no op is of") {
+TEST_CASE("errors: too few steps, a class that no op has") {
   traces::Measurement run = recorded("scenarios/tiny.json", 3, false);
   ReplayChange faster;
   faster.profile = machine();
@@ -157,7 +158,8 @@ TEST_CASE("refused by name: too few steps, a class that no op is of") {
         std::string::npos);
   run.steps.resize(2);
   run.step_programs.resize(2);
-  CHECK(refusal([&] { replay(run, machine(), {}); }).find("needs 3") != std::string::npos);
+  CHECK(refusal([&] { replay(run, machine(), {}); }).find("needs at least 3 traced steps (got ") !=
+        std::string::npos);
 }
 
 }  // namespace polyphony::tests

@@ -1,10 +1,11 @@
-// The training step that scripts/bench_simulator and scripts/bench_growth play: a decoder of
-// Llama-3.1-70B's widths, 5 blocks a stage, 1F1B, one sample of 8,192 tokens per microbatch and
-// replica, on nodes of 8 H100.
-//   ranks = stages · replicas · tensor, and a multiple of 8: no part of a node stays empty.
-// `varied`: samples of 1,024 to 8,192 tokens instead, so that no two work items cost the same.
-// `modules`: the decoder; a vision encoder before it; an audio encoder too; a diffusion module after
-// it. On the decoder's ranks; `own`: the vision encoder on as many ranks of its own as replicas.
+// The training step that scripts/bench_simulator and scripts/bench_growth predict: a decoder with
+// the widths of Llama-3.1-70B, 5 blocks per stage, 1F1B, one sample of 8,192 tokens per microbatch
+// and replica, on nodes of 8 H100. The number of ranks, stages · replicas · tensor, must be a
+// multiple of 8, so that all nodes are full.
+//   varied    samples of 1,024 to 8,192 tokens instead, so that no two microbatches cost the same
+//   modules   1: the decoder; 2: also a vision encoder; 3: also an audio encoder; 4: also a
+//             diffusion module after the decoder. All on the decoder's ranks
+//   own       the vision encoder has its own ranks, as many as there are replicas
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ struct BenchShape {
   int ranks() const { return stages * replicas * tensor + (own ? replicas : 0); }
 };
 
-// The scenario's text; its scenario, read.
+// Returns the text of the scenario file; parses such a text.
 std::string bench_text(const BenchShape& shape);
 Scenario read_bench(const std::string& text);
 inline Scenario bench_scenario(const BenchShape& shape) { return read_bench(bench_text(shape)); }

@@ -15,7 +15,7 @@ struct Moving {
   std::uint32_t node;
   Crossing links;
   double left;  // bytes
-  double most;  // of its rate
+  double most;  // its largest possible rate, bytes per second
   double rate = 0;
 };
 struct Fixed {
@@ -82,7 +82,8 @@ class Fluid {
     }
   }
 
-  // Freezes the flows that reach their most, or else those of the tightest link, until none is left.
+  // Freezes the flows that reach their largest rate, or else those of the most contended link,
+  // until all are frozen.
   void share() {
     std::vector<double> free = capacity_;
     std::vector<int> users(capacity_.size(), 0);
@@ -120,7 +121,7 @@ class Fluid {
     }
   }
 
-  // To the next end of anything, and everything that ends then.
+  // Advances to the next time at which anything ends, and ends everything that ends then.
   void step() {
     double next = kNever;
     for (const Fixed& item : fixed_) next = std::min(next, item.until);

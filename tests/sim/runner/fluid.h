@@ -1,6 +1,6 @@
-// A second, plain simulator to hold SimGrid's against: the same blocking rules and max-min sharing,
-// written as directly as possible and as slow as that is (every event recomputes every rate).
-// Seconds and bytes a second. For Programs of a few hundred ops.
+// A second, simple simulator, with which SimGrid's results are compared: the same blocking rules
+// and max-min sharing, written as directly as possible. It is slow (every event recomputes every
+// rate), for Programs of a few hundred ops. Times in seconds, rates in bytes per second.
 //
 // Max-min: raise all rates together; a link that fills up freezes its flows; repeat with the rest.
 // Source: Bertsekas and Gallager, Data Networks, section 6.5.2.

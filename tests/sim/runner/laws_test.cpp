@@ -1,5 +1,5 @@
-// The laws of prediction on random Programs: what must hold between estimate() and simulate(), and
-// of each alone, whatever the Program.
+// Laws of prediction on random Programs: properties of estimate() and simulate(), and relations
+// between the two, that hold for every Program.
 // Tolerances are relative to the makespan: 1e-9 covers the
 // rounding of a few hundred additions.
 #include <doctest/doctest.h>
@@ -45,7 +45,7 @@ sim::Playback play(const Case& in) {
   return std::get<sim::Playback>(std::move(result));
 }
 
-// The largest difference of any start or end.
+// Returns the largest difference of any start or end time.
 double distance(const Timeline& a, const Timeline& b, double scale_b = 1) {
   REQUIRE(a.ops.size() == b.ops.size());
   double most = 0;
@@ -60,7 +60,7 @@ struct Interval {
   double start, end;
 };
 
-// By more than rounding: `slack` seconds.
+// Returns whether two intervals overlap by more than rounding errors (`slack` seconds).
 bool overlap(std::vector<Interval>& intervals, double slack) {
   std::sort(intervals.begin(), intervals.end(),
             [](const Interval& a, const Interval& b) { return a.start < b.start; });
@@ -70,7 +70,7 @@ bool overlap(std::vector<Interval>& intervals, double slack) {
   return false;
 }
 
-// When each node starts while no two flows ever share a link: nodes stand in the order of the graph.
+// Returns when each node starts if no two flows share a link. Nodes are in the order of the graph.
 std::vector<Seconds> unshared_starts(const Case& in) {
   std::vector<Seconds> starts(in.compiled.nodes.size());
   for (std::uint32_t node = 0; node < starts.size(); ++node) {
@@ -84,7 +84,8 @@ std::vector<Seconds> unshared_starts(const Case& in) {
   return starts;
 }
 
-// Whether two flows are on one link at a time when none slows another. Touching ends do not count.
+// Returns whether two flows would use a link at the same time if none slowed another. Flows that
+// only touch in time do not count.
 bool shares_links(const Case& in) {
   const std::vector<Seconds> starts = unshared_starts(in);
   const double slack = 1e-13 * estimate_step(in.compiled, in.costs).longest_path.count();
@@ -105,8 +106,8 @@ bool shares_links(const Case& in) {
                      [slack](std::vector<Interval>& link) { return overlap(link, slack); });
 }
 
-// What each rank must send, from the Program alone: its messages to others and its edge of every
-// ring.
+// Returns the bytes that each rank must send according to the Program: its messages to other ranks,
+// and its edge of every ring.
 std::vector<sim::Sent> bytes_of(const Case& in) {
   std::vector<sim::Sent> sent(in.program.ranks);
   const auto add = [&](Rank from, Rank to, Bytes bytes) {
@@ -140,10 +141,10 @@ TEST_CASE("law 1: the estimate never exceeds the simulation") {
     CHECK(bound <= simulated * (1 + kTolerance));
     if (simulated > bound * (1 + kTolerance)) ++shared;
   }
-  CHECK(shared > kPrograms / 10);  // contention was there to be found
+  CHECK(shared > kPrograms / 10);  // enough Programs have contention
 }
 
-TEST_CASE("SimGrid shares links as a plain max-min simulator does") {
+TEST_CASE("SimGrid shares links like a simple max-min simulator") {
   int shared = 0;
   for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
     const Shape shape = seed % 2 == 0 ? Shape::pipeline : Shape::graph;
@@ -206,7 +207,7 @@ TEST_CASE("law 3: the estimate is monotone in every rate, delay and duration") {
   }
 }
 
-TEST_CASE("law 3: where nothing is shared, the simulation is monotone too") {
+TEST_CASE("law 3: without sharing, the simulation is monotone too") {
   for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
     Case in = random_case(Shape::serial, seed);
     INFO("seed " << seed);

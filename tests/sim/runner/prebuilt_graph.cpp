@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "shared/error.h"
-#include "sim/runner/child.h"
-#include "sim/runner/platform.h"
+#include "sim/simgrid/platform.h"
+#include "tests/sim/support/child.h"
 
 namespace polyphony::tests {
 namespace {
@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kSpeed = 1e12;  // of a host; far above the precision of work amounts, 1e-5
 
-// A star as in sim/runner/platform.h, with a latency on its links: each rank has a host on its node link
+// A star as in sim/simgrid/platform.h, with a latency on its links: each rank has a host on its node link
 // and one on its fabric link.
 class Star {
  public:
@@ -74,7 +74,7 @@ class Graph {
         before_(compiled.nodes.size()) {
     star_.host(Rank(0), false);
     for (const Flow& flow : costs.flows) {
-      if (!sim::crosses_links(flow)) continue;
+      if (!crosses_links(flow)) continue;
       const bool fabric = !costs.network.same_node(flow.source, flow.destination);
       for (const Rank rank : {flow.source, flow.destination}) star_.host(rank, fabric);
     }
@@ -203,7 +203,7 @@ PrebuiltRun run_prebuilt(const Program& program, const Compiled& compiled, const
 std::uint64_t count_activities(const Compiled& compiled, const CostTable& costs) {
   std::uint64_t count = 0;
   for (const Node& node : compiled.nodes) count += node.kind == NodeKind::compute;
-  for (const Flow& flow : costs.flows) count += sim::crosses_links(flow);
+  for (const Flow& flow : costs.flows) count += crosses_links(flow);
   return count;
 }
 

@@ -1,5 +1,5 @@
-// A small Program by hand, with what each op costs, for tests whose times are worked out on paper.
-// A message has a row per 4 bytes. Every exchange has a stream of its own: only waits and
+// A small handmade Program with the cost of each op, for tests whose times are derived by hand. A
+// message has one row per 4 bytes. Every exchange has its own stream, so that only waits and
 // rendezvous order the exchanges.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace polyphony::tests {
 
-// So that times are small whole numbers.
+// Small rates, so that times are small whole numbers.
 inline constexpr BytesPerSecond kFabricRate{1000};
 inline constexpr BytesPerSecond kNodeRate{2000};
 
@@ -31,7 +31,7 @@ class Scene {
   CostTable& costs();  // no op may be added after this, or after a run
   std::variant<sim::Playback, Infeasible> attempt();
   sim::Playback play();
-  std::vector<OpTime> run();  // by the order of adding
+  std::vector<OpTime> run();  // in the order of adding
 
  private:
   Draft exchange(std::uint32_t rank, bool sends, const std::vector<MessageId>& messages,
@@ -40,8 +40,8 @@ class Scene {
 
   ProgramBuilder builder_;
   std::vector<std::uint32_t> node_of_;
-  std::vector<Seconds> times_;  // by order of adding: of compute ops
-  std::vector<Draft> added_;    // by final op: its place in the order of adding
+  std::vector<Seconds> times_;  // durations of compute ops, in the order of adding
+  std::vector<Draft> added_;    // by final op: its position in the order of adding
   Seconds delay_{};
   std::optional<Program> program_;
   Compiled compiled_;

@@ -12,7 +12,7 @@
 namespace polyphony::tests {
 namespace {
 
-// Language module alone, samples of one length.
+// A language module alone, with samples of equal length.
 Scenario text_only(int ranks, int tokens) {
   Scenario scenario = examples::small_on_cpu(ranks, 4 * ranks);
   scenario.model = {{scenario.model.modules.back()}, {}};

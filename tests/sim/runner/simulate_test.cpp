@@ -22,7 +22,7 @@ void check_time(const OpTime& time, double start, double end) {
 
 }  // namespace
 
-TEST_CASE("computes of one stream follow each other and not those of other ranks") {
+TEST_CASE("compute ops of one stream are serial, those of different ranks are independent") {
   Scene scene({0, 1});
   const Draft a = scene.compute(0, Seconds(2));
   const Draft b = scene.compute(0, Seconds(3));
@@ -33,7 +33,7 @@ TEST_CASE("computes of one stream follow each other and not those of other ranks
   check_time(times[c], 0, 4);
 }
 
-TEST_CASE("two flows out of one rank share its link until the shorter ends") {
+TEST_CASE("two flows from one rank share its link until the shorter one ends") {
   // Both at 500 B/s; 1,000 bytes are through at 2 s; the other has 2,000 of 3,000 left, alone at
   // 1,000 B/s: 4 s.
   Scene scene({0, 1, 2});
@@ -46,7 +46,7 @@ TEST_CASE("two flows out of one rank share its link until the shorter ends") {
   check_time(times[second], 0, 4);
 }
 
-TEST_CASE("sharing is max-min fair: what one flow cannot use, others get") {
+TEST_CASE("sharing is max-min fair: bandwidth that one flow cannot use goes to others") {
   // Rank 2's down link carries 0>2 and 1>2, rank 1's up link 1>2 and 1>3, rank 3's down link 1>3
   // and 4>3: all get 500 B/s. 1>3 (248 bytes) ends at 0.496 s. 1>2 is still held to 500 by rank 2,
   // so both of its flows end at 2 s; 4>3 goes on alone with 1,500 - 248 = 1,252 bytes.
@@ -64,9 +64,9 @@ TEST_CASE("sharing is max-min fair: what one flow cannot use, others get") {
   check_time(times[from4], 0, 0.496 + 1.252);
 }
 
-TEST_CASE("copies to hosts and back share the memory of a node, both ways together") {
-  // Links of 40 B/s to a memory of 50: 100 bytes alone take 2.5 s, two at once 25 B/s each, 4 s, whether
-  // both go or one comes back. Ranks of two nodes have a memory each.
+TEST_CASE("copies to and from host memory share the memory bandwidth of a node") {
+  // Links of 40 B/s to a memory of 50: 100 bytes alone take 2.5 s, two at once 25 B/s each, 4 s,
+  // whether both go or one comes back. Ranks of two nodes have a memory each.
   Cluster cluster;
   cluster.nodes = cluster.ranks_per_node = 2;
   cluster.node_link.rate = kNodeRate;
@@ -96,7 +96,7 @@ TEST_CASE("copies to hosts and back share the memory of a node, both ways togeth
   CHECK(seconds(copy(Rank(0), true), copy(Rank(2), true)) == doctest::Approx(2.5));
 }
 
-TEST_CASE("a flow that starts later slows the one under way") {
+TEST_CASE("a flow that starts later slows down a running one") {
   // 0>1 alone for 1 s: 1,000 of 3,000 bytes. Then 0>2 (500 bytes) joins: 500 B/s each until 2 s.
   // Then 1,500 left alone: 3.5 s.
   Scene scene({0, 1, 2});
@@ -110,7 +110,7 @@ TEST_CASE("a flow that starts later slows the one under way") {
   check_time(times[second], 0, 2);  // posted at 0, carried from 1 s to 2 s
 }
 
-TEST_CASE("node links and fabric links are apart, and so are the two directions") {
+TEST_CASE("node and fabric links are independent, and so are the two directions") {
   // Inside the node 2,000 bytes at 2,000 B/s: 1 s. Over the fabric 2,000 bytes each way at 1,000
   // B/s: 2 s.
   Scene scene({0, 0, 1});
@@ -129,7 +129,7 @@ TEST_CASE("node links and fabric links are apart, and so are the two directions"
   CHECK(playback.sent == std::vector<sim::Sent>{{Bytes(2000), Bytes(2000)}, {}, {{}, Bytes(2000)}});
 }
 
-TEST_CASE("a delay comes before the flow and does not hold the link") {
+TEST_CASE("a delay precedes the flow and does not occupy the link") {
   // Both messages of 1,000 bytes wait 3 s together, then share: 5 s.
   Scene scene({0, 1, 2});
   scene.set_delay(Seconds(3));
@@ -141,7 +141,7 @@ TEST_CASE("a delay comes before the flow and does not hold the link") {
   check_time(times[second], 0, 5);
 }
 
-TEST_CASE("a message to oneself takes its delay and no link") {
+TEST_CASE("a message from a rank to itself takes its delay and uses no link") {
   Scene scene({0});
   scene.set_delay(Seconds(3));
   const MessageId own = scene.message(0, 0, Bytes(1'000'000));
@@ -153,7 +153,7 @@ TEST_CASE("a message to oneself takes its delay and no link") {
   CHECK(playback.flows == 0);
 }
 
-TEST_CASE("a rendezvous starts when the later end arrives") {
+TEST_CASE("a rendezvous starts when the later of its two ranks arrives") {
   // The receiver is busy until 2 s, then 1,000 bytes take 1 s.
   Scene scene({0, 1});
   const MessageId message = scene.message(0, 1, Bytes(1000));
@@ -165,7 +165,7 @@ TEST_CASE("a rendezvous starts when the later end arrives") {
   check_time(times[in], 2, 3);
 }
 
-TEST_CASE("64 ranks sending to one share its link evenly") {
+TEST_CASE("64 ranks that send to one rank share its link evenly") {
   // 64 × 1,000 bytes through 1,000 B/s, all at the same pace: 64 s, whatever the order.
   std::vector<std::uint32_t> nodes(65);
   for (std::uint32_t r = 0; r < nodes.size(); ++r) nodes[r] = r;
@@ -177,7 +177,7 @@ TEST_CASE("64 ranks sending to one share its link evenly") {
   for (const OpTime& time : scene.run()) check_time(time, 0, 64);
 }
 
-TEST_CASE("a collective's flows run together after its delay") {
+TEST_CASE("the flows of a collective run concurrently after its delay") {
   // Ring all-reduce of 900 bytes over 3 ranks: 2·2/3·900 = 1,200 bytes per edge at 1,000 B/s after
   // 2·2·0.1 s: 1.6 s. Rank 2 comes at 1 s.
   ProgramBuilder builder(3);
@@ -213,7 +213,7 @@ TEST_CASE("a collective's flows run together after its delay") {
   }
 }
 
-TEST_CASE("a very long chain of ops that take no time needs no stack") {
+TEST_CASE("a very long chain of ops without duration does not overflow the stack") {
   Scene scene({0});
   for (int i = 0; i < 200'000; ++i) scene.compute(0, Seconds(0));
   CHECK(scene.play().timeline.makespan == Seconds(0));
@@ -224,7 +224,7 @@ TEST_CASE("an empty Program takes no time") {
   CHECK(scene.play().timeline == Timeline());
 }
 
-TEST_CASE("a transfer without a link is infeasible, and says between whom") {
+TEST_CASE("a transfer without a link is infeasible, and the reason names the ranks") {
   Scene scene({0, 1});
   const MessageId message = scene.message(0, 1, Bytes(1000));
   scene.send(0, {message});
@@ -233,10 +233,10 @@ TEST_CASE("a transfer without a link is infeasible, and says between whom") {
   const auto result = scene.attempt();
   REQUIRE(std::holds_alternative<Infeasible>(result));
   CHECK(std::get<Infeasible>(result).reason ==
-        "no link joins rank 0 and rank 1: the cluster's fabric link has no rate");
+        "no link connects rank 0 and rank 1: the cluster's fabric link has no rate");
 }
 
-TEST_CASE("a cost that is no time is our bug, not a result") {
+TEST_CASE("a cost that is not a valid time is an internal error") {
   for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     Scene scene({0});
     scene.compute(0, Seconds(1));

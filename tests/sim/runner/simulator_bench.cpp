@@ -38,16 +38,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Resident bytes at most until now; Linux counts KiB.
-std::int64_t peak_bytes(int who) {
+// Returns the peak resident bytes so far. Linux reports KiB.
+std::int64_t peak_bytes(int processes) {
   rusage usage{};
-  getrusage(who, &usage);
+  getrusage(processes, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-Seconds cpu_time(int who) {
+Seconds cpu_time(int processes) {
   rusage usage{};
-  getrusage(who, &usage);
+  getrusage(processes, &usage);
   const auto of = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
@@ -109,7 +109,8 @@ struct Prepared {
   Batch batch;
 };
 
-// What comes before a Program. Stages are split by FLOPs, which costs as much as by seconds.
+// The steps before lowering. Stages are split by FLOPs, which takes as long as splitting by
+// seconds.
 Prepared prepare(const std::string& text, Stopwatch& watch) {
   Prepared in{watch.time("parse", [&] { return read_bench(text); }), {}, {}, {}};
   in.profile = shipped_profile(in.scenario.cluster).value();
@@ -137,7 +138,7 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
       watch.time("estimate, first", [&] { return estimate_step(compiled, costs); });
   const auto before_tables = Clock::now();
   const Seconds cpu_before_tables = cpu_now();
-  constexpr int kTables = 5;  // as who walks one graph with many tables
+  constexpr int kTables = 5;  // estimates of one graph with several tables of costs
   for (int i = 0; i < kTables; ++i)
     watch.time("estimate", [&] { return estimate_step(compiled, costs); });
   const Seconds repeated = Clock::now() - before_tables,
@@ -186,8 +187,8 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
   return result;
 }
 
-// One rank a pipeline stage stands for the rest (shared/plan/plan.h: fold): no player, its flows
-// would leave for ranks without ops.
+// One rank per pipeline stage represents the others (fold() in shared/plan/plan.h). It is not
+// simulated, because its flows would go to ranks without ops.
 nlohmann::json measure_folded(const Prepared& in, Stopwatch& watch) {
   const auto begin = Clock::now();
   const Seconds cpu_begin = cpu_now();

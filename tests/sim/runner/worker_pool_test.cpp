@@ -1,13 +1,15 @@
 #include "sim/runner/worker_pool.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
-#include <csignal>
+#include <atomic>
+#include <chrono>
 #include <map>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 namespace polyphony::sim {
 namespace {
@@ -15,7 +17,9 @@ namespace {
 std::map<std::size_t, std::string> answered(int jobs, std::size_t count,
                                             const std::function<std::string(std::size_t)>& work) {
   std::map<std::size_t, std::string> answers;
+  const std::thread::id caller = std::this_thread::get_id();
   run_in_workers(jobs, count, work, [&](std::size_t i, const std::string& answer) {
+    CHECK(std::this_thread::get_id() == caller);
     CHECK(answers.emplace(i, answer).second);  // once for each
   });
   CHECK(answers.size() == count);
@@ -24,43 +28,72 @@ std::map<std::size_t, std::string> answered(int jobs, std::size_t count,
 
 }  // namespace
 
-TEST_CASE("a piece that takes long keeps one process, the others take the rest") {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  // The first waits until every other piece is done: it would for ever if one of them were its own.
+TEST_CASE("a task that takes long keeps one thread busy, the others take the rest") {
+  std::atomic<int> done{0};
+  std::atomic<bool> timed_out{false};
+  // The first task waits until all others are done: it would wait forever if one of them waited for
+  // its thread.
   const auto answers = answered(2, 20, [&](std::size_t i) {
-    char one = 'x';
-    if (i > 0 && write(ends[1], &one, 1) != 1) return std::string("no pipe");
-    for (int done = 0; i == 0 && done < 19; ++done)
-      if (read(ends[0], &one, 1) != 1) return std::string("no pipe");
-    return std::to_string(i) + " by " + std::to_string(getpid());
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (i == 0 && done < 19 && !timed_out) {
+      timed_out = std::chrono::steady_clock::now() > end;
+      std::this_thread::yield();
+    }
+    ++done;
+    return std::to_string(i);
   });
-  std::set<std::string> processes;
-  for (const auto& [i, answer] : answers) {
-    CHECK(answer.rfind(std::to_string(i) + " by ", 0) == 0);
-    if (i > 0) processes.insert(answer.substr(answer.find("by")));
-  }
-  CHECK(processes.size() == 1);
-  close(ends[0]);
-  close(ends[1]);
+  CHECK(!timed_out);
+  for (const auto& [i, answer] : answers) CHECK(answer == std::to_string(i));
 }
 
-TEST_CASE("a process that dies takes its piece along, and nothing else while others live") {
+TEST_CASE("one job runs one task at a time") {
+  std::atomic<int> running{0}, most{0};
+  answered(1, 50, [&](std::size_t) {
+    most = std::max(most.load(), ++running);
+    std::this_thread::yield();
+    --running;
+    return std::string();
+  });
+  CHECK(most == 1);
+}
+
+TEST_CASE("a task that throws has an error as its answer, and the others go on") {
   const auto answers = answered(3, 12, [](std::size_t i) {
-    if (i == 4) raise(SIGKILL);
-    if (i == 5) throw std::runtime_error("no such piece");
-    return std::string(100000, 'a');  // more than a pipe holds
+    if (i == 4) throw std::bad_alloc();
+    if (i == 5) throw std::runtime_error("no such task");
+    return std::string(100000, 'a');
   });
   for (const auto& [i, answer] : answers)
     if (i != 4 && i != 5) CHECK(answer == std::string(100000, 'a'));
-  CHECK(answers.at(4).find("killed") != std::string::npos);
-  CHECK(nlohmann::json::parse(answers.at(5))["error"] == "no such piece");
+  CHECK(answers.at(4).find("needs more memory") != std::string::npos);
+  CHECK(nlohmann::json::parse(answers.at(5))["error"] == "no such task");
 }
 
-TEST_CASE("what nobody is left for is answered as an error") {
-  const auto answers = answered(2, 6, [](std::size_t) -> std::string { _exit(3); });
-  for (const auto& [i, answer] : answers)
-    CHECK(nlohmann::json::parse(answer)["error"] == "worker ended early");
+TEST_CASE("once stopped, no further task begins") {
+  std::atomic<int> begun{0};
+  std::size_t stopped = 0, total = 0;
+  run_in_workers(
+      2, 1000,
+      [&](std::size_t) {
+        ++begun;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        return std::string("done");
+      },
+      [&](std::size_t, const std::string& answer) {
+        ++total;
+        stopped += answer == R"({"error":"stopped"})" ? 1 : 0;
+      },
+      [&] { return begun > 3; });
+  CHECK(total == 1000);
+  CHECK(stopped > 800);  // stopped is asked ten times a second: some 20 tasks of 5 ms each
+  CHECK(static_cast<std::size_t>(begun) == total - stopped);
+}
+
+TEST_CASE("an exception of the caller's callback ends the threads") {
+  CHECK_THROWS_AS(run_in_workers(
+                      2, 100, [](std::size_t) { return std::string("x"); },
+                      [](std::size_t, const std::string&) { throw std::runtime_error("no"); }),
+                  std::runtime_error);
 }
 
 }  // namespace polyphony::sim

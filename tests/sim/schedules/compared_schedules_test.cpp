@@ -1,5 +1,5 @@
-// Schedules side by side over times alone: closed forms, memory, draws, a user's own order; the CSV
-// that they are read from.
+// Comparison of schedules from stage times: closed forms, memory, drawn batches, a user's own
+// order, and reading the CSV file of times.
 #include "sim/schedules/compared_schedules.h"
 
 #include <doctest/doctest.h>
@@ -21,13 +21,13 @@ StageTimes read(const std::string& rows, int microbatches = 0) {
       "module,stage,microbatch,forward,backward_input,backward_weight,bytes\n" + rows, "t.csv",
       microbatches);
 }
-// Stages of 1 s each way: forward, input, weight; one byte kept.
+// Stages with 1 s each for forward, input and weight part, and one saved byte.
 StageTimes equal(int stages, int microbatches) {
   std::string rows;
   for (int s = 0; s < stages; ++s) rows += "language," + std::to_string(s) + ",all,1,1,1,1\n";
   return read(rows, microbatches);
 }
-// Eight microbatches of 0 to 5 images over four pieces each way.
+// Eight microbatches of 0 to 5 images over four pieces in each direction.
 StageTimes random_times(std::uint64_t seed) {
   std::string rows, language;
   std::uint64_t drawn = 0;
@@ -68,7 +68,7 @@ std::string message(const std::string& rows, int microbatches = 0) {
 
 TEST_SUITE("compared schedules") {
   // Eight microbatches over four ranks, one second each of forward, input and weight part: (8 + 4 −
-  // 1)·3 for GPipe and 1F1B; weight parts fill all but (4 − 1)·(1 + 1 − 1) of a rank's rests in
+  // 1)·3 for GPipe and 1F1B; weight parts fill all but (4 − 1)·(1 + 1 − 1) of a rank's idle time in
   // ZB-H1 (arXiv 2401.10241, table 2). Whatever the stages, 8·4·3 s of work on four ranks are 24.
   TEST_CASE("closed forms of equal stages") {
     const auto result = compare_schedules(equal(4, 8), {.ranks = 4, .placements = 50});
@@ -78,7 +78,7 @@ TEST_SUITE("compared schedules") {
       CHECK(row(result, name).table.makespan == Seconds(33));
       CHECK(row(result, name).bound == Seconds(33));
     }
-    // A search that may run weight parts later is as quick.
+    // A search that may run weight parts later is as fast.
     for (const char* name : {"zero-bubble", "dip", "searched"}) {
       CAPTURE(name);
       CHECK(row(result, name).table.makespan == Seconds(27));
@@ -86,25 +86,25 @@ TEST_SUITE("compared schedules") {
     }
     CHECK(sim::bubbles(row(result, "1f1b").table)[0] == doctest::Approx(9.0 / 33));
     CHECK(row(result, "1f1b").table.peak[0] == Bytes(4));
-    CHECK(row(result, "interleaved").refusal == "needs 8 stages, there are 4 pieces");
+    CHECK(row(result, "interleaved").refusal == "needs 8 stages, but there are only 4 pieces");
     CHECK(std::is_sorted(result.rows.begin(), result.rows.end(), [](const auto& a, const auto& b) {
       return a.refusal.empty() && (!b.refusal.empty() || a.table.makespan < b.table.makespan);
     }));
   }
 
-  // Eight pieces: two virtual stages a rank, 1.5 s of bubble each way in place of 3 a round.
-  TEST_CASE("interleaved takes the setting that is its best") {
+  // Eight pieces: two virtual stages per rank, with bubbles of 1.5 s instead of 3 s per round.
+  TEST_CASE("interleaved uses its best setting") {
     const auto result = compare_schedules(equal(8, 8), {.ranks = 4, .placements = 50});
     CHECK(row(result, "1f1b").table.makespan == Seconds(66));
     CHECK(row(result, "interleaved").setting == "vpp 2");
     CHECK(row(result, "interleaved").table.makespan == Seconds(57));  // 48 + 66 − 48 halved
   }
 
-  // DIP (arXiv 2504.14145, introduction): 64 vision layers of 6.75 ms, a third of it forward, and 64
-  // of language of 10.5, over 16 stages, the dearest of seven language layers, 73.5 ms: 64 · 17.25 +
-  // 63 · 73.5 = 5734.5 ms, of which 1 − 64 · 69 / 5734.5 = 22.99 % are bubbles (the paper says 22.8);
-  // evenly, 69 ms each, it would be 79 · 69 = 5451 ms.
-  TEST_CASE("DIP's 37B split: 5734.5 ms, 22.99 % bubbles, 5451 ms were it even") {
+  // DIP (arXiv 2504.14145, introduction): 64 vision layers of 6.75 ms, a third of it forward, and
+  // 64 of language of 10.5, over 16 stages, the bottleneck has seven language layers, 73.5 ms: 64 ·
+  // 17.25 + 63 · 73.5 = 5734.5 ms, of which 1 − 64 · 69 / 5734.5 = 22.99 % are bubbles (the paper
+  // says 22.8); evenly, 69 ms each, it would be 79 · 69 = 5451 ms.
+  TEST_CASE("DIP's 37B split: 5734.5 ms, 22.99 % bubbles; 5451 ms if it were even") {
     std::string rows;
     for (int s = 0; s < 64; ++s)
       rows += "vision," + std::to_string(s) + ",all,2.25ms,2.25ms,2.25ms,0\n";
@@ -123,7 +123,7 @@ TEST_SUITE("compared schedules") {
               .table.makespan.count() == doctest::Approx(5.451).epsilon(1e-9));
   }
 
-  // It begins with their stages and orders. With all memory, and with little.
+  // The search begins with their stages and orders. With unlimited and with little memory.
   TEST_CASE("searched is never slower than any row that fits") {
     for (const std::int64_t memory : {0, 12, 20})
       for (std::uint64_t seed = 0; seed < 12; ++seed) {
@@ -144,11 +144,12 @@ TEST_SUITE("compared schedules") {
       }
   }
 
-  // One piece each, on a rank each, forwards alone: images of microbatch 0 take 3 s each and their half
-  // of its text 1 s, those of microbatch 1 take 1 s, and 3 s. Dealt anew each microbatch has one of
-  // both kinds: 4 s of images, then 4 s of text, and so the second: 12 s. As they come it is 6 + 2 + 6,
-  // and as both have as much work no order is tried that is another.
-  TEST_CASE("entrain deals parts anew: 12 s by hand") {
+  // One piece each, on a rank each, forwards only: images of microbatch 0 take 3 s each and their
+  // half of its text 1 s, those of microbatch 1 take 1 s, and 3 s. After
+  // reassignment each microbatch has one part of each kind: 4 s of images, then 4 s of text, and
+  // the same for the second: 12 s. In the given order it is 6 + 2 + 6; both have the same amount of
+  // work, so no other order is tried.
+  TEST_CASE("entrain reassigns parts: 12 s by hand") {
     const StageTimes times = read(
         "vision,0,0.0,3,0,0,0\nvision,0,0.1,3,0,0,0\nvision,0,1.0,1,0,0,0\n"
         "vision,0,1.1,1,0,0,0\nlanguage,0,0,2,0,0,0\nlanguage,0,1,6,0,0,0\n");
@@ -158,7 +159,7 @@ TEST_SUITE("compared schedules") {
     CHECK(row(result, "apart, reordered").table.makespan == Seconds(14));
   }
 
-  TEST_CASE("entrain: nothing is lost, and what waits for the next microbatch deadlocks nobody") {
+  TEST_CASE("entrain: no work is lost, and deferred parts cause no deadlock") {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       CAPTURE(seed);
       const StageTimes times = random_times(seed);
@@ -172,7 +173,7 @@ TEST_SUITE("compared schedules") {
     }
   }
 
-  TEST_CASE("memory: what does not fit says so, and the search keeps to it") {
+  TEST_CASE("memory: a schedule that does not fit is marked, and the search keeps the limit") {
     const auto result =
         compare_schedules(equal(4, 8), {.ranks = 4, .memory = Bytes(2), .placements = 50});
     CHECK_FALSE(row(result, "1f1b").fits);
@@ -182,7 +183,7 @@ TEST_SUITE("compared schedules") {
     CHECK(row(result, "dip").table.makespan > Seconds(33));
   }
 
-  TEST_CASE("a user's own order is one more row") {
+  TEST_CASE("a user's own order is an additional row") {
     CompareOptions options{.ranks = 4, .placements = 50};
     for (int p = 0; p < 4; ++p)
       options.own.push_back(schedule(ScheduleKind::one_f_one_b).order({4, 1, 8}, p));
@@ -190,13 +191,14 @@ TEST_SUITE("compared schedules") {
     CHECK(row(result, "own").table.makespan == Seconds(33));
     options.own[3].pop_back();
     CHECK(row(compare_schedules(equal(4, 8), options), "own").refusal ==
-          "no rank runs B of work 7 of stage 3 of language");
+          "no rank runs B microbatch 7 of stage 3 of language");
   }
 
-  // An encoder and a language module of a stage each, on a rank each, everything one second: F0 F1 beside each other,
-  // 0 at first alone. The encoder's backward of 1 ends last: forwards 2 + backwards (two seconds each)
+  // An encoder and a language module of a stage each, on a rank each, everything one second.
+  // After F0 of the encoder both modules run in parallel. The encoder's backward of 1 ends last
+  // (backwards take two seconds each):
   //   rank 0: F0 0-1, F1 1-2, B0 4-6, B1 7-9   rank 1: F0 1-2, B0 2-4, F1 4-5, B1 5-7
-  // so that 9 s. Microbatch 1 has two parts of half a second each in the encoder.
+  // The makespan is 9 s. Microbatch 1 has two parts of half a second each in the encoder.
   TEST_CASE("a user's own order by module") {
     const std::string file =
         "module,stage,microbatch,forward,backward_input,backward_weight,bytes\n"
@@ -224,20 +226,23 @@ TEST_SUITE("compared schedules") {
     };
     CHECK(refused("audio 0F1")
               .starts_with(
-                  "own.csv: line 1: \"audio 0F1\" names a module that the times do not have"));
+                  "own.csv: line 1: \"audio 0F1\" names a module that is not in the stage times"));
     CHECK(refused("0F1").starts_with("own.csv: line 1: \"0F1\" names no module"));
-    CHECK(refused("vision 0F1.1").find("is a part of a microbatch") != std::string::npos);
+    CHECK(refused("vision 0F1.1").find("is an action of a part of a microbatch") !=
+          std::string::npos);
     CHECK(refused("vision 0X1").find("is not an action") != std::string::npos);
     options.own[0].pop_back();
     CHECK(row(compare_schedules(times, options), "own").refusal ==
-          "no rank runs B of work 1 of stage 0 of vision");
+          "no rank runs B microbatch 1 of stage 0 of vision");
     options.own[0].push_back({ActionKind::backward, false, 0, 0, 7, Recipe::layout});
     CHECK(row(compare_schedules(times, options), "own").refusal ==
-          "has an action of microbatch 7, there are 2");
+          "has an action of microbatch 7, but there are only 2 microbatches");
   }
 
-  // Microbatches of 0 to 3 images; the encoder's parts, one an image.
-  TEST_CASE("encoders: nobody is quicker than the bound, draws are about what was drawn from") {
+  // Microbatches of 0 to 3 images; the encoder has one part per image.
+  TEST_CASE(
+      "encoders: no schedule beats the bound, drawn batches have about the mean of the given "
+      "ones") {
     std::string rows;
     for (int s = 0; s < 4; ++s) {
       for (int k = 0; k < 8; ++k)
@@ -268,7 +273,7 @@ TEST_SUITE("compared schedules") {
     CHECK(compare_schedules(times, {.ranks = 4, .only = "1f1b"}).rows.size() == 1);
   }
 
-  TEST_CASE("a table of times is read, or refused by file, line and column") {
+  TEST_CASE("a table of times is read, or rejected with file, line and column") {
     const StageTimes times = read("v,0,2.1,1ms,2ms,3ms,2kB\nv,0,2.0,1,2,3,\nl,0,all,1,1,1,1\n");
     CHECK(times.microbatches == 3);
     CHECK(times.modules[0].microbatch_of == std::vector<int>{2, 2});
@@ -276,13 +281,13 @@ TEST_SUITE("compared schedules") {
           StageCost{Seconds(1e-3), Seconds(2e-3), Seconds(3e-3), Bytes(2000), {}});
     CHECK(times.modules[1].costs.size() == 3);
     CHECK(message("l,0,0,1,1,x,1\n").starts_with("t.csv: line 2, column backward_weight: "));
-    CHECK(message("l,0,0,1,1,-1,1\n").find("is negative") != std::string::npos);
+    CHECK(message("l,0,0,1,1,-1,1\n").find("must not be negative") != std::string::npos);
     CHECK(message("l,0,zero,1,1,1,1\n").starts_with("t.csv: line 2, column microbatch: "));
-    CHECK(message("l,0,0,1,1,1,1\nl,0,0,1,1,1,1\n").find("stands twice") != std::string::npos);
+    CHECK(message("l,0,0,1,1,1,1\nl,0,0,1,1,1,1\n").find("occurs twice") != std::string::npos);
     CHECK(message("l,0,all,1,1,1,1\n").find("give --microbatches") != std::string::npos);
-    CHECK(message("l,0,0,1,1,1,1\nl,1,1,1,1,1,1\n").find("no time of stage 0 for microbatch 1") !=
+    CHECK(message("l,0,0,1,1,1,1\nl,1,1,1,1,1,1\n").find("no time for stage 0 and microbatch 1") !=
           std::string::npos);
-    CHECK(message("v,0,0,1,1,1,1\nl,0,1,1,1,1,1\n").find("0 works of microbatch 0") !=
+    CHECK(message("v,0,0,1,1,1,1\nl,0,1,1,1,1,1\n").find("0 rows for microbatch 0") !=
           std::string::npos);
     CHECK_THROWS_WITH_AS(sim::read_stage_times("module,stage\nl,0\n", "t.csv", 0),
                          doctest::Contains("has no column microbatch"), InputError);

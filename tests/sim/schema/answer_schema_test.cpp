@@ -1,4 +1,4 @@
-// The published schemas of answers, and answers as they are printed.
+// The published JSON Schemas of answers accept answers as they are printed, and nothing else.
 #include "sim/answer_json/answer_schema.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ bool accepts(const std::string& schema, const json& answer) {
 
 }  // namespace
 
-TEST_CASE("answers of a sweep obey their schema, and it binds every key of theirs") {
+TEST_CASE("answers of a sweep conform to their schema, which constrains every key") {
   for (const Predictor predictor : {Predictor::estimate, Predictor::simulate}) {
     Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
     const Sweep result = small_sweep(scenario, predictor);
@@ -61,7 +61,7 @@ TEST_CASE("answers of a sweep obey their schema, and it binds every key of their
   }
 }
 
-TEST_CASE("the empty answer, and that to a changed question, obey the schema too") {
+TEST_CASE("the empty answer and an answer with --set conform to the schema") {
   const Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   json answer = to_json(Sweep{}, scenario.model);
   CHECK(accepts(sweep_schema(), answer));
@@ -76,7 +76,7 @@ TEST_CASE("the empty answer, and that to a changed question, obey the schema too
   CHECK_FALSE(accepts(sweep_schema(), answer));
 }
 
-TEST_CASE("answers to a varied question obey their schema, those without a layout too") {
+TEST_CASE("answers of --vary conform to their schema, also those without a layout") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   Varied varied{{{"cluster.nic", {"1Gbps", "2Gbps"}}}, {}};
   varied.asked.push_back(
@@ -98,7 +98,7 @@ TEST_CASE("answers to a varied question obey their schema, those without a layou
   CHECK_FALSE(accepts(vary_schema(), other));
 }
 
-TEST_CASE("a breakdown adds up to the step, and changes are of the first baseline") {
+TEST_CASE("a breakdown adds up to the step, and changes are relative to the first baseline") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   const Sweep result = small_sweep(scenario, Predictor::simulate);
   const json answer = to_json(result, scenario.model);

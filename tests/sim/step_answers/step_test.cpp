@@ -1,4 +1,4 @@
-// The answer about one step as a value: parts, notes, what would fit.
+// answer_step(): parts, notes, folding, and what would fit in memory.
 #include "sim/step_answers/step.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ StepAnswer answered(const Scenario& scenario, const StepOptions& options) {
 
 }  // namespace
 
-TEST_CASE("recomputed layers are part of their backward, and the answer says so") {
+TEST_CASE("recomputation is part of the backward pass, and the answer states it") {
   Scenario scenario = test::scenario_at("scenarios/tiny.json");
   const StepAnswer kept = answered(scenario, {.predictor = Predictor::estimate});
   CHECK_FALSE(kept.recomputes);
@@ -32,7 +32,7 @@ TEST_CASE("recomputed layers are part of their backward, and the answer says so"
   CHECK(again.parts[0][backward] > kept.parts[0][backward]);
   const nlohmann::json json = to_json(again);
   CHECK(json["backward_recomputes"] == true);
-  CHECK_FALSE(json["busiest_rank_seconds"].contains("recompute"));  // a part that no op is
+  CHECK_FALSE(json["busiest_rank_seconds"].contains("recompute"));  // no op has this part
   CHECK(json["mfu"] == again.figures.model_flops_utilization);
   CHECK(json["chance"]["mfu"] == json["mfu"]);
 }
@@ -43,12 +43,12 @@ TEST_CASE("notes are part of the answer") {
   scenario.training.software = "another stack 1.0";
   const StepAnswer noted = answered(scenario, {.predictor = Predictor::estimate, .cores = 1});
   REQUIRE(noted.notes.size() == 2);
-  CHECK(noted.notes[0].starts_with("the scenario trains with another stack"));
+  CHECK(noted.notes[0].starts_with("the scenario uses another software stack"));
   CHECK(noted.notes[1].starts_with("2 ranks share 1 core here"));
   CHECK(to_json(noted)["notes"].size() == 2);
 }
 
-TEST_CASE("more model FLOPs than the device can do are said to be so") {
+TEST_CASE("a note is given if model FLOPs exceed the peak of the device") {
   const Scenario scenario = test::scenario_at("scenarios/tiny.json");
   HardwareProfile profile = *shipped_profile(scenario.cluster);
   profile.device.memory_rate = 1e6 * profile.device.memory_rate;
@@ -70,13 +70,13 @@ TEST_CASE("more model FLOPs than the device can do are said to be so") {
   const StepAnswer fast = answer();
   CHECK(fast.figures.model_flops_utilization > 1);
   REQUIRE(fast.notes.size() == 1);
-  CHECK(fast.notes[0].find("of what cpu-core can do: profile cpu-core-roofline understates its "
-                           "peak, or its corrections are too good") != std::string::npos);
+  CHECK(fast.notes[0].find("of the peak of cpu-core: profile cpu-core-roofline understates the "
+                           "peak, or its corrections are too optimistic") != std::string::npos);
 }
 
-// 8 stages of 512 lanes, 64 microbatches: 8 · 512 · 64 · 6 = 1.57 million ops. Ranks of two lanes do in the mean what
-// those of 512 do, but for what lanes say to each other.
-TEST_CASE("a large step whose lanes do the same is folded, and says so") {
+// 8 stages, 512 replicas, 64 microbatches: 8 · 512 · 64 · 6 = 1.57 million ops. On average, ranks
+// of two replicas do the same as ranks of 512, except for communication between replicas.
+TEST_CASE("a large step with equal replicas is folded, and a note says so") {
   const auto scenario = [](int replicas) {
     return bench_scenario({.stages = 8, .replicas = replicas, .microbatches = 64, .blocks = 1});
   };
@@ -88,7 +88,7 @@ TEST_CASE("a large step whose lanes do the same is folded, and says so") {
   CHECK(answer.prediction.folded);
   REQUIRE(answer.notes.size() == 1);
   CHECK(answer.notes[0] ==
-        "folded: 8 ranks stand for all 4,096, an estimate; --whole plays every one of them");
+        "folded: 8 ranks represent all 4,096, an estimate; --whole predicts every rank");
   CHECK(to_json(answer)["folded"] == true);
   CHECK(answer.figures.energy == Joules(0));
   CHECK(worst_by_stage(answer.prediction).size() == 8);
@@ -98,16 +98,16 @@ TEST_CASE("a large step whose lanes do the same is folded, and says so") {
         doctest::Approx(small.mean_parts[forward].count()).epsilon(1e-6));
   large.cluster.degraded = {{.rank = 3, .device = 0.5, .nic_of = {}}};
   std::vector<std::string> notes;
-  // Room for a lane of 3,072 ops, not for all: some 700 bytes an op.
+  // Memory for one replica of 3,072 ops, not for all: about 700 bytes per op.
   const auto whole =
       predict_step(large, *large.layout, typical_batch(large), *shipped_profile(large.cluster),
                    {.fold_large = true, .memory = Bytes(100'000'000)}, notes);
-  CHECK(std::get<Infeasible>(whole).reason.find("this machine has") != std::string::npos);
-  CHECK(notes == std::vector<std::string>{"played whole: the layout does not fold: some of its "
+  CHECK(std::get<Infeasible>(whole).reason.find("this machine has only") != std::string::npos);
+  CHECK(notes == std::vector<std::string>{"not folded: the layout cannot be folded: some of its "
                                           "ranks are degraded; predict it unfolded"});
 }
 
-TEST_CASE("what does not fit says what would") {
+TEST_CASE("a layout that does not fit suggests one that does") {
   Scenario scenario = test::scenario_at("scenarios/tiny.json");
   CHECK(answered(scenario, {.predictor = Predictor::estimate}).out_of_memory.empty());
   scenario.cluster.device.memory = Bytes(1);

@@ -1,4 +1,4 @@
-// A stream of batches: the huge sample is named, risks are those of the closed forms.
+// A stream of batches: a huge sample is named, and risks equal closed forms.
 #include "sim/step_answers/stream.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace sim;
 
-// 64 samples of one image; number 41 has thirty.
+// 64 samples with one image each, except number 41, which has thirty.
 std::vector<Sample> one_huge() {
   std::vector<Sample> samples;
   for (std::uint32_t id = 0; id < 64; ++id) {
@@ -55,8 +55,8 @@ BatchStream with_peaks(const std::vector<std::int64_t>& peaks, std::int64_t devi
 
 }  // namespace
 
-// 32 samples a batch: each epoch of two batches has the huge one once.
-TEST_CASE("a batch with one huge sample is the peak, and the sample is named") {
+// 32 samples per batch: each epoch of two batches contains the huge sample once.
+TEST_CASE("a batch with one huge sample has the peak, and the sample is named") {
   const Scenario scenario = recorded_scenario();
   const HardwareProfile profile = *find_profile("cpu-core-roofline");
   StreamOptions options;
@@ -78,17 +78,18 @@ TEST_CASE("a batch with one huge sample is the peak, and the sample is named") {
     const std::vector<std::pair<Modality, std::int64_t>> expected{{Modality::text, 48},
                                                                   {Modality::image, 30 * 64}};
     CHECK(batch.samples[0].tokens == expected);
-    // More than half of the peak is its.
+    // It has more than half of the memory at the peak.
     CHECK(2 * batch.samples[0].held.value > stream.peak(batch).value / 2);
   }
-  // Alone or in two processes, the same.
+  // One process and two give the same answer.
   options.jobs = 1;
   const BatchStream again = predict_stream(scenario, *scenario.layout, profile, options);
   for (std::size_t i = 0; i < 6; ++i) CHECK(again.batches[i].peaks == stream.batches[i].peaks);
 }
 
-// Idle time by another way: a step less what compute streams were at work (traces/compare/compare.h).
-TEST_CASE("bubbles of a batch are what its compute streams do not work") {
+// Idle time computed differently: the step minus the busy time of compute streams
+// (traces/compare/compare.h).
+TEST_CASE("bubbles of a batch are the idle time of its compute streams") {
   Scenario scenario = recorded_scenario();
   Layout& layout = *scenario.layout;
   layout.planner = Planning::entrain;
@@ -127,7 +128,7 @@ TEST_CASE("bubbles of a batch are what its compute streams do not work") {
 }
 
 // Of 1 to 100: five at most 5, ninety-five at most 95.
-TEST_CASE("percentiles from both ends of a stream") {
+TEST_CASE("percentiles in both tails of a stream") {
   BatchStream stream = with_peaks(std::vector<std::int64_t>(100, 7), 100);
   for (std::size_t i = 0; i < 100; ++i) {
     stream.batches[i].step = Seconds(static_cast<double>(100 - i));
@@ -145,7 +146,7 @@ TEST_CASE("percentiles from both ends of a stream") {
 }
 
 // None of 300: at most 1 - 0.05^(1/300), about 3/300 a step.
-TEST_CASE("no exceedance leaves the rule of three, some leave their share") {
+TEST_CASE("memory risk: the rule of three without exceedances, otherwise their share") {
   std::vector<std::int64_t> peaks(300, 50);
   const MemoryRisk none = memory_risk(with_peaks(peaks, 100), 10);
   CHECK(none.exceeded == 0);
@@ -161,7 +162,7 @@ TEST_CASE("no exceedance leaves the rule of three, some leave their share") {
 }
 
 // Quantiles of 1,000 + 100·exponential: P(X > 1,000 + 100 t) = e^-t.
-TEST_CASE("an exponential tail is found") {
+TEST_CASE("an exponential tail is recovered") {
   std::vector<Bytes> values;
   for (int i = 0; i < 4000; ++i)
     values.emplace_back(std::llround(1e6 - 1e5 * std::log((i + 0.5) / 4000)));
@@ -170,16 +171,16 @@ TEST_CASE("an exponential tail is found") {
         doctest::Approx(std::exp(-0.5)).epsilon(0.01));
 }
 
-TEST_CASE("quantiles that so few numbers do not reach are called the largest") {
+TEST_CASE("quantiles that need more values are replaced by the largest value") {
   std::vector<Seconds> steps;
   for (int i = 1; i <= 100; ++i) steps.emplace_back(i);
   CHECK(quantiles_text(steps, {0.5, 0.99}).starts_with("p50 50.50 s, p99 "));
   CHECK(quantiles_text(steps, {0.5, 0.999}) == "p50 50.50 s, largest of 100: 100.0 s");
-  // Once, however many are not reached.
+  // It is printed once, even if several quantiles need more values.
   CHECK(quantiles_text({Seconds(1), Seconds(2)}, {0.95, 0.999}) == "largest of 2: 2.00 s");
 }
 
-TEST_CASE("jitter on SimGrid: a few seeds are simulated, and never below their estimate") {
+TEST_CASE("jitter: a few seeds are simulated, and are never below their estimates") {
   const Scenario scenario = recorded_scenario();
   Batch batch = batch_of_step(scenario, 0);
   const HardwareProfile profile = *find_profile("cpu-core-roofline");

@@ -1,4 +1,4 @@
-// Where a step's time goes, and the changes that are offered.
+// answer_why(): where the time of a step goes, and which changes are suggested.
 #include "sim/step_answers/why.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ Seconds predicted(const Scenario& scenario, const Layout& layout, Predictor pred
 
 }  // namespace
 
-TEST_CASE("the parts and what the idle time was spent on add up to the step, on every rank") {
+TEST_CASE("parts and idle times add up to the step on every rank") {
   for (const char* file : {"tiny", "tiny_colocated", "tiny_uneven", "tiny_frozen", "rehearse_8"})
     for (const Shard shard : {Shard::none, Shard::optimizer, Shard::full}) {
       const Scenario scenario = test::scenario_at(std::string("scenarios/") + file + ".json");
@@ -62,7 +62,7 @@ TEST_CASE("the parts and what the idle time was spent on add up to the step, on 
     }
 }
 
-TEST_CASE("a bridge shows where grids differ, shards where parameters are divided") {
+TEST_CASE("idle time for bridges appears if grids differ, for shards if parameters are sharded") {
   const auto mean_of = [](const WhyAnswer& answer, traces::Idle idle) {
     return traces::mean(answer.idle)[static_cast<std::size_t>(idle)];
   };
@@ -77,7 +77,7 @@ TEST_CASE("a bridge shows where grids differ, shards where parameters are divide
   CHECK(mean_of(answered(shared, layout), traces::Idle::shards) > Seconds{});
 }
 
-TEST_CASE("what is offered is a neighbour that fits, and as much faster as predict says") {
+TEST_CASE("suggested changes are neighbors that fit, with the predicted gain") {
   const Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   const WhyAnswer answer = answered(scenario, *scenario.layout);
   REQUIRE_FALSE(answer.worth_trying.empty());
@@ -105,7 +105,7 @@ TEST_CASE("what is offered is a neighbour that fits, and as much faster as predi
   CHECK(idle == doctest::Approx(spent["idle"].get<double>()));
 }
 
-TEST_CASE("where sums over tensor-parallel ranks show, products in pieces are offered") {
+TEST_CASE("chunked GEMMs are suggested if tensor-parallel reductions are exposed") {
   const auto words = [](const std::string& grid) {
     const Scenario scenario = read_scenario(
         R"({"polyphony": 1, "training": {"precision": "bf16"},
@@ -124,13 +124,13 @@ TEST_CASE("where sums over tensor-parallel ranks show, products in pieces are of
   const auto has = [](const std::vector<std::string>& all, const std::string& word) {
     return std::find(all.begin(), all.end(), word) != all.end();
   };
-  CHECK(has(words(R"("tp": 4)"), "TP pieces 1 -> 2"));
-  CHECK(has(words(R"("tp": 4, "tp_pieces": 2)"), "TP pieces 2 -> 4"));
+  CHECK(has(words(R"("tp": 4)"), "TP chunks 1 -> 2"));
+  CHECK(has(words(R"("tp": 4, "tp_pieces": 2)"), "TP chunks 2 -> 4"));
   for (const std::string& word : words(R"("tp": 1)"))
     CHECK(word.find("pieces") == std::string::npos);
 }
 
-TEST_CASE("a layout that none of its neighbours beats is offered nothing") {
+TEST_CASE("nothing is suggested for a layout that no neighbor beats") {
   const Scenario scenario = test::scenario_at("scenarios/tiny_uneven.json");
   Layout layout = *scenario.layout;
   WhyAnswer answer = answered(scenario, layout, {.predictor = Predictor::estimate});
@@ -145,16 +145,16 @@ TEST_CASE("a layout that none of its neighbours beats is offered nothing") {
     CHECK(predicted(scenario, next, Predictor::estimate) >= (1 - 1e-3) * answer.estimate);
 }
 
-TEST_CASE("what does not fit is not offered, unless nothing else would do") {
+TEST_CASE("changes that do not fit are not suggested") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   const WhyAnswer free = answered(scenario, *scenario.layout, {.most = 100});
-  // Room for this layout, not for schedules that keep more.
+  // Memory for this layout, but not for schedules that save more activations.
   scenario.cluster.device.memory = free.now.figures.peak_memory + Bytes(1 << 20);
   const WhyAnswer tight = answered(scenario, *scenario.layout, {.most = 100});
   CHECK(tight.fitting < free.fitting);
   for (const WorthTrying& change : tight.worth_trying)
     CHECK(change.peak_memory <= scenario.cluster.device.memory);
-  // Too little for this layout, enough for half as large microbatches.
+  // Too little memory for this layout, but enough for microbatches half as large.
   scenario.cluster.device.memory = free.now.figures.peak_memory - Bytes(1 << 20);
   const WhyAnswer out = answered(scenario, *scenario.layout, {.most = 100});
   CHECK_FALSE(out.now.out_of_memory.empty());
@@ -163,7 +163,7 @@ TEST_CASE("what does not fit is not offered, unless nothing else would do") {
     CHECK(change.peak_memory <= scenario.cluster.device.memory);
 }
 
-TEST_CASE("changes are said in words") {
+TEST_CASE("changes are described in words") {
   const Scenario scenario = test::scenario_at("scenarios/tiny_uneven.json");
   const Layout& from = *scenario.layout;
   CHECK(changes(scenario.model, from, from).empty());

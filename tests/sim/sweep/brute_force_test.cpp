@@ -1,6 +1,6 @@
-// The answer of a sweep against brute force: every legal layout of small spaces, estimated, and
-// simulated as far as an estimate, which is never above its simulation, leaves it open. Nothing of the
-// search is used for it: no bound, no screen of memory, no neighbours.
+// The answer of a sweep compared with brute force: every legal layout of small spaces is estimated,
+// and simulated if its estimate (a lower bound of the simulation) could be the best. Brute force
+// uses nothing of the search: no bounds, no memory screen, no neighbors.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ struct SmallSpace {
   int nodes;
   double gib;  // of a device
   const char* data;
-  const char* each;    // what @ stands for in the search
+  const char* each;    // replacement for @ in the search
   const char* search;  // lists that leave 50 to 3,000 layouts
 };
 
@@ -208,7 +208,7 @@ Brute brute_force(const Question& question) {
 
 }  // namespace
 
-TEST_CASE("the best is the best of all, in small spaces") {
+TEST_CASE("the best equals that of brute force in small spaces") {
   std::set<std::string> winners;
   for (const SmallSpace& space : small_spaces()) {
     const std::string name = space.name;
@@ -224,9 +224,9 @@ TEST_CASE("the best is the best of all, in small spaces") {
     CAPTURE(best.text);
     CHECK(brute.layouts >= 50);
     CHECK(brute.layouts <= 3000);
-    CHECK(brute.fitting < brute.layouts);  // memory has a say
+    CHECK(brute.fitting < brute.layouts);  // memory excludes some layouts
     CHECK(best.simulated);
-    // Climbs go beyond the lists: splits, ranges of recomputation.
+    // Climbs also vary splits and ranges of recomputation, which are not in the lists.
     CHECK(best.figures.step <= brute.best * (1 + 1e-9));
     for (const auto& [placement, gap] : found.gaps) CHECK(gap == 0);
     winners.insert(best.text);
@@ -242,7 +242,7 @@ TEST_CASE("the best is the best of all, in small spaces") {
   CHECK(winners.size() >= 15);  // questions that differ
 }
 
-// Of the language module's blocks, all ways to cut them into so many stages.
+// Returns all splits of the language module's blocks into this number of stages.
 void each_split(int blocks, int stages, std::vector<int>& split,
                 const std::function<void(const std::vector<int>&)>& use) {
   if (stages == 1) {
@@ -258,7 +258,7 @@ void each_split(int blocks, int stages, std::vector<int>& split,
   }
 }
 
-TEST_CASE("what fits with another split of its stages alone is found: the best of every split") {
+TEST_CASE("a layout that fits only with another split is found: the best of all splits") {
   Scenario scenario = scenario_of(
       {"splits", language(kDense), kFourL40S, 1, 6, kTexts, "",
        R"("language": {"tp": 1, "cp": 1, "pp": 4, "vpp": 1, "shard": "none", "recompute": "none"},
@@ -273,7 +273,7 @@ TEST_CASE("what fits with another split of its stages alone is found: the best o
     REQUIRE(candidate.why_not.empty());
     return candidate.figures;
   };
-  // A MiB less than what any layout needs split by time.
+  // One MiB less than any layout needs if stages are balanced by time.
   Bytes least(std::int64_t{1} << 50);
   for (const Layout& layout : candidates(scenario))
     least = std::min(least, predicted(layout).peak_memory);

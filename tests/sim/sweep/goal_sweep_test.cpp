@@ -1,4 +1,5 @@
-// Sweeps for a goal: variants by hand, objectives held against sweeps of each variant alone.
+// Sweeps for a goal: variants derived by hand, and objectives compared with separate sweeps of each
+// variant.
 #include "sim/sweep/goal_sweep.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +16,7 @@ namespace {
 
 using namespace sim;
 
-// A small model on four nodes of eight, and a search that is looked at whole.
+// A small model on four nodes of eight ranks, and a search space that is evaluated completely.
 Scenario question(const std::string& goal) {
   return read_scenario(R"({"polyphony": 1, "model": {"language": {"preset": "llama-3.1-8b"}},
       "cluster": {"node": "hgx-h100", "nodes": 4, "nic": "400Gbps", "price": "2USD/GPUh"},
@@ -41,7 +42,7 @@ GoalSweep asked(const Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("variants: nodes that are listed, batches that suit ranks") {
+TEST_CASE("variants: listed numbers of nodes, batches that suit rank counts") {
   CHECK(variants(question("{}")) == std::vector<Variant>{{4, 64}});
   CHECK(variants(question(R"({"nodes": [1, 2, 4]})")) ==
         std::vector<Variant>{{4, 64}, {2, 64}, {1, 64}});
@@ -53,7 +54,7 @@ TEST_CASE("variants: nodes that are listed, batches that suit ranks") {
         std::vector<Variant>{{3, 64}, {3, 66}});
 }
 
-TEST_CASE("dollars over nodes: the least of what each comes to alone") {
+TEST_CASE("dollars over nodes: the minimum over separate sweeps") {
   const Scenario scenario =
       question(R"({"objective": "dollars", "tokens": 1e11, "nodes": [1, 2, 4]})");
   const GoalSweep answer = asked(scenario);
@@ -78,7 +79,7 @@ TEST_CASE("dollars over nodes: the least of what each comes to alone") {
   CHECK(to_json(answer)["goal"]["points"].size() == 3);
 }
 
-TEST_CASE("days and dollars: a front of which no row is beaten in both") {
+TEST_CASE("days and dollars: no point of the front is dominated") {
   const GoalSweep answer =
       asked(question(R"({"objective": ["days", "dollars"], "tokens": 1e11, "nodes": [1, 2, 4]})"));
   REQUIRE(answer.reached.size() >= 2);
@@ -89,7 +90,7 @@ TEST_CASE("days and dollars: a front of which no row is beaten in both") {
   CHECK(answer.best().variant.nodes == 4);  // the fastest
 }
 
-TEST_CASE("step and memory: layouts that need less come from asking for less") {
+TEST_CASE("step and memory: repeated sweeps with less memory find smaller layouts") {
   const Scenario scenario = question(R"({"objective": ["step", "memory"]})");
   const GoalSweep answer = asked(scenario);
   REQUIRE(answer.reached.size() >= 3);
@@ -97,7 +98,7 @@ TEST_CASE("step and memory: layouts that need less come from asking for less") {
   const Sweep whole =
       sweep(of_variant(scenario, {4, 64}), *shipped_profile(scenario.cluster), quick());
   CHECK(answer.reached.front().values[0] == whole.ranked.front().figures.step.count());
-  // Nothing that any sweep saw is better than the front in both.
+  // No candidate of any sweep is better than a point of the front in both objectives.
   for (const VariantSweep& of : answer.sweeps)
     for (const Candidate& c : of.sweep.ranked) {
       const bool covered =
@@ -110,7 +111,7 @@ TEST_CASE("step and memory: layouts that need less come from asking for less") {
     }
 }
 
-TEST_CASE("tokens a second and GPU: fewer ranks talk less; another batch is paid by its samples") {
+TEST_CASE("tokens per second and GPU: fewer ranks win; other batches are normalized by samples") {
   const GoalSweep answer = asked(
       question(R"({"objective": "tokens_per_gpu", "nodes": [3, 4], "global_batch_within": 0.3})"));
   REQUIRE(answer.reached.size() == answer.sweeps.size());
@@ -123,8 +124,9 @@ TEST_CASE("tokens a second and GPU: fewer ranks talk less; another batch is paid
   }
 }
 
-// Images vary: the layout that is fastest on the average batch need not have the least slow steps.
-TEST_CASE("p95 of varying data is ranked by what batches take") {
+// Images vary, so the fastest layout on the average batch need not have the smallest 95th
+// percentile.
+TEST_CASE("p95: layouts are ranked by the steps of varying batches") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   scenario.layout.reset();
   auto& source = std::get<SyntheticData>(scenario.data.source);

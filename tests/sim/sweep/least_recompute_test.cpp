@@ -1,4 +1,4 @@
-// Ranges of recomputation that a sweep finds, against all of them.
+// Ranges of recomputed blocks found by a sweep, compared with all ranges.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace polyphony::tests {
 
 using namespace sim;
 
-// The screen sees some gigabytes less than its Programs hold, here of experts' rows.
-TEST_CASE("no more is recomputed than must be, as Programs say: the best of every range") {
+// The screen counts some gigabytes less than the Programs need, here for rows of experts.
+TEST_CASE("the least recomputation that fits is found: the best of all ranges") {
   Scenario scenario = read_scenario(
       R"({"polyphony": 1, "training": {"precision": "bf16"}, "model": {"language": {"preset": "deepseek-v3"}},
           "cluster": {"node": "gb200-nvl72", "nodes": 8, "nic": "400Gbps"},

@@ -1,7 +1,8 @@
-// Is the answer of a sweep the best? Set beside the scenario's own layout (written by hand), the best
-// of many random legal layouts, and the best of hill climbing from the best twenty of those, which
-// share nothing with the sweep but predictors and neighbours. Not a test: scripts/bench_sweep runs it.
-// Rivals are found by folded estimates; the best few of them are simulated whole, as the answer is.
+// Is the answer of a sweep the best? Compares it with the scenario's own layout (written by hand),
+// the best of many random legal layouts, and the best of hill climbing from the best twenty of
+// these. These rivals share only predictors and neighbors with the sweep. They are found by folded
+// estimates; the best few are simulated whole, like the answer. Not a test: scripts/bench_sweep
+// runs it.
 //   sweep_bench SCENARIO RANDOM JOBS      one line of JSON
 #include <chrono>
 #include <cstdio>
@@ -32,7 +33,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kClimbers = 20;
 constexpr std::size_t kSimulated = 3;  // of each rival
-// Programs above it are not simulated: three minutes and some gigabytes each. Their estimates stand.
+// Programs above this size are not simulated, which would take three minutes and some gigabytes
+// each. Their estimates are used.
 constexpr double kMostOps = 2.5e7;
 constexpr double kBetter = 1e-4;  // as the sweep's climbs
 
@@ -54,8 +56,8 @@ class Rival {
         space_(question.scenario),
         screen_(question.scenario, question.profile, question.batch) {}
 
-  // The best `count` of those that are in the space, fit, and take less than `limit`. Bounds are
-  // below estimates: what is above the worst of them needs no estimate.
+  // Returns the best `count` layouts that are in the space, fit, and take less than `limit`.
+  // Layouts whose bound is above the worst of them are not estimated.
   std::vector<Found> best_of(const std::vector<Layout>& layouts, std::size_t count, double limit) {
     std::vector<Found> open;
     const Bytes capacity = question_.scenario.cluster.device.memory;
@@ -89,7 +91,8 @@ class Rival {
     }
   }
 
-  // Simulated, or estimated where that is too much; in the order given.
+  // Returns the step times in the given order: simulated, or estimated if simulation is too
+  // expensive.
   json row(const Layout& layout) const {
     const bool simulate = need_of(question_.scenario, layout, {}).ops <= kMostOps;
     Candidate candidate;
@@ -111,7 +114,7 @@ class Rival {
     return row;
   }
 
-  // The best of the first few.
+  // Returns the best of the first few.
   json best_row(std::vector<Found> found) const {
     json best;
     std::stable_sort(found.begin(), found.end(), faster);

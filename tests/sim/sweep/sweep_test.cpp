@@ -1,4 +1,4 @@
-// A sweep: what its candidates cost to examine, and intervals from what the workers send back.
+// Sweeps: the work for candidates, brute force on small spaces, early stops, and intervals.
 #include "sim/sweep/sweep.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace sim;
 
-// Questions of 4 to 9 words about a picture, as the data set has them.
+// Questions of 4 to 9 words about an image, as in the data set.
 Scenario with_questions(const std::string& path) {
   Scenario scenario = test::scenario_at(path);
   const Module& vision = scenario.model.modules.front();
@@ -30,7 +30,7 @@ Scenario with_questions(const std::string& path) {
   return scenario;
 }
 
-// Choices that can all be tried.
+// A search space small enough to try all layouts.
 Search few(const Scenario& scenario) {
   Search search = examples::few_choices(scenario.model.modules.size());
   search.microbatch = {1, 2};
@@ -47,18 +47,18 @@ Sweep small_sweep(const Scenario& scenario, const HardwareProfile& profile) {
 
 }  // namespace
 
-// Samples differ, so that no layout folds.
-TEST_CASE("every candidate is lowered once, and the sweep lowers nothing beside") {
+// Samples differ, so no layout folds.
+TEST_CASE("every candidate is lowered once, in workers only") {
   const Scenario scenario = with_questions("scenarios/easy_vqa_4_ranks.json");
   const std::uint64_t before = programs_lowered();
   const Sweep result = small_sweep(scenario, *shipped_profile(scenario.cluster));
-  CHECK(programs_lowered() == before);  // in workers alone
+  CHECK(programs_lowered() == before);  // only workers lower Programs
   REQUIRE(result.ranked.size() > 3);
   for (const Candidate& c : result.ranked) CHECK(c.lowerings == 1);
 }
 
 // Llama 8B, sequences of 131,072 tokens over 8 context-parallel ranks of a node.
-TEST_CASE("how context-parallel ranks attend is found unasked") {
+TEST_CASE("the kind of context-parallel attention is searched by default") {
   const auto best = [](const std::string& link, const std::string& more) {
     const Scenario scenario = read_scenario(
         R"({"polyphony": 1, "training": {"precision": "bf16"}, "model": {"language": {"preset": "llama-3.1-8b"}},
@@ -85,8 +85,8 @@ TEST_CASE("how context-parallel ranks attend is found unasked") {
   }
 }
 
-// rehearse_8.json's samples are all alike: where ranks do the same, some of them stand for all.
-TEST_CASE("what folds is estimated folded, whole when simulated") {
+// All samples of rehearse_8.json are equal, so that some ranks can represent all.
+TEST_CASE("layouts that fold are estimated folded and simulated whole") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   scenario.layout.reset();
   scenario.search = few(scenario);
@@ -110,7 +110,7 @@ TEST_CASE("what folds is estimated folded, whole when simulated") {
 }
 
 // Work is counted in ops and candidates, never in seconds or workers.
-TEST_CASE("the answer, and the work behind it, is the same for any number of workers") {
+TEST_CASE("the answer and the work for it do not depend on the number of workers") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   scenario.layout.reset();
   SweepOptions options;
@@ -131,8 +131,8 @@ TEST_CASE("the answer, and the work behind it, is the same for any number of wor
   }
 }
 
-// Against brute force: every legal layout of the space, whole.
-TEST_CASE("the best is the best of all, and the climb only betters it") {
+// Compared with brute force: every legal layout of the space, unfolded.
+TEST_CASE("the best is at least as good as brute force over the space") {
   for (const char* path : {"scenarios/rehearse_8.json", "scenarios/rehearse_4.json"}) {
     Scenario scenario = test::scenario_at(path);
     scenario.layout.reset();
@@ -158,7 +158,7 @@ TEST_CASE("the best is the best of all, and the climb only betters it") {
   }
 }
 
-TEST_CASE("the order of lists changes nothing, and what is known costs nothing") {
+TEST_CASE("the order of lists does not matter, and known answers are reused") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   scenario.layout.reset();
   scenario.search = few(scenario);
@@ -191,7 +191,7 @@ TEST_CASE("the order of lists changes nothing, and what is known costs nothing")
   CHECK(text(sweep(turned, profile, options)) == first);
 }
 
-TEST_CASE("an answer that is cut short still holds the best of each placement, compared") {
+TEST_CASE("a shortened answer still contains the best of each placement, compared") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   scenario.layout.reset();
   scenario.search = few(scenario);
@@ -212,7 +212,7 @@ TEST_CASE("an answer that is cut short still holds the best of each placement, c
   CHECK(cut.ranked.size() < 6);
 }
 
-TEST_CASE("stopped when one layout is simulated, it ranks and compares what is known") {
+TEST_CASE("a sweep stopped after one simulation ranks and compares its results so far") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   scenario.layout.reset();
   scenario.search = few(scenario);
@@ -235,7 +235,7 @@ TEST_CASE("stopped when one layout is simulated, it ranks and compares what is k
   CHECK(believed < static_cast<int>(result.ranked.size()));
 }
 
-TEST_CASE("intervals are those of the candidate's own prediction") {
+TEST_CASE("intervals equal those of the candidate's own prediction") {
   const Scenario scenario = with_questions("scenarios/easy_vqa.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   const Sweep result = small_sweep(scenario, profile);
@@ -252,7 +252,7 @@ TEST_CASE("intervals are those of the candidate's own prediction") {
   CHECK(last.belief->step == prediction.step());
   CHECK(last.difference.has_value());
   CHECK_FALSE(result.ranked.front().difference.has_value());
-  // The value says all that its JSON says.
+  // The value contains everything that its JSON contains.
   const nlohmann::json json = to_json(result, scenario.model);
   CHECK(json["ranked"].size() == result.ranked.size());
   CHECK(json["ranked"][5]["layout"] == describe(scenario.model, last.layout));

@@ -1,4 +1,4 @@
-#include "sim/runner/platform.h"
+#include "sim/simgrid/platform.h"
 
 #include <simgrid/s4u/Engine.hpp>
 #include <simgrid/s4u/Host.hpp>
@@ -12,15 +12,15 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-// The engine lives until the process ends: taking it down costs time and nothing is left to do
-// after a run.
+// The engine is never destroyed: that would cost time, and the process ends after the run.
 s4u::Engine& make_engine(Seconds precision) {
   static int count = 1;
   static std::string program = "polyphony";
   static char* arguments[] = {program.data(), nullptr};
   static char** all = arguments;
   s4u::Engine& engine = *new s4u::Engine(&count, all);
-  // time = size / bandwidth; fair sharing; no TCP window, no cross traffic, no correction factors.
+  // "raw": time = size / bandwidth, with fair sharing; no TCP window, no cross traffic, no
+  // correction factors.
   s4u::Engine::set_config("network/model:raw");
   s4u::Engine::set_config("precision/timing", precision.count());
 #ifdef POLYPHONY_THREAD_CONTEXTS
@@ -34,7 +34,8 @@ class Star {
   Star(s4u::NetZone* zone, const Network& network)
       : zone_(zone), network_(network), links_(network.links() / 2, nullptr) {}
 
-  // The host whose way up is links `up`, and whose way down is their other direction.
+  // Adds the host of a rank for one kind of path. Its upward route crosses the first half of the
+  // links of `crossing`; its downward route uses their other direction.
   s4u::Host* add(Network::Way way, Rank rank, const Crossing& crossing) {
     const std::string name = kNames[static_cast<std::size_t>(way)] + std::to_string(rank.value);
     // The speed is never used: compute ops are timers. It must be positive.
@@ -62,12 +63,12 @@ class Star {
     return known;
   }
 
-  // Read and written by all.
+  // The memory of a host: one link for both directions.
   const s4u::Link* memory(std::uint32_t number) {
     return zone_->add_link("memory" + std::to_string(number / 2), network_.capacity(number).value);
   }
 
-  // Every flow has all of it: what one may get.
+  // The limit of a single connection: every flow gets the full rate of this link.
   const s4u::Link* connection() {
     if (connection_ != nullptr) return connection_;
     s4u::Link* one = zone_->add_link("connection", network_.connection.value);
@@ -77,7 +78,7 @@ class Star {
 
   s4u::NetZone* zone_;
   const Network& network_;
-  std::vector<const s4u::SplitDuplexLink*> links_;  // by half of Network's numbers
+  std::vector<const s4u::SplitDuplexLink*> links_;  // by link number of Network / 2
   const s4u::Link* connection_ = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // run_in_child: the child's bytes come back, and every way to die becomes an InternalError that
 // says why.
-#include "sim/runner/child.h"
+#include "tests/sim/support/child.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>

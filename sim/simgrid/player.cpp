@@ -1,4 +1,4 @@
-#include "sim/runner/player.h"
+#include "sim/simgrid/player.h"
 
 #include <algorithm>
 #include <simgrid/s4u/Engine.hpp>
@@ -31,7 +31,7 @@ Player::Player(const Compiled& compiled, const CostTable& costs, const Platform&
 void Player::run() {
   s4u::Comm::on_completion_cb(
       [this](const s4u::Comm& comm) { flow_ended(*comm.get_data<Transfer>()); });
-  draining_ = true;  // the first nodes begin together, in index order
+  draining_ = true;  // start all first nodes, in the order of their index, before any successor
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     if (compiled_.predecessors[node] == 0) begin(node);
   }
@@ -97,8 +97,8 @@ Player::Transfer& Player::new_transfer() {
   return transfer;
 }
 
-// SimGrid still uses a Comm after its own call-back: it may be released only when the clock has
-// moved.
+// Releases finished transfers. SimGrid still uses a Comm after its completion callback, so it may
+// be released only after the clock has advanced.
 void Player::release_parked() {
   if (now_ <= parked_at_) return;
   parked_at_ = now_;
@@ -123,7 +123,8 @@ void Player::flow_ended(Transfer& transfer) {
   set_alarm();
 }
 
-// A chain of joins may be as long as the Program: a list, not recursion.
+// Uses a list instead of recursion: a chain of nodes without duration may be as long as the
+// Program.
 void Player::finish(std::uint32_t node) {
   nodes_[node].end = now_;
   --left_;

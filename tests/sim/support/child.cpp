@@ -1,4 +1,4 @@
-#include "sim/runner/child.h"
+#include "tests/sim/support/child.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,7 +23,7 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr int kNoMemory = 2;  // exit status of a child
+constexpr int kNoMemory = 2;  // exit status of a child that ran out of memory
 
 struct Pipe {
   int read_end = -1;
@@ -48,9 +48,9 @@ struct Pipe {
   }
 };
 
-// False at the end of the stream.
+// Appends what can be read to `into`. Returns false at the end of the stream.
 bool read_some(int file, std::string& into) {
-  constexpr std::size_t kBlock = std::size_t{1} << 16;  // what a Linux pipe holds
+  constexpr std::size_t kBlock = std::size_t{1} << 16;  // capacity of a Linux pipe
   const std::size_t before = into.size();
   into.resize(before + kBlock);
   ssize_t count = 0;
@@ -61,7 +61,8 @@ bool read_some(int file, std::string& into) {
   return count > 0;
 }
 
-// _exit, not exit: the caller's buffers and exit handlers are not the child's to flush or run.
+// Runs in the child. Uses _exit, not exit: the child must not flush the caller's buffers or run its
+// exit handlers.
 [[noreturn]] void be_child(const std::function<std::string()>& work, const Pipe& result,
                            const Pipe& talk, pid_t parent) {
   constexpr int kFailed = 1;
@@ -95,7 +96,8 @@ void collect(const Pipe& result, const Pipe& talk, std::string& bytes, std::stri
   }
 }
 
-// SimGrid says why in a line marked CRITICAL, then prints a backtrace; ours is the last line.
+// Returns the error message in the child's output. SimGrid prints it in a line marked CRITICAL,
+// before a backtrace; our own message is the last line.
 std::string reason(const std::string& said) {
   std::string last, critical;
   std::size_t at = 0;
