@@ -10,8 +10,8 @@ void ChunkTables::forward() {
   if (module_.kind == ModuleKind::language)
     rotation(size_.tokens, module_.rope_sections.empty() ? 1 : 3);
   if (module_.kind == ModuleKind::vision && module_.rotary) {
-    add(KernelKind::embedding, 0, 2 * size_.tokens * kIndex,
-        2);  // row and column positions of patches
+    // Row and column positions of patches.
+    add(KernelKind::embedding, 0, 2 * size_.tokens * kIndex, 2);
     rotation(size_.tokens, 2);
   }
 }

@@ -135,9 +135,9 @@ struct Parameter {
   bool expert = false;  // dimension 0 counts experts, split over the expert-parallel ranks
   bool trained = true;  // has gradients and updates
   bool tied = false;    // embedding and output matrix are the same parameter
-  bool copy = false;    // the copy of a tied matrix in a chunk that has only the output layer. It
-                        // owns no elements, and equals the embedding because gradients are
-                        // summed
+  // The copy of a tied matrix in a chunk that has only the output layer. It owns no elements, and
+  // stays equal to the embedding because gradients are summed.
+  bool copy = false;
   int key_value_heads = 0;  // for Cut::heads
   int group_heads = 0;      // for Cut::heads: query heads per key/value head
   int head_dim = 0;         // for Cut::heads

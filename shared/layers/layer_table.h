@@ -29,8 +29,8 @@ struct LayerRow {
   std::int64_t (*tape)(const LayerBytes& bytes);        // saved activations of a forward pass
   std::int64_t (*input_kept)(const LayerBytes& bytes);  // of these, the input, of a first layer
   std::int64_t (*recomputed_bytes)(const LayerBytes& bytes);  // of these, what selective recomputes
-  std::int64_t (*received_again_bytes)(
-      const LayerBytes& bytes);  // received again for the backward pass
+  // Received again from other ranks for the backward pass.
+  std::int64_t (*received_again_bytes)(const LayerBytes& bytes);
 };
 
 const LayerRow& layer_row(LayerKind kind);

@@ -95,9 +95,8 @@ class SelfAttention : public LayerKernels {
   void join_heads();
   void attention(double flops_per_pair_and_width, int q_like, int k_like);
   int groups() const { return context() ? key_groups(module_, context_) : 1; }
-  bool keys_arrive_in_parts() const {
-    return rings() || groups() > 1;
-  }  // keys arrive during attention
+  // Whether keys arrive in parts, while attention runs.
+  bool keys_arrive_in_parts() const { return rings() || groups() > 1; }
   void gather_keys();
   void scatter_key_gradients();
   void group_collective(CollectiveKind kind, bool beside_attention);

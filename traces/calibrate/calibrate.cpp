@@ -22,24 +22,25 @@
 namespace polyphony::traces {
 namespace {
 
-// A prior may be off by an order of magnitude: its standard deviation is this many times its value,
-// or this many of the smallest steps below.
+// A prior may be wrong by an order of magnitude: its standard deviation is this many times its
+// value, or at least this many times the smallest time below.
 constexpr double kPriorDeviation = 10;
-// Compute is where one run cannot tell parameters apart: every op of a chunk holds the same mixture
-// of layers. Corrections therefore start from a roofline that may be wrong by a factor of three,
-// and fixed costs from what the microbenchmarks gave, wrong by as much again. With 10 for both,
-// fixed costs took what belonged to the corrections: ten layouts of scenarios/easy_vqa.json, fitted
-// to one, came out -18 to +27 % off; with these -11 to -1 % (scripts/bench_prediction, round 1).
+// For compute, one run does not separate the parameters: every op of a chunk contains the same
+// mixture of layers. Corrections therefore start from a roofline that may be wrong by a factor of
+// three, and fixed costs from the microbenchmarks, which may be wrong by the same factor. With 10
+// for both, fixed costs absorbed errors of the corrections: in ten layouts of
+// scenarios/easy_vqa.json, fitted to one of them, the errors were -18 to +27 %; with these values
+// they are -11 to -1 % (scripts/bench_prediction, round 1).
 constexpr double kComputeDeviation = 2.0;
 constexpr double kFixedCostDeviation = 1;
-// What a kernel launch or a wake-up costs on a CPU, assumed.
+// Order of magnitude of a kernel launch or a wake-up on a CPU. Assumed.
 constexpr Seconds kSmallOverhead{20e-6};
 constexpr Seconds kSmallDispatch{5e-6};  // CUDA launch, order of magnitude
 constexpr Seconds kClockNoise{5e-6};     // between two stamps of a recorder
-constexpr double kLeastRatio = 0.02;     // a model is not wrong by more than 50 times
-// Nor a link or memory faster than its profile may say.
+constexpr double kLeastRatio = 0.02;     // a model is wrong by at most a factor of 50
+// A link or memory is at most as fast as a profile may state.
 constexpr double kLeastSlowness = 1 / kMostOfAssumedLink;
-constexpr double kLeastStepError = 0.02;  // claim no better, assumed
+constexpr double kLeastStepError = 0.02;  // smallest step error that a profile states; assumed
 constexpr double kInformed = 0.5;
 constexpr double kQuartileToSigma = 1.4826;  // of a normal distribution
 constexpr double kMedianToMean = 1.2533;     // √(π/2): deviation of a median over that of a mean
@@ -91,7 +92,8 @@ class RunReader {
     return collective != nullptr && !collective->params.valid();
   }
 
-  // The norm is summed up inside the step scalars' collective: its time is the update's.
+  // The global norm is reduced in the collective of the step scalars: its time counts with the
+  // update.
   void add_update(std::vector<FitRow>& rows, std::size_t op, const std::vector<std::uint32_t>& sets,
                   const std::vector<std::vector<OpId>>& members) const {
     FitRow row = node_row(compiled_.op_start[op]);
@@ -136,10 +138,10 @@ class RunReader {
     }
   }
 
-  // `together`: activities that follow each other; their times add up.
+  // `together`: consecutive activities, whose times add up.
   void add(std::vector<FitRow>& rows, const std::vector<std::vector<OpId>>& together,
            FitRow row) const {
-    if (row.terms.empty()) return;  // nothing to learn from it
+    if (row.terms.empty()) return;  // no parameter depends on it
     std::vector<Seconds> times;
     for (const Activity& step : steps_) {
       std::optional<Seconds> sum = Seconds{};
@@ -184,10 +186,10 @@ std::vector<FitParameter> prior_of(const ParameterList& list, const HardwareProf
   return result;
 }
 
-// What is known so far.
+// The current prior of the fits.
 struct Belief {
   std::vector<FitParameter> parameters;
-  std::vector<std::size_t> counts;  // rows, by parameter
+  std::vector<std::size_t> counts;  // number of rows by parameter
   Covariance covariance;
 
   explicit Belief(std::vector<FitParameter> prior)
@@ -197,7 +199,7 @@ struct Belief {
   }
 };
 
-// Fits the rows and makes the result the prior of what follows. Returns the noise.
+// Fits the rows and makes the result the prior of the following fits. Returns the noise.
 double learn(Belief& belief, std::vector<FitRow> rows) {
   if (rows.empty()) return 0;
   std::vector<FitParameter>& parameters = belief.parameters;

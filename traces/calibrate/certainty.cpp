@@ -13,7 +13,7 @@ namespace {
 
 using Eigen::Index;
 
-// What moves a step by less than this says nothing to anyone.
+// Errors with a smaller relative effect on a step are dropped.
 constexpr double kNegligible = 1e-4;
 
 double rounded(double value) { return std::round(value * 1e6) / 1e6; }
@@ -49,7 +49,7 @@ void add_axes(const ParameterList& list, const std::vector<double>& value,
   }
 }
 
-// Single errors of the prior that the fit left as they were.
+// Single errors of the prior that the fit did not change.
 void keep_prior(const ParameterList& list, const Covariance& covariance,
                 const HardwareProfile& prior, Certainty& certainty) {
   for (std::size_t p = 0; p < list.count(); ++p) {
@@ -64,7 +64,7 @@ void keep_prior(const ParameterList& list, const Covariance& covariance,
 
 double layout_error_of(const std::vector<MeasuredRun>& runs, const std::vector<RunError>& errors) {
   constexpr double kMedianToSigma = 1.4826;
-  std::vector<Seconds> ratios;  // plain numbers; median() knows times
+  std::vector<Seconds> ratios;  // dimensionless; median() takes Seconds
   for (std::size_t a = 0; a < runs.size() && runs.size() >= 3; ++a) {
     for (std::size_t b = a + 1; b < runs.size(); ++b) {
       const Layout &x = runs[a].program->layout, &y = runs[b].program->layout;

@@ -10,14 +10,14 @@
 namespace polyphony::traces {
 namespace {
 
-// Of a link; faster, and it is not what it is said to be.
+// Largest accepted efficiency of a link. A larger one means that the stated rate is wrong.
 constexpr double kMost = kMostOfLink, kLeast = 0.01;
 
 double& efficiency(HardwareProfile& profile, const Cluster& cluster) {
   return cluster.nodes > 1 ? profile.fabric_efficiency : profile.collective_efficiency;
 }
 
-// The collective that was measured, over all ranks of its cluster.
+// The measured collective, over all ranks of the cluster.
 class Collective {
  public:
   Collective(const HardwareProfile& profile, const Cluster& cluster, CollectiveKind kind)
@@ -64,14 +64,14 @@ CollectiveFit fit_collective(const HardwareProfile& prior, const Cluster& links,
            "run nccl-tests with -b 8 -e 1G -f 2: small arrays show latency alone");
   CollectiveFit fit{prior, 0, 0, 0, 0, static_cast<int>(rows.size())};
   Collective collective(prior, cluster, measured.kind);
-  // Time falls as the efficiency grows: halve the interval, per row; then the median.
+  // Time decreases with the efficiency: bisect the interval for each row, then take the median.
   std::vector<double> found;
   for (const auto& row : rows) {
     double low = kLeast, high = kMost;
     const auto time = [&](double value) { return collective.time(value, row.bytes); };
     if (time(high) > row.time || time(low) < row.time)
       refuse("an array of " + std::to_string(row.bytes.value) + " bytes took " +
-                 std::to_string(row.time.count() * 1e6) + " us, which these links do not explain",
+                 std::to_string(row.time.count() * 1e6) + " us, which no efficiency of these links explains",
              "check the device and, between nodes, the rate of a NIC");
     while (high - low > 1e-9) {
       const double middle = (low + high) / 2;

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 5> kKernels = {
     "gemm_efficiency", "grouped_efficiency", "attention_efficiency", "early_attention_efficiency",
     "memory_efficiency"};
 
-// Of an error of one kernel's efficiency; else 0.
+// Returns the deviation of an error of a single kernel efficiency, otherwise 0.
 double kernel_error(const ParameterError& error) {
   if (error.size() != 1) return 0;
   const auto& [key, deviation] = *error.begin();
@@ -31,7 +31,7 @@ EvidencePrior evidence_prior(const std::vector<ParameterError>& errors,
   EvidencePrior prior{std::vector<double>(errors.size(), 1.0), own_residual(footing, residuals)};
   const double whole = residual_on(footing, residuals);
   const double left = whole * whole - prior.own * prior.own;
-  double slopes = 0;  // squares of d ln step / d ln efficiency
+  double slopes = 0;  // sum of squares of d ln step / d ln efficiency
   for (std::size_t k = 0; k < errors.size(); ++k)
     if (const double error = kernel_error(errors[k]); error > 0)
       slopes += effects[k] * effects[k] / (error * error);

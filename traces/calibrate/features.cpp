@@ -11,7 +11,7 @@
 namespace polyphony::traces {
 namespace {
 
-// A probe far from 1, so that bytes rounded to integers do not show in the slope.
+// A probe value far from 1, so that rounding bytes to integers does not affect the slope.
 constexpr double kSlowProbe = 1024;
 
 Seconds* seconds_field(HardwareProfile& profile, std::size_t parameter) {
@@ -90,7 +90,7 @@ class Prober {
   }
 
  private:
-  // Where a parameter costs least: no latency, no correction, full efficiency.
+  // The value at which a parameter costs the least: no latency, no correction, full efficiency.
   static double rest(std::size_t p) { return ParameterList::is_slowness(p) ? 1 : 0; }
 
   static void keep_slower_link(std::vector<FitTerm>& terms) {

@@ -16,7 +16,7 @@ using Eigen::VectorXd;
 
 constexpr double kHuber = 1.345;        // 95 % efficient under normal noise
 constexpr double kMadToSigma = 1.4826;  // of a normal distribution
-// Ridge that remains without noise: keeps singular systems solvable.
+// Ridge that remains without noise; it keeps singular systems solvable.
 constexpr double kLeastVariance = 1e-13;
 constexpr int kRounds = 60;
 
@@ -27,7 +27,7 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-// min ‖A v − b‖ over v ≥ 0; A square or tall, of full column rank.
+// Returns v ≥ 0 that minimizes ‖A v − b‖; A is square or tall, with full column rank.
 VectorXd nonnegative(const MatrixXd& a, const VectorXd& b) {
   const Index n = a.cols();
   VectorXd v = VectorXd::Zero(n);
@@ -127,8 +127,8 @@ class Solver {
     return std::max(known_noise_, kMadToSigma * median_of(std::move(sizes)) * std::sqrt(freedom));
   }
 
-  // Weighted matrix over u = θ / deviation, and right-hand side, around `value`. At first the model
-  // may be far off, so that the measurements themselves set the weights.
+  // Computes the weighted matrix over u = θ / deviation, and the right-hand side, around `value`.
+  // In the first iteration the model may be far off, so the measurements determine the weights.
   void linearise(const std::vector<double>& value, bool first) {
     matrix_ = MatrixXd::Zero(rows_, columns_);
     target_ = VectorXd::Zero(rows_);
@@ -158,7 +158,8 @@ class Solver {
       matrix_.col(j) *= problem_.parameters[static_cast<std::size_t>(j)].deviation;
   }
 
-  // One regularised, bounded step, halved while the product's curvature makes it worse.
+  // Computes one regularized, bounded step, and halves it while the curvature of the product makes
+  // the result worse.
   std::vector<double> step(const std::vector<double>& value) const {
     MatrixXd a(rows_ + columns_, columns_);
     VectorXd b(rows_ + columns_);
@@ -183,7 +184,7 @@ class Solver {
       for (std::size_t j = 0; j < next.size(); ++j) {
         const double full = u(static_cast<Index>(j)) * problem_.parameters[j].deviation;
         next[j] = value[j] + share * (full - value[j]);
-        // Through units of its deviation and back, a bound may come out a rounding below itself.
+        // Conversion to units of the deviation and back may move a bound down by a rounding error.
         next[j] = std::max(next[j], problem_.parameters[j].lower);
       }
       if (!problem_.product || cost(next) <= cost(value) * (1 + 1e-9)) break;
@@ -191,7 +192,7 @@ class Solver {
     return next;
   }
 
-  // Robust: the sum of absolute relative errors against the measurements.
+  // Robust: uses the sum of absolute relative errors against the measurements.
   double cost(const std::vector<double>& value) const {
     double sum = 0;
     for (std::size_t i = 0; i < problem_.rows.size(); ++i) {

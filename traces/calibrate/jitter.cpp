@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLeastSteps = 3;  // after the first
 
-// One activity's log ratios by step, and how long it takes.
+// Log ratios of one activity by step, and its duration.
 struct Row {
   std::vector<double> ratios;
   double weight = 0;
@@ -31,7 +31,7 @@ std::optional<ActivityKind> kind_of(const Op& op) {
   return ActivityKind::compute;
 }
 
-// Modelled seconds by op: its first or last node, whichever takes time.
+// Modeled seconds by op: the time of its first or last node (one of them takes time).
 std::vector<double> modelled(const Program& program, const Cluster& cluster,
                              const HardwareProfile& profile) {
   auto outcome = compile(program);
@@ -68,7 +68,7 @@ void add_rows(const MeasuredRun& run, const HardwareProfile& profile, Rows& rows
       row.ratios.push_back(std::log(time->count()) - (model > 0 ? std::log(model) : 0));
       times.push_back(*time);
     }
-    if (row.ratios.size() + 1 != steps.size()) continue;  // not seen in every step
+    if (row.ratios.size() + 1 != steps.size()) continue;  // not active in every step
     row.weight = median(std::move(times)).count();
     rows[static_cast<std::size_t>(*kind)].push_back(std::move(row));
   }
@@ -97,11 +97,11 @@ Spreading spreading_of(std::vector<Row>& rows) {
     common.push_back({weighed_quantile(std::move(all), 0.5), 1});
     for (const Row& row : rows) single.push_back({row.ratios[s] - common.back().value, row.weight});
   }
-  // A middle found from the same numbers takes one of them away.
+  // A center computed from the same numbers uses up one degree of freedom.
   const double freedom = std::sqrt(static_cast<double>(steps) /
                                    static_cast<double>(std::max<std::size_t>(1, steps - 1)));
   Spreading result{half_width(common) * freedom, half_width(single) * freedom};
-  // Deviation of a median of n numbers: √(π/2n) of theirs.
+  // Deviation of the median of n numbers: √(π/2n) times their deviation.
   const double count = sum * sum / squares;
   const double left = result.op * result.op * std::numbers::pi / 2 / count;
   result.step = std::sqrt(std::max(0.0, result.step * result.step - left));
@@ -125,7 +125,8 @@ double weighed_quantile(std::vector<WeighedValue> values, double q) {
 
 std::optional<Jitter> measure_jitter(const std::vector<MeasuredRun>& runs,
                                      const HardwareProfile& profile) {
-  // Steps of different runs share nothing: each run is measured alone, and weighs by its steps.
+  // Steps of different runs are independent: each run is measured separately and weighted by its
+  // number of steps.
   Jitter jitter;
   std::array<double, kActivityKinds> weight{};
   for (const MeasuredRun& run : runs) {

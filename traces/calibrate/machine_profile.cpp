@@ -10,13 +10,14 @@
 namespace polyphony::traces {
 namespace {
 
-// Priors of first profiles are guesses: ten times their own size wide.
+// Priors of first profiles are guesses: their deviation is ten times their value.
 constexpr double kPriorDeviation = 10;
-constexpr Seconds kSmallTime{20e-6};  // so wide at least is the prior of an overhead
+constexpr Seconds kSmallTime{20e-6};  // smallest deviation of the prior of an overhead
 constexpr Seconds kClockNoise{1e-6};  // records are medians of many repeats
 constexpr double kLeastRatio =
-    0.01;  // of the prior: nothing is a hundred times faster than assumed
-// Of a product's seconds on the prior's peak: bf16 without instructions for it is slower still.
+    0.01;  // lower bound relative to the prior: nothing is a hundred times faster than assumed
+// Largest ratio of a GEMM's time to its time at the prior's peak: bf16 without hardware support is
+// even slower.
 constexpr double kSlowest = 1000;
 constexpr double kMostTaken = 0.9;  // of a core (shared/hardware/hardware_json.cpp)
 
@@ -60,7 +61,7 @@ void fit_gemm(HardwareProfile& profile, const std::vector<GemmRecord>& records) 
   if (records.empty()) return;
   const double peak = profile.device.fp32.value;
   const double flop_time = 1 / (peak * profile.gemm_efficiency);
-  // θ: seconds per flop of a large product; that times half_size; dispatch.
+  // θ: seconds per FLOP of a large GEMM; the same times half_size; dispatch.
   FitParameter small = rate(flop_time * std::max(profile.gemm_half_size, 1.0));
   small.lower = 0;
   std::vector<FitRow> rows;
@@ -75,7 +76,7 @@ void fit_gemm(HardwareProfile& profile, const std::vector<GemmRecord>& records) 
   profile.dispatch = Seconds(value[2]);
 }
 
-// The peak at which products of bf16 reach gemm_efficiency.
+// Returns the peak at which bf16 GEMMs reach gemm_efficiency.
 void fit_narrow_gemm(HardwareProfile& profile, const std::vector<GemmRecord>& records) {
   if (records.empty()) return;
   std::vector<FitRow> rows;
@@ -108,7 +109,7 @@ void fit_attention(HardwareProfile& profile, const std::vector<AttentionRecord>&
 
 void fit_memory(HardwareProfile& profile, const MachineRecords& measured) {
   const double peak = profile.device.memory_rate.value;
-  // Of bytes read and written.
+  // From passes: bytes read and written.
   const auto reached = [&](const auto& records, double sides) {
     std::vector<FitRow> rows;
     for (const auto& r : records)
@@ -122,7 +123,7 @@ void fit_memory(HardwareProfile& profile, const MachineRecords& measured) {
   const auto copies = of<MemcpyRecord>(measured);
   profile.memory_efficiency = reached(copies, 2);
   if (!copies.empty())
-    profile.optimizer_bytes_efficiency = profile.memory_efficiency;  // until a trace says better
+    profile.optimizer_bytes_efficiency = profile.memory_efficiency;  // until a trace gives a better value
   profile.memory_efficiency = reached(of<PassRecord>(measured), 1);
 }
 

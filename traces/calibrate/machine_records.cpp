@@ -52,7 +52,7 @@ class Line {
     return said == "bf16" ? NumberFormat::bf16 : NumberFormat::fp32;
   }
   bool has(const char* key) const { return value_.contains(key); }
-  bool is(const char* key) const {  // false where it is not said
+  bool is(const char* key) const {  // false if the key is missing
     if (!has(key)) return false;
     if (!member(key).is_boolean()) fail(pointer(key), "true or false is expected");
     return member(key).get<bool>();

@@ -5,7 +5,7 @@
 namespace polyphony::traces {
 namespace {
 
-// Op by op the same but for their sizes.
+// Returns true if the Programs have the same ops, except for their sizes.
 bool same_ops(const Program& one, const Program& other) {
   if (one.ops.size() != other.ops.size()) return false;
   for (std::size_t op = 0; op < one.ops.size(); ++op) {

@@ -18,7 +18,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double kFloor = 1e-10;      // variance of a direction that no error moves
+constexpr double kFloor = 1e-10;      // variance of a direction that no error affects
 constexpr double kNegligible = 1e-4;  // relative; as in certainty.cpp
 
 using Keys = std::vector<std::string>;
@@ -31,7 +31,7 @@ std::set<std::string> known_keys(const HardwareProfile& profile) {
   return keys;
 }
 
-// Precision of the logarithms, in the places of all keys; zero where the profile knows nothing.
+// Precision matrix of the logarithms, indexed by all keys; zero where the profile states no error.
 MatrixXd precision(const HardwareProfile& profile, const Keys& all) {
   const std::set<std::string> known = known_keys(profile);
   std::vector<Index> at;
@@ -73,10 +73,11 @@ void hull(std::optional<FittedRange>& into, const std::optional<FittedRange>& ot
   into->high = std::max(into->high, other->high);
 }
 
-// The second's text with the first's numbers: what is left apart are switches and names.
+// Writes the second profile with the numbers of the first: remaining differences are switches and
+// names.
 void require_alike(const HardwareProfile& first, const HardwareProfile& second) {
   const auto refuse = [&](const std::string& what) {
-    throw InputError(second.name, "", "has another " + what + " than " + first.name,
+    throw InputError(second.name, "", "its " + what + " differs from that of " + first.name,
                      "merge profiles of one device under one software stack");
   };
   if (first.device != second.device) refuse("device");
@@ -110,8 +111,8 @@ HardwareProfile merge_profiles(const HardwareProfile& first, const HardwareProfi
   }
   const Eigen::LLT<MatrixXd> root(together);
   if (root.info() != Eigen::Success)
-    throw InputError(origin ? origin->name : name, "", "states smaller errors than what came of it",
-                     "give the profile that both were calibrated from, or none");
+    throw InputError(origin ? origin->name : name, "", "states smaller errors than the profiles calibrated from it",
+                     "give the profile from which both were calibrated, or none");
   const VectorXd mean = root.solve(pull);
   const auto n = static_cast<Index>(all.size());
   const MatrixXd covariance = root.solve(MatrixXd::Identity(n, n));

@@ -39,7 +39,7 @@ Linear linear_of(const std::vector<SurpriseRow>& rows, std::size_t errors,
   return problem;
 }
 
-// Of the free errors; held ones stand at their bounds.
+// Solution for the free errors; fixed errors are at their bounds.
 VectorXd solve(const Linear& problem, const VectorXd& weight, const VectorXd& held,
                const std::vector<bool>& free) {
   std::vector<Index> at;
@@ -58,7 +58,7 @@ VectorXd solve(const Linear& problem, const VectorXd& weight, const VectorXd& he
   return z;
 }
 
-// Errors that would leave their bounds are held there, one more each time.
+// Errors that would leave their bounds are fixed there, one more in each iteration.
 VectorXd bounded(const Linear& problem, const VectorXd& weight, const ZBounds& bounds) {
   const Index n = problem.effects.cols();
   VectorXd held = VectorXd::Zero(n);
@@ -160,7 +160,7 @@ std::vector<double> independent_ways(const std::vector<double>& covariance) {
       static_cast<Index>(std::llround(std::sqrt(static_cast<double>(covariance.size()))));
   using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const Eigen::LLT<MatrixXd> root(MatrixXd(Eigen::Map<const Rows>(covariance.data(), n, n)));
-  POLYPHONY_CHECK(root.info() == Eigen::Success, "a covariance that is none");
+  POLYPHONY_CHECK(root.info() == Eigen::Success, "the covariance is not positive semidefinite");
   const Rows lower = root.matrixL();
   return {lower.data(), lower.data() + n * n};
 }

@@ -12,7 +12,7 @@
 namespace polyphony::traces {
 namespace {
 
-// The i-th of n parts that are equal to one.
+// Returns the i-th of n nearly equal integer parts of a value.
 std::uint64_t part_of(std::int64_t all, std::size_t i, std::size_t n) {
   const auto whole = static_cast<std::uint64_t>(std::max<std::int64_t>(0, all));
   return whole / n + (i < whole % n ? 1 : 0);
@@ -34,8 +34,8 @@ class RankGraph {
 
  private:
   struct Place {
-    std::uint64_t first = 0, last = 0;   // node ids; last: what followers wait for
-    std::uint32_t before = OpId::kNone;  // the op before in the stream
+    std::uint64_t first = 0, last = 0;   // node ids; successors wait for `last`
+    std::uint32_t before = OpId::kNone;  // previous op of the stream
   };
   Place& place(OpId op) { return places_[op.value - ops_.begin]; }
   const Op& op_at(OpId id) const { return program_.ops[id.value]; }
@@ -48,7 +48,7 @@ class RankGraph {
     return moved.source == moved.destination;
   }
 
-  // How many nodes an op has of its own.
+  // Returns the number of an op's own nodes.
   std::uint64_t nodes_of(OpId id) const {
     const Op& op = op_at(id);
     if (const auto* exchange = std::get_if<Exchange>(&op.what)) {
@@ -80,7 +80,7 @@ class RankGraph {
       place(op).last = next + count - 1;
       next += count;
     }
-    // A send of a hand-over alone has no node of its own.
+    // A send that consists of local copies only has no node of its own.
     for (const OpId op : order_)
       if (const auto* exchange = std::get_if<Exchange>(&op_at(op).what);
           exchange != nullptr && exchange->sends && exchange->messages.size() == 1 &&
@@ -88,7 +88,8 @@ class RankGraph {
         place(op).last = node_of_message(program_.exchange_messages[exchange->messages.begin]);
   }
 
-  // Of a message's end on this rank; of a hand-over its one node, which the receive has.
+  // Node of this rank's end of a message; for a local copy its only node, which belongs to the
+  // receive.
   std::uint64_t node_of_message(MessageId message) {
     const bool sends = program_.messages[message.value].source == rank_ && !local(message);
     const OpId op = (sends ? of_.sender_ : of_.receiver_)[message.value];
@@ -146,7 +147,7 @@ class RankGraph {
   void write_collective(std::uint64_t id, const std::string& name,
                         const std::vector<std::uint64_t>& after, Span when, const Call& call) {
     const std::size_t ranks = program_.groups[call.group.value].members.size();
-    if (ranks < 2) {  // nobody to talk to
+    if (ranks < 2) {  // a group of one rank sends nothing
       NodeWriter(id, name, NodeType::compute, after, when, On::processor).append_to(file_);
       return;
     }
@@ -166,7 +167,7 @@ class RankGraph {
     for (const InnerCall& call : parts.calls) computing -= call.share;
     std::vector<std::uint64_t> after = follows(id);
     std::uint64_t next = place(id).first;
-    double at = 0;  // of the op's time
+    double at = 0;  // position within the op's time
     const auto until = [&](double share) {
       const Seconds start = whole.start + at * (whole.end - whole.start);
       at += share;
@@ -175,7 +176,8 @@ class RankGraph {
     for (std::size_t piece = 0; piece < pieces; ++piece) {
       Span when = until(computing / static_cast<double>(pieces));
       if (parts.calls.empty()) when.end = whole.end;
-      // An update has no products; a roofline wants operations, and its bytes are what takes time.
+      // An update has no FLOPs in the cost model. A roofline needs operations, and the bytes
+      // determine its time.
       const std::int64_t flops =
           parts.flops.value > 0 ? std::llround(parts.flops.value) : parts.bytes.value;
       NodeWriter(next, name, NodeType::compute, after, when)

@@ -31,9 +31,9 @@ class Finder {
   }
 
  private:
-  // From when it could start: what a recorder leaves between the last thing an op waited for and
-  // its own first stamp is waking up and dispatch, part of its cost. An op that waited for nothing
-  // starts where it was recorded.
+  // An op counts from when it could start. The time between the end of its last dependency and its
+  // recorded start is waking up and dispatch, which is part of its cost. An op without dependencies
+  // starts at its recorded start.
   void find_starts() {
     std::vector<std::optional<Seconds>> stream_free(program_.streams.size());
     for (std::size_t op = 0; op < program_.ops.size(); ++op) {
@@ -76,8 +76,8 @@ class Finder {
       if (work.start < work.end) out.push_back(work);
       return;
     }
-    // The message that starts last lasts until the op ends; the others until the first end has
-    // ended.
+    // The message that starts last lasts until the op ends; the others last until the first of
+    // their two ends has ended.
     std::vector<Interval> parts;
     Seconds last(-1e300);
     for (auto i = exchange->messages.begin; i < exchange->messages.end; ++i) {
@@ -155,7 +155,7 @@ Seconds union_length(std::vector<Interval> intervals) {
 
 std::vector<std::uint32_t> rendezvous_sets(const Program& program) {
   std::map<std::pair<Rank, GroupId>, std::uint32_t>
-      computes;  // with inner collectives, so far in the rank's order
+      computes;  // number of compute ops with inner collectives so far, in the rank's order
   std::map<std::tuple<bool, GroupId, std::uint32_t>, std::uint32_t> first;
   std::vector<std::uint32_t> sets(program.ops.size());
   for (std::size_t op = 0; op < program.ops.size(); ++op) {

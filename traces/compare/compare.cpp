@@ -132,7 +132,7 @@ std::vector<Part> parts_shown(const std::vector<PartTimes>& ranks) {
 
 Rank critical_rank(const std::vector<PartTimes>& ranks) {
   constexpr auto kIdle = static_cast<std::size_t>(Part::idle);
-  constexpr double kTie = 1e-9;  // rounding must not choose
+  constexpr double kTie = 1e-9;  // rounding must not decide
   std::size_t best = 0;
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
     if (ranks[rank][kIdle] < ranks[best][kIdle] * (1 - kTie)) best = rank;

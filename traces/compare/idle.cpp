@@ -11,7 +11,7 @@ namespace {
 
 std::size_t place(Idle idle) { return static_cast<std::size_t>(idle); }
 
-// Streams of messages are named by the edge: "projector.1>language.0 send".
+// Message streams are named after the edge: "projector.1>language.0 send".
 bool joins_grids(const Program& program, const std::string& stream) {
   const std::size_t middle = stream.find_first_of("<>");
   if (middle == std::string::npos) return false;
@@ -25,13 +25,13 @@ bool joins_grids(const Program& program, const std::string& stream) {
          owner(stream.substr(0, middle)) != owner(stream.substr(middle + 1));
 }
 
-// What was under way on a stream of messages or collectives; only these are of two kinds.
+// Cause of a gap that ended with an op of the stream. Collective streams have two kinds of ops.
 struct StreamTimes {
   bool bridge = false;
   std::vector<Interval> sums, others;
 };
 
-// Nothing: the op counts as compute.
+// Returns nothing if the op counts as compute.
 std::optional<Idle> kind_of(const std::vector<StreamTimes>& streams, const Op& op) {
   if (std::holds_alternative<Exchange>(op.what))
     return streams[op.stream.value].bridge ? Idle::bridge : Idle::messages;
@@ -42,7 +42,7 @@ std::optional<Idle> kind_of(const std::vector<StreamTimes>& streams, const Op& o
   return sums ? Idle::gradients : Idle::shards;
 }
 
-// Of sorted, disjoint intervals.
+// The intervals are sorted and disjoint.
 Seconds length_within(const std::vector<Interval>& intervals, Interval gap) {
   Seconds length{};
   auto next =
@@ -59,7 +59,7 @@ struct Piece {
 };
 struct RankTimes {
   std::vector<Piece> computing;
-  OpId last;  // of the ops that are not compute, the last to end
+  OpId last;  // the last op to end that is not compute
 };
 
 class Attribution {
@@ -114,7 +114,7 @@ class Attribution {
   }
 
  private:
-  // The idle time; waiting goes to `bubble`.
+  // Adds the idle time; waiting is added to `bubble`.
   Seconds spread_gaps(RankTimes& rank, IdleTimes& times) const {
     std::sort(rank.computing.begin(), rank.computing.end(),
               [](const Piece& a, const Piece& b) { return a.when < b.when; });
@@ -154,7 +154,7 @@ class Attribution {
       const Op& op = program_.ops[ended_by.value];
       const StreamTimes& stream = streams_[op.stream.value];
       if (const auto kind = kind_of(streams_, op)) {
-        // What ended late may have stood behind collectives of the other kind.
+        // The op that ended late may have queued behind collectives of the other kind.
         expose(*kind == Idle::gradients ? Idle::shards : *kind, stream.others);
         expose(Idle::gradients, stream.sums);
       }

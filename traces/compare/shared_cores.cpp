@@ -6,7 +6,7 @@
 namespace polyphony::traces {
 namespace {
 
-// A compute op or update that waits for no other rank, and whose processor time is known.
+// Returns true for a compute op or update that waits for no other rank and has a processor time.
 bool computes_alone(const Op& op, const OpTime& time) {
   if (time.processor.count() <= 0) return false;
   const bool compute = std::holds_alternative<Compute>(op.what) && !op.group.valid();

@@ -14,7 +14,7 @@ std::string Measurement::layout() const { return describe(scenario.model, *scena
 
 namespace {
 
-// Programs of the steps of one run.
+// Lowers the Programs of the steps of one run.
 class StepPrograms {
  public:
   StepPrograms(const Scenario& scenario, const Files& files)
@@ -37,8 +37,8 @@ class StepPrograms {
     const auto faults = check_step(scenario_.model, plan_, *step.plan, step.batch);
     if (!faults.empty())
       throw InputError("step " + std::to_string(step.step), "",
-                       "its plan is not of this layout: " + faults.front(),
-                       "give the folder as the run left it");
+                       "its plan does not match the layout: " + faults.front(),
+                       "give the unchanged folder of the run");
     return lower(scenario_, layout_, plan_, *step.plan, step.batch);
   }
 
@@ -48,9 +48,10 @@ class StepPrograms {
     for (const RecordedPart& part : step.recorded)
       if (part.ops.plan != digest(made, step.batch))
         throw InputError(part.file, "",
-                         "holds step " + std::to_string(step.step) +
-                             " of another plan than this scenario, layout and batch give",
-                         "keep it beside the scenario.json and batches.jsonl of its own run");
+                         "step " + std::to_string(step.step) +
+                             " was recorded with a plan that differs from that of this scenario, "
+                             "layout and batch",
+                         "keep it in the folder with scenario.json and batches.jsonl of its own run");
     return lower(scenario_, layout, plan, made, step.batch);
   }
 
@@ -60,7 +61,7 @@ class StepPrograms {
   const Plan plan_, plain_plan_;
 };
 
-// Its ops as those of the Program of all ranks.
+// Converts op ids of the rank's Program to those of the Program of all ranks.
 Trace trace_of(const RecordedPart& part, const Program& program) {
   const Range own = program.ops_of(part.rank);
   Trace trace;
@@ -76,7 +77,7 @@ Trace trace_of(const RecordedPart& part, const Program& program) {
                        "op " + std::to_string(time.op.value) + " of step " +
                            std::to_string(part.ops.step) + " does not exist: the rank has " +
                            std::to_string(own.size()),
-                       "keep it beside the scenario.json and batches.jsonl of its own run");
+                       "keep it in the folder with scenario.json and batches.jsonl of its own run");
     time.op = OpId(time.op.value + own.begin);
   }
   return trace;
@@ -89,7 +90,7 @@ void read_steps(const std::vector<TracedStep>& steps, const Files& files, Measur
   const StepPrograms programs(into.scenario, files);
   std::vector<bool> late;
   for (const TracedStep& step : steps) late.push_back(programs.late(step));
-  // The middle one; of those that were planned in time, if any were.
+  // The middle step among those that were planned in time, if there are any.
   std::vector<std::size_t> typical;
   for (std::size_t s = 0; s < steps.size(); ++s)
     if (!late[s]) typical.push_back(s);
@@ -104,8 +105,8 @@ void read_steps(const std::vector<TracedStep>& steps, const Files& files, Measur
     for (const std::string& file : step.files) {
       parts.push_back(read_trace(files.load(file), file, program));
       if (parts.back().info.kind != TraceKind::measured)
-        throw InputError(file, "/polyphony/kind", "is a prediction, nothing that was measured",
-                         "give what `polyphony run --trace-steps` recorded");
+        throw InputError(file, "/polyphony/kind", "is a prediction, not a measurement",
+                         "give traces recorded by `polyphony run --trace-steps`");
     }
     for (const RecordedPart& part : step.recorded) {
       parts.push_back(trace_of(part, program));

@@ -23,8 +23,8 @@ std::optional<PaceModel> read_pace(const std::string& file, const Files& files) 
   return PaceModel{parse_profile(value["profile"].dump(), file), value["scale"].get<double>()};
 }
 
-// What the ranks of a run that was killed while it traced had recorded. A rank whose trace files were
-// written has no journal any more.
+// Journals of the ranks of a run that was killed while it traced. A rank whose trace files were
+// written has no journal.
 class Journals {
  public:
   Journals(const RunPaths& paths, int ranks, const Files& files) {
@@ -39,7 +39,7 @@ class Journals {
   }
   bool any() const { return !journals_.empty(); }
   bool of(int rank) const { return journals_.count(rank) > 0; }
-  // Every journal holds the step.
+  // Returns true if every journal holds the step.
   bool hold(std::uint64_t step) const {
     return std::all_of(journals_.begin(), journals_.end(), [&](const auto& journal) {
       const auto& steps = journal.second.reader->steps();
@@ -82,7 +82,8 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
   run.scenario_file = paths.scenario();
   run.scenario = read_scenario(files.load(run.scenario_file), run.scenario_file, files.load);
   run.pace = read_pace(paths.pace(), files);
-  // The steps say what they trained on; folders from before runs wrote their split balanced FLOPs.
+  // Batches are read from the steps. In folders of versions that did not record the split, stages
+  // were split by FLOPs.
   const Layout layout = require_layout(run.scenario);
   const bool split = is_split(run.scenario.model, layout);
   if (!split) files.read_samples(run.scenario);
@@ -96,7 +97,7 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
   const Journals journals(paths, ranks, files);
   std::size_t cut = 0;
   std::string lines = files.load(batches);
-  if (journals.any()) lines.resize(lines.rfind('\n') + 1);  // killed while it wrote the last
+  if (journals.any()) lines.resize(lines.rfind('\n') + 1);  // killed while it wrote the last line
   for (StepBatch& recorded : parse_batches(lines, batches)) {
     if (!journals.hold(recorded.step)) {
       ++cut;
@@ -120,10 +121,10 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
                " steps were recorded by all ranks" +
                (cut > 0 ? ", " + std::to_string(cut) + " by some" : "");
   if (steps.empty())
-    throw InputError(batches, "", "names no traced step",
+    throw InputError(batches, "", "contains no traced step",
                      journals.any() ? "the run was killed before all ranks had recorded one"
                                     : "record some: polyphony run --trace-steps 5:15");
-  read_steps(steps, files, run);  // of the Program as it was written; predictions keep its split
+  read_steps(steps, files, run);  // uses the recorded split; predictions keep it
   if (!split) run.scenario.layout = with_blocks(layout, make_plan(run.scenario, layout));
   return run;
 }

@@ -22,8 +22,8 @@ Batch batch_of(const std::string& file, std::uint64_t step, const Scenario& scen
                                   [&](const StepBatch& batch) { return batch.step == step; });
   if (found == batches.end())
     throw InputError(recorded, "",
-                     "names no step " + std::to_string(step) + ", which " + file + " is of",
-                     "keep traces beside the batches of their own run");
+                     "does not contain step " + std::to_string(step) + ", of which " + file + " is a trace",
+                     "keep traces in the folder with batches.jsonl of their own run");
   return found->batch;
 }
 

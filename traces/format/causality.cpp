@@ -21,7 +21,7 @@ class Search {
   std::optional<Contradiction> worst_;
 };
 
-// Of one collective: who left first, who came last.
+// Of one collective: the member that left first, and the member that entered last.
 struct Members {
   OpId first_out, last_in;
 };

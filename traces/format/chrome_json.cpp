@@ -21,7 +21,7 @@ class Writer {
       : program_(program), timeline_(timeline), notes_(notes) {}
 
   std::string write(TraceKind kind, std::uint64_t step) {
-    constexpr std::size_t kOpBytes = 520, kFlowBytes = 130;  // as seen, of one event
+    constexpr std::size_t kOpBytes = 520, kFlowBytes = 130;  // measured sizes of one event
     std::size_t flows = 0;
     std::set<Rank> ranks;
     Rank last;
@@ -112,7 +112,8 @@ class Writer {
     text_.microseconds(nanoseconds(wait.end) - nanoseconds(wait.start)) << ", \"args\": {}},\n";
   }
 
-  // As torch.profiler marks steps; a nanosecond longer, so that an op of no length at its end is inside.
+  // Marks the step like torch.profiler. It is a nanosecond longer than its ops, so that an op of
+  // zero length at its end is inside.
   void write_step(std::uint64_t step, Rank rank) {
     std::int64_t first = nanoseconds(timeline_.ops.front().start), last = first;
     for (const OpTime& time : timeline_.ops) {
@@ -144,15 +145,16 @@ class Writer {
       text_ << ", \"tdur\": ";
       text_.microseconds(nanoseconds(time.processor));
     }
-    // Streams from 1 on: to some readers 0 is none. Correlation: an op is its own launch.
+    // Stream numbers start at 1, because some readers treat 0 as no stream. The correlation
+    // connects the op to its launch event.
     text_ << ", \"args\": {\"op\": " << time.op.value << ", \"stream\": " << op.stream.value + 1
           << ", \"correlation\": " << time.op.value + 1;
     write_args(program_, op, text_);
     text_ << "}},\n";
   }
 
-  // To HolisticTraceAnalysis a kernel's step is that of its launch, which correlation names. Ours is the
-  // op's start.
+  // HolisticTraceAnalysis assigns a kernel to the step of its launch, found by correlation. We
+  // write a launch at the start of the op.
   void write_launches(Rank rank) {
     const auto at = [&]() -> JsonText& {
       return text_ << "\"pid\": " << rank.value + 1 << ", \"tid\": "
@@ -168,7 +170,7 @@ class Writer {
     }
   }
 
-  // From the first op's start on.
+  // Written from the start of the first op.
   void write_memory(const std::vector<Rank>& ranks) {
     if (timeline_.ops.empty()) return;
     std::vector<Seconds> first(program_.ranks, Seconds::max());
@@ -191,8 +193,8 @@ class Writer {
     }
   }
 
-  // A flow leaves the send at its start and lands in the receive when both have started (but inside
-  // its slice).
+  // A flow starts at the start of the send, and ends in the receive when both have started (but
+  // inside its slice).
   void write_flows() {
     std::vector<const OpTime*> send(program_.messages.size(), nullptr);
     for (const OpTime& time : timeline_.ops)

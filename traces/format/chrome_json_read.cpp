@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kHint = "write the trace again; format: traces/README.md";
-// 2^53 ns is 104 days: the largest time a double still holds to the nanosecond.
+// 2^53 ns is 104 days: the largest time that a double represents to the nanosecond.
 constexpr double kLongest = 9007199254740992.0;
 
 Seconds seconds(double ns) { return Seconds(ns / 1e9); }
@@ -32,7 +32,7 @@ class Reader {
 
   TraceInfo info() const {
     const json& head = object(root_, "", "polyphony");
-    // 1 differs in names, categories and arguments that nobody here reads.
+    // Format 1 differs in names, categories and arguments that are not read here.
     if (const auto format = integer(head, "/polyphony", "format"); format != 1 && format != 2) {
       fail("/polyphony/format", "trace format " + head.at("format").dump() + " is not known",
            "this version reads formats 1 and 2");
@@ -48,7 +48,7 @@ class Reader {
     info.ranks = static_cast<std::uint32_t>(integer(head, "/polyphony", "ranks"));
     if (head.contains("late_plan")) {
       if (!head["late_plan"].is_boolean())
-        fail("/polyphony/late_plan", "neither true nor false", kHint);
+        fail("/polyphony/late_plan", "true or false is expected", kHint);
       info.late_plan = head["late_plan"].get<bool>();
     }
     if (head.contains("clock")) {
@@ -80,7 +80,7 @@ class Reader {
     if (trace.info.program != hash(program)) {
       fail("/polyphony/program",
            "the trace is of another Program (another scenario, layout, batch or version)",
-           "give the scenario, layout and step it was made with");
+           "give the scenario, layout and step with which it was recorded");
     }
     const json& events = member(root_, "", "traceEvents");
     if (!events.is_array()) fail("/traceEvents", "an array is expected", kHint);
@@ -130,10 +130,10 @@ class Reader {
                        value.get<std::uint64_t>() <=
                            static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
     if (!fits || value.get<std::int64_t>() < 0)
-      fail(at + "/" + key, "a whole number from 0 up is expected", kHint);
+      fail(at + "/" + key, "an integer of at least 0 is expected", kHint);
     return value.get<std::int64_t>();
   }
-  // Microseconds in the file, whole nanoseconds here.
+  // Converts the microseconds of the file to integer nanoseconds.
   double time(const json& in, const std::string& at, const char* key) const {
     const json& value = member(in, at, key);
     if (!value.is_number()) fail(at + "/" + key, "a number of microseconds is expected", kHint);
@@ -174,11 +174,11 @@ class Reader {
     }
     const double start = time(event, at, "ts");
     const double duration = time(event, at, "dur");
-    if (duration < 0) fail(at + "/dur", "a duration cannot be negative", kHint);
+    if (duration < 0) fail(at + "/dur", "a duration must not be negative", kHint);
     OpTime result{id, seconds(start), seconds(start + duration)};
     if (!event.contains("tdur")) return result;
     const double processor = time(event, at, "tdur");
-    if (processor < 0) fail(at + "/tdur", "a processor time cannot be negative", kHint);
+    if (processor < 0) fail(at + "/tdur", "a processor time must not be negative", kHint);
     result.processor = seconds(processor);
     return result;
   }

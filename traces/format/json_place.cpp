@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// Follows the parser: one entry per open array (its next index) or object (its current key).
+// Follows the parser: one entry per open array (its next index) or open object (its current key).
 class Place {
  public:
   void on_event(json::parse_event_t event, const json& parsed) {
@@ -80,8 +80,8 @@ json parse_json(const std::string& text, const std::string& file, const std::str
           "the file ends in the middle, after " + std::to_string(text.size()) + " bytes", hint);
     }
     throw InputError(file, place.pointer(),
-                     "not JSON: unexpected text at byte " + std::to_string(error.byte), hint);
-  } catch (const json::exception&) {  // a number that no double holds
+                     "is not valid JSON: unexpected text at byte " + std::to_string(error.byte), hint);
+  } catch (const json::exception&) {  // a number outside the range of double
     throw InputError(file, place.pointer(), "a number is out of range", hint);
   }
 }

@@ -9,7 +9,8 @@
 namespace polyphony::traces {
 namespace {
 
-// Of the longest part: what is further apart than that says nothing of who waited for whom. Assumed.
+// Tolerance relative to the longest part: a larger contradiction means that clocks differ or runs
+// are mixed. Assumed.
 constexpr double kMostApart = 0.05;
 
 void check_clocks(const Program& program, const Timeline& whole,
@@ -36,8 +37,8 @@ void check_clocks(const Program& program, const Timeline& whole,
   throw InputError(files[began], "/traceEvents",
                    describe(program, found->began) + " begins " + seconds_text(found->by) +
                        " after " + describe(program, found->ended) + " in " + files[ended] +
-                       " has ended, which waits for it: clocks are apart, or runs are mixed",
-                   "give the files of one run, as it recorded them");
+                       " has ended, although it must begin before: clocks differ, or runs are mixed",
+                   "give unchanged files of a single run");
 }
 
 }  // namespace

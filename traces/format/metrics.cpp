@@ -54,7 +54,7 @@ std::string missing(std::int64_t from, std::int64_t to) {
 
 std::string to_line(const MetricsLine& line) {
   std::string body = std::visit([](const auto& l) { return body_of(l); }, line).dump();
-  body.pop_back();  // the object's end
+  body.pop_back();  // the closing brace
   const std::string check = digits(body);
   return body.append(kCheck).append(check).append("\"}");
 }
@@ -80,7 +80,7 @@ std::optional<MetricsLine> parse_metrics_line(const std::string& text) {
     }
     return step;
   } catch (const json::exception&) {
-    return {};  // checked, but by another's hand
+    return {};  // valid hash, but not written by this program
   }
 }
 
@@ -94,7 +94,7 @@ Metrics metrics_until(const std::string& text, std::int64_t steps) {
   int number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);
-    if (end == std::string::npos) break;  // cut off
+    if (end == std::string::npos) break;  // truncated
     const std::string line = text.substr(begin, end - begin);
     begin = end + 1;
     ++number;

@@ -5,9 +5,9 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr std::int64_t kMostListed = 64;  // members of a group: PyTorch, too, cuts long lists
+constexpr std::int64_t kMostListed = 64;  // members of a group; PyTorch truncates long lists, too
 
-// torch.distributed's names.
+// Returns the name that torch.distributed uses.
 const char* call_name(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::all_reduce:
@@ -23,7 +23,7 @@ const char* call_name(CollectiveKind kind) {
   POLYPHONY_CHECK(false, "no such kind");
 }
 
-// NCCL's of the kernel.
+// Returns the name of NCCL's kernel.
 const char* kernel_name(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::all_reduce:
@@ -51,7 +51,7 @@ Bytes bytes_of(const Program& program, const Exchange& exchange) {
   return sum;
 }
 
-// The fields of "args" after the op id, each led by a comma.
+// Writes the fields of "args" after the op id, each preceded by a comma.
 struct ArgsOf {
   const Program& program;
   JsonText& text;

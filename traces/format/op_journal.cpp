@@ -11,7 +11,7 @@ namespace polyphony::traces {
 namespace {
 
 constexpr std::string_view kHead = "polyphony journal 1\n";
-constexpr const char* kHint = "remove it: the steps of the run's other files stay";
+constexpr const char* kHint = "remove it; the steps in other files of the run remain usable";
 enum class Kind : std::uint8_t { clock = 1, step = 2 };
 
 template <class Number>
@@ -30,7 +30,7 @@ std::string sealed(const std::string& payload) {
   return entry;
 }
 
-// Reads on and on; `short_of` once there was less than was asked for.
+// Reads sequentially. `short_of` is set once fewer bytes were left than requested.
 class Cursor {
  public:
   explicit Cursor(std::string_view bytes) : rest_(bytes) {}
@@ -55,10 +55,10 @@ class Cursor {
   bool short_of_ = false;
 };
 
-// Of one op, in an entry.
+// Size of one op in an entry.
 constexpr std::size_t kOpBytes = sizeof(std::uint32_t) + 3 * sizeof(double);
 
-// The next entry; nothing at the end, or where the file is cut off.
+// Returns the next entry; nothing at the end of the file, or if the entry is truncated.
 std::optional<std::string> next(std::istream& in, const std::string& file, std::uint64_t& left) {
   std::uint64_t length = 0, seal = 0;
   if (left < sizeof length || !in.read(reinterpret_cast<char*>(&length), sizeof length)) return {};
@@ -71,7 +71,7 @@ std::optional<std::string> next(std::istream& in, const std::string& file, std::
   left -= length + sizeof seal;
   Fnv expected;
   expected.add(payload);
-  if (expected.value() != seal) throw InputError(file, "", "is damaged in its middle", kHint);
+  if (expected.value() != seal) throw InputError(file, "", "is damaged", kHint);
   return payload;
 }
 
@@ -147,7 +147,7 @@ JournalReader::JournalReader(std::istream& in, std::string file) : in_(in), file
   in_.seekg(0);
   std::string head(std::min<std::uint64_t>(left, kHead.size()), '\0');
   in_.read(head.data(), static_cast<std::streamsize>(head.size()));
-  if (!kHead.starts_with(head)) throw InputError(file_, "", "is no journal of this version", kHint);
+  if (!kHead.starts_with(head)) throw InputError(file_, "", "is not a journal of this version", kHint);
   left -= head.size();
   std::vector<ClockSample> clocks;
   while (true) {
@@ -166,7 +166,7 @@ JournalReader::JournalReader(std::istream& in, std::string file) : in_(in), file
     sample.offset = bytes.time();
     sample.error = bytes.time();
     if (kind != Kind::clock || !bytes.whole() || (!clocks.empty() && clocks.back().at >= sample.at))
-      throw InputError(file_, "", "is damaged in its middle", kHint);
+      throw InputError(file_, "", "is damaged", kHint);
     clocks.push_back(sample);
   }
   clock_ = RankClock(std::move(clocks));
@@ -201,7 +201,7 @@ std::optional<JournalStep> JournalReader::read(std::uint64_t step) {
     op.processor = bytes.time();
     result.ops.push_back(op);
   }
-  if (!bytes.whole()) throw InputError(file_, "", "is damaged in its middle", kHint);
+  if (!bytes.whole()) throw InputError(file_, "", "is damaged", kHint);
   return result;
 }
 

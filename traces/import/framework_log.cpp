@@ -14,16 +14,16 @@ constexpr const char* kHint =
     "give the log of a run that trained some steps: Megatron-LM's or Megatron-Bridge's lines with "
     "\"elapsed time per iteration (ms)\", torchtitan's with \"tps:\", DeepSpeed's with "
     "\"CurrSamplesPerSec=\" or \"time (ms) | fwd:\"";
-constexpr double kMostGarbled = 0.1;  // of the lines of steps, assumed: a mixture, not a log
+constexpr double kMostGarbled = 0.1;  // share of the step lines; assumed
 
 using What = LogLine::What;
 
 struct Reader {
   const std::string& file;
   std::map<int, std::vector<LoggedStep>> steps{};       // by rank
-  std::map<int, std::vector<LoggedStep>> step_times{};  // Megatron-Bridge's, without a number
-  std::map<int, std::vector<LoggedStep>> breakdowns{};  // DeepSpeed's, without a number
-  std::array<int, 3> first_line{};                      // of each framework; 0: none
+  std::map<int, std::vector<LoggedStep>> step_times{};  // Megatron-Bridge's lines without a step number
+  std::map<int, std::vector<LoggedStep>> breakdowns{};  // DeepSpeed's lines without a step number
+  std::array<int, 3> first_line{};                      // by framework; 0: none
   std::vector<int> garbled{};
   FrameworkLog log{};
 
@@ -56,7 +56,7 @@ struct Reader {
     }
   }
 
-  // Without step numbers, lines count.
+  // Lines without step numbers are counted.
   static std::map<int, std::vector<LoggedStep>> counted(
       std::map<int, std::vector<LoggedStep>> by_rank) {
     for (auto& [rank, list] : by_rank) {
@@ -76,12 +76,12 @@ struct Reader {
     if (titan && (megatron || deepspeed))
       throw InputError(
           file + ":" + std::to_string(std::max(first_line[1], first_line[megatron ? 0 : 2])), "",
-          "has lines of two frameworks, torchtitan from line " + std::to_string(first_line[1]),
-          "give each run's log by itself");
+          "contains lines of two frameworks, torchtitan from line " + std::to_string(first_line[1]),
+          "give the log of a single run");
     log.framework =
         titan ? Framework::torchtitan : (megatron ? Framework::megatron : Framework::deepspeed);
     if (megatron && deepspeed) {
-      // Megatron-DeepSpeed: the engine's own lines say the same again.
+      // Megatron-DeepSpeed: DeepSpeed's lines repeat the same steps.
       for (auto& [rank, list] : steps)
         std::erase_if(list, [](const LoggedStep& step) { return !step.time; });
       std::erase_if(steps, [](const auto& entry) { return entry.second.empty(); });
@@ -93,8 +93,8 @@ struct Reader {
       add_phases();
   }
 
-  // DeepSpeed's engine prints a breakdown with every step line, of one rank that it names beside one that it does
-  // not: the nth belongs to the nth.
+  // DeepSpeed prints a breakdown with every step line. The breakdown names its rank and the step
+  // line does not: the nth breakdown belongs to the nth step line.
   void add_phases() {
     if (breakdowns.size() != 1 || steps.size() != 1) return;
     std::vector<LoggedStep>&of = steps.begin()->second, &with = breakdowns.begin()->second;
@@ -112,17 +112,17 @@ struct Reader {
       throw InputError(where, "",
                        std::to_string(garbled.size()) + " of " +
                            std::to_string(garbled.size() + good) +
-                           " lines of steps cannot be read: cut, or written into each other",
+                           " step lines cannot be parsed: they are truncated or mixed with each other",
                        kHint);
     std::string lines;
     for (std::size_t i = 0; i < std::min<std::size_t>(garbled.size(), 3); ++i)
       lines += (i ? ", " : "") + std::to_string(garbled[i]);
-    log.notes.push_back(file + ": left out " + std::to_string(garbled.size()) +
-                        " garbled lines of steps: line " + lines +
+    log.notes.push_back(file + ": omitted " + std::to_string(garbled.size()) +
+                        " garbled step lines: line " + lines +
                         (garbled.size() > 3 ? ", …" : ""));
   }
 
-  // The rank that printed most speaks for the run, the lowest of equals.
+  // The rank that printed the most lines represents the run; the lowest of them if several.
   void split_ranks() {
     auto most = steps.begin();
     for (auto it = steps.begin(); it != steps.end(); ++it)
@@ -151,7 +151,7 @@ struct Reader {
   }
 };
 
-// A line without its end may end inside a number, which is then another one.
+// A line without a line break may be truncated inside a number, which then has another value.
 std::string_view without_last_number(std::string_view line) {
   const std::size_t last = line.find_last_not_of("0123456789.,eE+-");
   return line.substr(0, last == std::string_view::npos ? 0 : last + 1);
@@ -182,7 +182,7 @@ FrameworkLog read_framework_log(const std::string& text, const std::string& file
   }
   reader.choose();
   reader.judge_garbled();
-  if (reader.steps.empty()) throw InputError(file, "", "has no line of a training step", kHint);
+  if (reader.steps.empty()) throw InputError(file, "", "contains no line of a training step", kHint);
   reader.split_ranks();
   return std::move(reader.log);
 }

@@ -13,7 +13,7 @@ bool has(std::string_view line, std::string_view words) {
   return line.find(words) != std::string_view::npos;
 }
 
-// The number that follows `label` and blanks; "5,762" is one number.
+// Returns the number that follows `label` and spaces; "5,762" is one number.
 std::optional<double> number_after(std::string_view line, std::string_view label) {
   std::size_t at = line.find(label);
   if (at == std::string_view::npos) return std::nullopt;
@@ -66,7 +66,7 @@ LogLine garbled(Framework framework) {
 LogLine megatron_step(std::string_view line) {
   LogLine result{LogLine::What::step, Framework::megatron, {}, {}, {}};
   const auto milliseconds = positive(number_after(line, "elapsed time per iteration (ms):"));
-  // "iteration       10/    1000 |": the label's first blank is part of it.
+  // "iteration       10/    1000 |": the first space is part of the label.
   const auto iteration = count_after(line, "iteration ");
   if (!milliseconds || !iteration) return garbled(Framework::megatron);
   LoggedStep& step = result.step;

@@ -12,8 +12,8 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr const char* kHint = "give the output of nccl-tests as it was printed, head included";
-// busbw and algbw are printed in three or four digits.
+constexpr const char* kHint = "give the unchanged output of nccl-tests, including its header";
+// Relative tolerance: busbw and algbw are printed with three or four digits.
 constexpr double kPrinted = 0.02;
 
 std::optional<double> number(const std::string& word) {
@@ -59,7 +59,7 @@ class Table {
 
   CollectiveTimes finish() {
     line_ = 0;
-    if (ranks_ < 2) fail("its head lists " + std::to_string(ranks_) + " ranks, 2 are the least");
+    if (ranks_ < 2) fail("its header must list at least 2 ranks (got " + std::to_string(ranks_) + ")");
     if (times_.rows.empty()) fail("it has no rows");
     times_.ranks = ranks_;
     times_.nodes = std::max(1, static_cast<int>(hosts_.size()));
@@ -85,14 +85,14 @@ class Table {
 
   void read_row(const std::vector<std::string>& words) {
     if (words.size() < 9)
-      fail("the row has " + std::to_string(words.size()) + " columns, 9 are wanted");
+      fail("the row has " + std::to_string(words.size()) + " columns, 9 are expected");
     const auto size = number(words[0]), time = number(words[5]), rate = number(words[6]),
                bus = number(words[7]);
     if (!size || !time || !rate || !bus || !(*size >= 0) || !(*time > 0) || !std::isfinite(*time) ||
         *size > 1e15)
-      fail("size, time, algbw and busbw are columns 1, 6, 7 and 8; one of them is no such number");
+      fail("size, time, algbw and busbw are columns 1, 6, 7 and 8; one of them is not a valid number");
     if (const auto wrong = number(words[8]); wrong && *wrong > 0)
-      fail("the test found " + words[8] + " wrong results; its times mean nothing");
+      fail("the test found " + words[8] + " wrong results; its times are not usable");
     times_.rows.push_back({Bytes(std::llround(*size)), Seconds(*time * 1e-6)});
     reduces_ = reduces_ || words[3] != "none";
     if (*rate > fastest_) fastest_ = *rate, factor_ = *bus / *rate;
@@ -103,7 +103,7 @@ class Table {
     if (reduces_ && std::abs(factor_ / (2 * share) - 1) < kPrinted)
       return CollectiveKind::all_reduce;
     if (reduces_ && std::abs(factor_ / share - 1) < kPrinted) return CollectiveKind::reduce_scatter;
-    fail("which collective it was does not show");
+    fail("the collective cannot be determined from the rates and the header");
   }
 
   std::string file_;
@@ -111,7 +111,7 @@ class Table {
   std::set<std::string> hosts_;
   std::optional<CollectiveKind> kind_;
   bool reduces_ = false;
-  double fastest_ = 0, factor_ = 0;  // of the row with the highest rate: busbw ÷ algbw
+  double fastest_ = 0, factor_ = 0;  // busbw ÷ algbw of the row with the highest rate
   CollectiveTimes times_;
 };
 

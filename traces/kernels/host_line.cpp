@@ -1,11 +1,11 @@
-// What the host does one after another, and where it waits for its device.
+// Edges between the calls of a host, and from the device to the calls that wait for it.
 #include <algorithm>
 
 #include "traces/kernels/graph_builder.h"
 
 namespace polyphony::traces {
 
-// What a call waited for, of what was launched before it and ended during it.
+// Returns the events for which a call waited: those launched before it that ended during it.
 std::vector<std::uint32_t> GraphBuilder::waited_for(std::uint32_t rank,
                                                     const HostWait& wait) const {
   const std::vector<DeviceEvent>& events = trace(rank).events;
@@ -16,7 +16,7 @@ std::vector<std::uint32_t> GraphBuilder::waited_for(std::uint32_t rank,
                             [&](Nanoseconds t, std::uint32_t i) { return t < events[i].launched; });
   };
   if (wait.what == WaitsFor::copy) {
-    // The copy that this call asked for.
+    // The copy that this call launched.
     for (auto own = launched_till(wait.start);
          own != lines.launched.begin() && events[*(own - 1)].launched == wait.start; --own)
       if (work_of(events[*(own - 1)].kind) == DeviceWork::memory &&
@@ -36,9 +36,9 @@ std::vector<std::uint32_t> GraphBuilder::waited_for(std::uint32_t rank,
     if ((before - lines.launched.begin()) - (done - lines.ended.begin()) < kQueued) return found;
   }
   if (wait.what == WaitsFor::stream && before != lines.launched.begin())
-    take_last_of(lines.streams.at(events[*(before - 1)].stream));  // PyTorch's: the current one
+    take_last_of(lines.streams.at(events[*(before - 1)].stream));  // PyTorch synchronizes the current stream
   if (!found.empty()) return found;
-  // An event, or another stream: whatever ended right before the call returned.
+  // An event, or another stream: the event that ended last before the call returned.
   std::optional<std::uint32_t> latest;
   for (const auto& [number, stream] : lines.streams) {
     const auto other = ended_before(rank, stream, wait.end());
@@ -53,7 +53,7 @@ std::vector<std::uint32_t> GraphBuilder::waited_for(std::uint32_t rank,
 void GraphBuilder::add_return(std::uint32_t rank, const HostWait& wait,
                               std::vector<HostPoint>& line) {
   const std::vector<std::uint32_t> events = waited_for(rank, wait);
-  // It came back at once, or was long for reasons of its own.
+  // The call returned immediately, or took long for other reasons.
   if (events.empty() && (wait.what == WaitsFor::copy || wait.what == WaitsFor::queue)) return;
   const std::uint32_t back = add_point(rank, at(rank, wait.end()));
   const auto after =
@@ -73,7 +73,7 @@ void GraphBuilder::follow_host(std::uint32_t rank) {
   std::vector<HostWait> waits = trace(rank).waits;
   std::stable_sort(waits.begin(), waits.end(),
                    [](const HostWait& a, const HostWait& b) { return a.end() < b.end(); });
-  std::vector<HostPoint> line;  // by time
+  std::vector<HostPoint> line;  // in order of time
   auto wait = waits.begin();
   const auto returns_till = [&](Nanoseconds time) {
     for (; wait != waits.end() && wait->end() <= time; ++wait) add_return(rank, *wait, line);
@@ -83,7 +83,7 @@ void GraphBuilder::follow_host(std::uint32_t rank) {
   for (const std::uint32_t index : lines_[rank].launched) {
     const DeviceEvent& event = events[index];
     if (launch == kNone ||
-        event.launched != latest) {  // a launch of a graph is one, of many kernels
+        event.launched != latest) {  // a CUDA graph launch is one launch of many kernels
       latest = event.launched;
       returns_till(latest);
       launch = add_point(rank, at(rank, latest));

@@ -43,7 +43,8 @@ Seconds model_time(CollectiveKind kind, int ranks, Bytes bytes, BytesPerSecond r
   return ring_time(ring, kind, bytes);
 }
 
-// At which the model takes as long. The time falls with the rate; a shorter one than of no bytes: the bound.
+// Returns the rate at which the model's time equals the measured time. The time decreases with the
+// rate; if it is below the time of zero bytes, the largest rate is returned.
 BytesPerSecond rate_of(CollectiveKind kind, int ranks, Bytes bytes, Seconds time) {
   double low = 1e3, high = 1e16;
   for (int i = 0; i < 100 && high / low > 1 + 1e-12; ++i) {
@@ -94,7 +95,7 @@ class Changer {
   const KernelGraph& graph_;
   const RankSet& ranks_;
   const KernelChange& change_;
-  std::vector<std::uint32_t> launches_;  // by point: kernels that it launches
+  std::vector<std::uint32_t> launches_;  // by point: number of kernels that it launches
   ChangedLags result_;
 };
 
@@ -112,7 +113,7 @@ void Changer::check() const {
   const auto require = [&](const std::string& option, const std::string& what, bool kernels) {
     for (const GraphEdge& edge : graph_.edges)
       if (is_among(edge, ranks_, what) && (!kernels || edge.kind == EdgeKind::kernel)) return;
-    throw InputError(option, "", "nothing of these traces is of the class \"" + what + "\"",
+    throw InputError(option, "", "no activity of these traces has the class \"" + what + "\"",
                      "the classes are compute, memory; " + listed(labels));
   };
   for (const Speedup& speedup : change_.faster) require("--faster", speedup.what, false);
@@ -127,10 +128,10 @@ void Changer::check() const {
     }
   for (const GroupSize& group : change_.groups) {
     if (groups.count(group.group) == 0)
-      throw InputError("--group", "", "no collective is of a group named \"" + group.group + "\"",
+      throw InputError("--group", "", "no collective has a group named \"" + group.group + "\"",
                        "the groups are " + listed(groups));
     if (unsized.count(group.group) > 0)
-      throw InputError("--group", "", "how many ranks " + group.group + " has was not recorded",
+      throw InputError("--group", "", "the size of group " + group.group + " was not recorded",
                        "record with PyTorch 2.2 or later");
   }
   if (change_.links != 1 && !sized)
@@ -154,9 +155,9 @@ void Changer::fuse(const std::string& what) {
   for (std::uint32_t rank = 0; rank < ranks_.traces.size(); ++rank) {
     const std::vector<DeviceEvent>& events = ranks_.traces[rank].events;
     const auto own = [&](std::uint32_t i) {
-      return graph_.first[graph_.ends[rank][i]];  // a kernel's end follows its start alone
+      return graph_.first[graph_.ends[rank][i]];  // the end of a kernel depends on its start only
     };
-    std::map<std::int32_t, std::uint32_t> last;  // of a run on the stream: its first event
+    std::map<std::int32_t, std::uint32_t> last;  // by stream: first event of the current run
     for (std::uint32_t i = 0; i < events.size(); ++i) {
       if (events[i].kind == KernelClass::collective ||
           !is_among(graph_.edges[own(i)], ranks_, what)) {
@@ -175,7 +176,8 @@ void Changer::fuse(const std::string& what) {
   }
 }
 
-// It is neither launched nor begun: what the host took for it goes, where that was for it alone.
+// The event is neither launched nor started. The time that the host spent on it is removed if the
+// launch was for this event only.
 void Changer::drop(std::uint32_t start) {
   for (std::uint32_t e = graph_.first[start]; e < graph_.first[start + 1]; ++e) {
     result_.lags[e] = Seconds{};

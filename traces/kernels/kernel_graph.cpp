@@ -74,7 +74,7 @@ void GraphBuilder::follow_streams(std::uint32_t rank) {
   }
 }
 
-// The last of a stream's events that have ended by then.
+// Returns the last event of the stream that has ended by `time`.
 std::optional<std::uint32_t> GraphBuilder::ended_before(std::uint32_t rank,
                                                         const std::vector<std::uint32_t>& stream,
                                                         Nanoseconds time) const {
@@ -98,8 +98,8 @@ std::optional<std::uint32_t> GraphBuilder::last_launched(std::uint32_t rank,
   return *(after - 1);
 }
 
-// The first on a stream that was launched after it was told to wait, for the last on the other one that was
-// launched before the event was recorded.
+// Adds an edge to the first event launched on the waiting stream after the wait, from the last
+// event launched on the other stream before the recorded event.
 void GraphBuilder::take_recorded_waits(std::uint32_t rank) {
   const std::vector<DeviceEvent>& events = trace(rank).events;
   Lines& lines = lines_[rank];
@@ -125,7 +125,7 @@ void GraphBuilder::follow_others(std::uint32_t rank, std::uint32_t index, Nanose
     known = std::max(known, events[other].end());
     waited_[rank][other] = true;
   };
-  if (!trace(rank).stream_waits.empty()) {  // no need to infer
+  if (!trace(rank).stream_waits.empty()) {  // waits were recorded and need not be inferred
     if (const auto found = lines_[rank].waits.find(index); found != lines_[rank].waits.end())
       for (const std::uint32_t other : found->second) wait_for(other);
     return;
@@ -193,7 +193,7 @@ void GraphBuilder::split_steps() {
 }
 
 RecordedGraph GraphBuilder::build() {
-  add_point(kNone, Nanoseconds::max());  // the first moment of all
+  add_point(kNone, Nanoseconds::max());  // the start of the record
   const auto count = static_cast<std::uint32_t>(ranks_.traces.size());
   for (std::uint32_t rank = 0; rank < count; ++rank) {
     add_events(rank);
@@ -207,7 +207,8 @@ RecordedGraph GraphBuilder::build() {
   return finish();
 }
 
-// Points in an order in which edges go forward; what no edge explains, to all edges of a point.
+// Numbers the points in topological order. Time that no edge explains is added to all edges of a
+// point.
 RecordedGraph GraphBuilder::finish() {
   at_[0] = *std::min_element(at_.begin(), at_.end());
   const std::size_t count = at_.size();
@@ -233,7 +234,7 @@ RecordedGraph GraphBuilder::finish() {
   }
   if (order.size() != count)
     throw InputError(ranks_.traces.front().file, "/traceEvents",
-                     "events of no length wait for each other in a circle",
+                     "the waits of events without length form a cycle",
                      "export the trace again with times in nanoseconds");
 
   RecordedGraph result;

@@ -1,4 +1,5 @@
-// Collectives, joined over the ranks that recorded them; what of their time is waiting.
+// Matches collectives across the ranks that recorded them, and separates transfer time from
+// waiting.
 #include <algorithm>
 #include <set>
 
@@ -8,7 +9,7 @@
 namespace polyphony::traces {
 namespace {
 
-// Both ends of a message are of one name; with whom, no file tells.
+// Both ends of a message have the same name; files do not state the other rank.
 bool has_peers(CollectiveCall call) {
   return call != CollectiveCall::send_receive && call != CollectiveCall::other;
 }
@@ -45,7 +46,7 @@ void GraphBuilder::meet() {
     const bool even = std::all_of(by_rank.begin(), by_rank.end(),
                                   [&](const auto& of) { return of.second.size() == each; }) &&
                       (!shape.group.empty() || by_rank.size() == count);
-    // Of a group that is not told: all of the job, where all recorded as many.
+    // If the group is unknown: all ranks of the job, if all recorded the same number.
     const int world = trace(0).world.value_or(0);
     const auto members = static_cast<std::size_t>(shape.ranks > 0 ? shape.ranks : world);
     if (!even) {
@@ -64,8 +65,9 @@ void GraphBuilder::meet() {
   }
   if (uneven > 0)
     graph_.notes.push_back(counted(uneven, "collective is", "collectives are") +
-                           " not as often on all ranks of a step: each played by itself");
-  // Some ended before others had come: clocks that are too far apart, or a root that waits for nobody.
+                           " recorded a different number of times on the ranks of a step: simulated separately");
+  // Some members ended before others had entered: the clocks differ too much, or a root does not
+  // wait for other ranks.
   std::vector<Meeting> apart;
   std::int64_t early = 0;
   for (Meeting& meeting : meetings) {
@@ -82,7 +84,7 @@ void GraphBuilder::meet() {
   }
   if (early > 0)
     graph_.notes.push_back(counted(early, "collective ended", "collectives ended") +
-                           " on one rank before another had come: each played by itself");
+                           " on one rank before another rank had entered: simulated separately");
   meetings.insert(meetings.end(), apart.begin(), apart.end());
 
   std::map<CollectiveShape, Nanoseconds> shortest;
@@ -105,12 +107,12 @@ void GraphBuilder::meet() {
   for (const Meeting& meeting : meetings) join(meeting, shortest);
   if (absent > 0)
     graph_.notes.push_back(counted(absent, "collective has", "collectives have") +
-                           " members that were not recorded: the shortest of a size is taken for "
-                           "the transfer, what others "
-                           "took more for waiting, which stays");
+                           " members that were not recorded: the shortest of each size is used as "
+                           "transfer time, additional time of the others is waiting and stays "
+                           "constant");
   if (unknown > 0)
     graph_.notes.push_back("of " + count_text(unknown) +
-                           " of them the size was not recorded: all of their time stays");
+                           " of them the size was not recorded: their whole time stays constant");
 }
 
 void GraphBuilder::join(const Meeting& meeting,
@@ -147,7 +149,7 @@ void GraphBuilder::note_unseen() {
       const auto is_collective = [&](std::uint32_t i) {
         return events[i].kind == KernelClass::collective;
       };
-      // What follows on the same stream waits anyhow.
+      // Later events on the same stream wait for it in any case.
       bool computes_after = false;
       for (auto i = stream.rbegin(); i != stream.rend(); ++i) {
         if (!is_collective(*i)) {
@@ -161,8 +163,8 @@ void GraphBuilder::note_unseen() {
   if (unseen > 0)
     graph_.notes.push_back(
         "of " + counted(all, "collective", "collectives") + " " + count_text(unseen) +
-        " ended before anything was seen to wait for them: where they become longer, the "
-        "step may be longer than said");
+        " ended before any recorded wait for them: if they become longer, the step may take "
+        "longer than predicted");
 }
 
 }  // namespace polyphony::traces

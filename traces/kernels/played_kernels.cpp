@@ -6,7 +6,8 @@
 namespace polyphony::traces {
 namespace {
 
-// The ends of windows, from before the first on, of one rank.
+// Returns the ends of the steps of one rank, beginning with the end of the events before the first
+// step.
 std::vector<std::optional<Seconds>> ends_of(const KernelGraph& graph,
                                             const std::vector<Seconds>& times, std::size_t rank) {
   std::vector<std::optional<Seconds>> ends(graph.steps.size() + 1);
@@ -46,7 +47,7 @@ StepWindows step_windows(const KernelGraph& graph, const std::vector<Seconds>& t
       steps.push_back(*ends[w] - *ends[w - 1]);
       last[w] = std::max(last[w], *ends[w]);
     }
-    // Where all ranks begin with the step: the first of them.
+    // If all ranks begin with the step: the earliest start.
     if (own)
       last[0] = before ? std::max(last[0], *ends[0]) : *ends[0];
     else if (!before)

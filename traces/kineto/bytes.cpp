@@ -32,7 +32,7 @@ class Unpacker {
  private:
   enum class State { unknown, plain, packed };
 
-  // Until two bytes are there, or the end.
+  // Read until two bytes are available, or the end.
   void begin() {
     while (left_ < 2) {
       const std::size_t count = packed_(block_ + left_, kBlock - left_);
@@ -41,7 +41,7 @@ class Unpacker {
     }
     const bool packed = left_ >= 2 && block_[0] == '\x1f' && block_[1] == '\x8b';
     state_ = packed ? State::packed : State::plain;
-    // 16: a gzip head is wanted.
+    // 16: a gzip header is required.
     if (packed) POLYPHONY_CHECK(::inflateInit2(&stream_, 15 + 16) == Z_OK, "zlib");
   }
 
@@ -69,10 +69,10 @@ class Unpacker {
     stream_.avail_out = static_cast<uInt>(wanted);
     while (stream_.avail_out == wanted) {
       if (!more()) {
-        if (!ended_) fail("the packed file ends in the middle");
+        if (!ended_) fail("the packed file is truncated");
         return 0;
       }
-      if (ended_) {  // the next member: gzip files may be joined
+      if (ended_) {  // the next member: gzip files may be concatenated
         if (::inflateReset(&stream_) != Z_OK) fail("the packed file is damaged");
         ended_ = false;
       }
@@ -94,7 +94,7 @@ class Unpacker {
   State state_ = State::unknown;
   z_stream stream_{};
   bool ended_ = false;
-  std::size_t at_ = 0, left_ = 0;  // of the block
+  std::size_t at_ = 0, left_ = 0;  // in the current block
   char block_[kBlock];
 };
 

@@ -7,7 +7,7 @@
 namespace polyphony::traces {
 namespace {
 
-// An event that runs: the first of them in order has the moment.
+// A running event. The first one in order gets the moment.
 using Running = std::tuple<DeviceWork, Nanoseconds, std::size_t>;
 
 class Sweep {
@@ -38,7 +38,7 @@ class Sweep {
     return result_.classes[static_cast<std::size_t>(event.kind)];
   }
 
-  // Time goes on to `then`, past the ends of what runs; without anything that runs, to there at once.
+  // Advances the time to `then`, across the ends of running events; if none runs, in one step.
   void until(Nanoseconds then) {
     while (!ends_.empty() && ends_.begin()->first <= then) {
       const auto [end, index] = *ends_.begin();

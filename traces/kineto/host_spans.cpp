@@ -9,7 +9,8 @@
 namespace polyphony::traces {
 namespace {
 
-// Bytes of the UTF-8 sequence at the front; 0: none. Source: RFC 3629.
+// Returns the number of bytes of the UTF-8 sequence at the front; 0 if it is not valid. Source: RFC
+// 3629.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -21,7 +22,7 @@ std::size_t utf8_length(std::string_view text) {
   if (length == 0 || text.size() < length) return 0;
   for (std::size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Longer than needed, halves of surrogate pairs, beyond the last code point.
+  // Rejects overlong encodings, surrogate halves, and values beyond the last code point.
   if (lead == 0xe0 && byte(1) < 0xa0) return 0;
   if (lead == 0xed && byte(1) >= 0xa0) return 0;
   if (lead == 0xf0 && byte(1) < 0x90) return 0;
@@ -36,7 +37,7 @@ bool plain(std::string_view text) {
 
 using Dims = std::vector<std::vector<std::int64_t>>;
 
-// "[[4096, 8192], [8192, 14336], []]"; tensors in lists are left out.
+// Parses "[[4096, 8192], [8192, 14336], []]"; tensors in lists are omitted.
 Dims read_dims(std::string_view text) {
   Dims dims;
   std::size_t depth = 0;
@@ -65,7 +66,7 @@ std::int64_t elements(const std::vector<std::int64_t>& shape, std::size_t count)
   return product;
 }
 
-// [.., m, k] by [.., k, n].
+// Computes the GEMM [.., m, k] by [.., k, n].
 bool from_shapes(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
                  MatrixProduct& product) {
   if (a.size() < 2 || b.size() < 2) return false;
@@ -115,7 +116,7 @@ std::vector<LaunchedBy> launched_by(std::vector<HostSpan>& spans,
   std::sort(spans.begin(), spans.end(), [](const HostSpan& a, const HostSpan& b) {
     if (a.thread != b.thread) return a.thread < b.thread;
     if (a.start != b.start) return a.start < b.start;
-    return a.end > b.end;  // what surrounds comes first
+    return a.end > b.end;  // outer spans come first
   });
   std::vector<std::uint32_t> order(launches.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -158,7 +159,7 @@ bool product_of(std::string_view op, std::string_view dims, MatrixProduct& produ
   const Dims shapes = read_dims(dims);
   const std::size_t first = plus ? 1 : 0;
   if (shapes.size() < first + 2) return false;
-  // Rows are divided among the matrices of a grouped product.
+  // A grouped GEMM divides the rows among its matrices.
   if (op == "aten::_grouped_mm" && shapes[0].size() == 2 && shapes[1].size() == 3)
     return from_shapes(shapes[0], {shapes[1][1], shapes[1][2]}, product);
   return from_shapes(shapes[first], shapes[first + 1], product);

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kNothing = std::string::npos;
 constexpr std::size_t kBlock = std::size_t{1} << 18;
-constexpr std::size_t kLongest = std::size_t{1} << 24;  // of a string: names have hundreds of bytes
-constexpr std::size_t kDeepest = 64;                    // of containers that are looked into
+constexpr std::size_t kLongest = std::size_t{1} << 24;  // of a string; names have hundreds of bytes
+constexpr std::size_t kDeepest = 64;                    // of nested containers that are read
 
 bool blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 bool ends_token(char c) { return blank(c) || c == ',' || c == ']' || c == '}' || c == ':'; }
@@ -24,7 +24,7 @@ void append_utf8(std::string& text, unsigned code) {
   } else if (code < 0x800) {
     put(0xc0 | code >> 6);
     put(0x80 | (code & 0x3f));
-  } else {  // halves of surrogate pairs come out as three bytes each: whoever shows text mends it
+  } else {  // surrogate halves become three bytes each; Names repairs them
     put(0xe0 | code >> 12);
     put(0x80 | (code >> 6 & 0x3f));
     put(0x80 | (code & 0x3f));
@@ -42,16 +42,16 @@ JsonPull::JsonPull(ByteSource bytes, std::string file, std::function<std::string
 
 void JsonPull::fail(const std::string& what) const {
   throw InputError(file_, place_(), what + " (byte " + std::to_string(passed_ + at_) + ")",
-                   "export the trace again, or copy it whole");
+                   "export the trace again, or copy the whole file");
 }
 
 void JsonPull::fail_cut() const {
   throw InputError(file_, place_(),
                    "the file ends in the middle, after " + std::to_string(passed_ + at_) + " bytes",
-                   "export the trace again, or copy it whole: of a part, sums would be wrong");
+                   "export the trace again, or copy the whole file: sums over a part would be wrong");
 }
 
-// More bytes behind those that are kept. False: there are none.
+// Reads more bytes after those that are kept. Returns false at the end.
 bool JsonPull::fill() {
   const std::size_t from = mark_ == kNothing ? at_ : std::min(mark_, at_);
   std::memmove(buffer_.data(), buffer_.data() + from, end_ - from);
@@ -90,7 +90,8 @@ void JsonPull::begin(char open) {
   first_.push_back(1);
 }
 
-// To the container's next member: over the comma. False: over its end.
+// Moves to the next member of the container, past the comma. Returns false after moving past its
+// end.
 bool JsonPull::separate(char close) {
   const char found = peek();
   if (found == 0) fail_cut();
@@ -112,7 +113,7 @@ bool JsonPull::next_key(std::string_view& key) {
   if (!separate('}')) return false;
   if (peek() == 0) fail_cut();
   if (buffer_[at_] != '"') fail("a key is expected");
-  // The colon follows at once, so that the view can be taken after it.
+  // The colon is read first, so that the view stays valid.
   key = string();
   if (key.data() != scratch_.data()) {
     scratch_.assign(key);
@@ -174,7 +175,7 @@ std::string_view JsonPull::escaped() {
     }
     constexpr std::string_view kWritten = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
     const std::size_t which = kWritten.find(c);
-    if (which == std::string_view::npos) fail("there is no such escape in JSON");
+    if (which == std::string_view::npos) fail("the escape is not valid JSON");
     scratch_ += kMeant[which];
   }
 }
@@ -254,7 +255,7 @@ void JsonPull::skip_containers(std::size_t open) {
       skip_string();
       continue;
     }
-    if ((c | 0x20) == '{')  // and [, which differs in that bit
+    if ((c | 0x20) == '{')  // and '[', which differs in that bit only
       ++open;
     else
       --open;
@@ -264,7 +265,7 @@ void JsonPull::skip_containers(std::size_t open) {
 
 void JsonPull::end() {
   if (peek() != 0)
-    fail("the file goes on after its end: several traces in one file? cut it into one of each");
+    fail("the file continues after the end of its JSON value: split it if it holds several traces");
 }
 
 }  // namespace polyphony::traces

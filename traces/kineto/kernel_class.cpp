@@ -15,14 +15,15 @@ struct Row {
 
 using enum KernelClass;
 
-// Names of element-wise kernels hold those of the functions they apply: they are told first.
+// Names of element-wise kernels contain the names of the functions that they apply, so they are
+// matched first.
 constexpr Row kKernels[] = {
     {"index_elementwise_kernel", data_movement},
     {"_scatter_gather_elementwise_kernel", data_movement},
     {"direct_copy_kernel", data_movement},
     {"elementwise_kernel", elementwise},
-    {"multi_tensor_apply_kernel", optimizer},  // PyTorch's _foreach_ and fused optimizers, Apex's
-    {"split_embedding", embedding},            // FBGEMM, its optimizers inside
+    {"multi_tensor_apply_kernel", optimizer},  // _foreach_ and fused optimizers of PyTorch, and Apex
+    {"split_embedding", embedding},            // FBGEMM, including its optimizers
     {"Adam", optimizer},
     {"adam", optimizer},
     {"adagrad", optimizer},
@@ -130,7 +131,7 @@ constexpr Row kKernels[] = {
     {"cast", elementwise},
 };
 
-// Of the operator that launched a kernel whose name says nothing.
+// Used with the operator that launched a kernel whose name is not conclusive.
 constexpr Row kOps[] = {
     {"attention", attention},
     {"aten::mm", gemm},
@@ -176,7 +177,8 @@ std::string only_lower_letters(std::string_view text) {
 
 bool is_collective_kernel(std::string_view kernel) {
   if (kernel.starts_with("nccl")) return kernel.find("Kernel") != std::string_view::npos;
-  // Transformer Engine's, PyTorch's symmetric memory, vLLM's and TensorRT-LLM's, all by load and store.
+  // Kernels of Transformer Engine, PyTorch's symmetric memory, vLLM and TensorRT-LLM, which
+  // communicate by load and store.
   for (const std::string_view part :
        {"userbuffers", "one_shot_all_reduce", "two_shot_all_reduce", "multimem_all_reduce",
         "multimem_one_shot", "cross_device_reduce", "nvshmem"})

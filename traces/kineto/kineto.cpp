@@ -30,7 +30,7 @@ class Reader {
     if (json_.peek() == 0)
       throw InputError(trace_.file, "", "the file is empty", "export the trace again");
     if (json_.peek() == '[')
-      json_.fail("a list of events, without what they are of: PyTorch's profiler writes an object");
+      json_.fail("the file is a list of events; PyTorch's profiler writes an object");
     json_.begin_object();
     std::string_view key;
     while (json_.next_key(key)) {
@@ -40,15 +40,15 @@ class Reader {
     where_.clear();
     json_.end();
     if (!has_events_)
-      throw InputError(trace_.file, "/traceEvents", "the key is missing: no profiler's trace",
+      throw InputError(trace_.file, "/traceEvents", "the key is missing: this is not a profiler's trace",
                        kRecord);
     if (trace_.events.empty())
       throw InputError(
           trace_.file, "/traceEvents",
-          "no kernel and no copy of a device among " + std::to_string(index_) + " events", kRecord);
+          "no kernel and no copy of a device among its " + std::to_string(index_) + " events", kRecord);
     if (trace_.ours && !trace_.rank)
-      throw InputError(trace_.file, "/distributedInfo", "a file of several ranks",
-                       "give a file of each: polyphony run --trace-steps leaves them");
+      throw InputError(trace_.file, "/distributedInfo", "the file holds several ranks",
+                       "give one file per rank: polyphony run --trace-steps writes them");
     return finished(std::move(recorded_), step_);
   }
 
@@ -57,7 +57,7 @@ class Reader {
 
   void top_level(std::string_view key) {
     if (key == "traceEvents") {
-      if (has_events_) json_.fail("the key stands twice: two traces in one file?");
+      if (has_events_) json_.fail("the key occurs twice: does the file hold two traces?");
       has_events_ = true;
       read_events();
     } else if (key == "baseTimeNanoseconds") {
@@ -74,7 +74,7 @@ class Reader {
     }
   }
 
-  // Unix times of this century.
+  // Accepts Unix times of this century.
   void base() {
     constexpr std::int64_t k2100 = 4'102'444'800'000'000'000;
     const std::int64_t found = read_integer(json_);
@@ -89,7 +89,7 @@ class Reader {
       const bool rank = key == "rank";
       if (rank || key == "world_size") {
         value = read_integer(json_);
-        if (value < 0 || value > 100'000'000) json_.fail("no such rank or world size");
+        if (value < 0 || value > 100'000'000) json_.fail("rank and world_size must be from 0 to 100000000");
         (rank ? trace_.rank : trace_.world) = static_cast<int>(value);
       } else if (key == "backend") {
         read_text(json_, trace_.backend);
@@ -131,8 +131,8 @@ class Reader {
     count_event();
     const Category category = category_of(event_.cat);
     if (event_.ph != "X" || category == Category::other) return;
-    if (!event_.has_ts || !event_.has_dur) json_.fail("the event has no ts or no dur");
-    if (event_.dur < 0) json_.fail("a duration cannot be negative");
+    if (!event_.has_ts || !event_.has_dur) json_.fail("ts or dur is missing in the event");
+    if (event_.dur < 0) json_.fail("a duration must not be negative");
     if (event_.dur > Nanoseconds(std::chrono::hours(24)).count())
       json_.fail("a duration of more than a day");
     switch (category) {
@@ -181,7 +181,7 @@ class Reader {
     std::int64_t stream = event_.stream;
     if (stream == kAbsent)
       std::from_chars(event_.tid.data(), event_.tid.data() + event_.tid.size(), stream);
-    if (stream < -1 || stream > 0x7fffffff) json_.fail("there is no such stream");
+    if (stream < -1 || stream > 0x7fffffff) json_.fail("the stream number is out of range");
     made.stream = static_cast<std::int32_t>(stream);
     if (category == Category::copy) {
       made.kind = copy_class(event_.name);
@@ -197,7 +197,7 @@ class Reader {
     recorded_.devices.push_back(static_cast<std::int32_t>(event_.device));
   }
 
-  // Of an event on the host's side ("Event Sync") no stream waits.
+  // For a host-side event ("Event Sync") no stream waits.
   void take_stream_wait() {
     constexpr std::int64_t kMost = 0x7fffffff;
     const bool told = event_.correlation != kAbsent && event_.recorded_by != kAbsent &&
@@ -231,13 +231,14 @@ class Reader {
     recorded_.spans.push_back(span);
   }
 
-  // Of the event's arguments; where it has none, of the sizes of its operands.
+  // Computes the size from the event's arguments, or, if it has none, from the sizes of its
+  // operands.
   std::uint32_t collective() {
     CollectiveShape shape;
     shape.call = collective_call(event_.collective.empty() ? event_.name : event_.collective);
     const int size = element_size(event_.dtype.empty() ? event_.type : event_.dtype);
     std::int64_t elements = std::max(event_.in, event_.out);
-    // The input of an all-gather is a part of the array, of how many is not said.
+    // The input of an all-gather is one part of the array; the number of parts is unknown.
     if (elements < 0 && shape.call != CollectiveCall::all_gather)
       elements = first_elements(event_.dims);
     std::int64_t bytes = 0;
@@ -259,7 +260,7 @@ class Reader {
   std::size_t index_ = 0;
   ProfileEvent event_;
   Names threads_;
-  std::string pid_, tid_, counted_;  // of the last event
+  std::string pid_, tid_, counted_;  // of the previous event
   std::uint32_t thread_ = kNone;
   std::int64_t* count_ = nullptr;
   Recorded recorded_;

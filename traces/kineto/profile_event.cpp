@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 61;  // nanoseconds: 73 years
 
-// By length first: an event has a dozen arguments, few of which are these.
+// Compares the length first: an event has a dozen arguments, few of which are used.
 std::int64_t* number_of(std::string_view key, ProfileEvent& event) {
   switch (key.size()) {
     case 5:
@@ -163,7 +163,7 @@ bool exact_nanoseconds(std::string_view number, std::int64_t& nanoseconds) {
   at = after;
   if (at != end && *at == '.') {
     std::int64_t unit = 100;
-    int next = -1;  // the first digit that is dropped
+    int next = -1;  // first digit that is not kept
     for (++at; at != end && *at >= '0' && *at <= '9'; ++at) {
       if (unit > 0)
         result += (*at - '0') * unit;
@@ -173,7 +173,7 @@ bool exact_nanoseconds(std::string_view number, std::int64_t& nanoseconds) {
     }
     if (next >= 5) ++result;
   }
-  if (at != end) {  // an exponent, or nonsense
+  if (at != end) {  // an exponent, or invalid text
     double value = 0;
     const auto [rest, failed] = std::from_chars(number.data(), end, value);
     if (failed != std::errc() || rest != end ||

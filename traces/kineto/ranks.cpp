@@ -11,7 +11,7 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr const char* kHint = "give the traces of one job, each rank's once";
+constexpr const char* kHint = "give the traces of one job, one per rank";
 
 Nanoseconds median(std::vector<Nanoseconds> values) {
   std::sort(values.begin(), values.end());
@@ -27,8 +27,8 @@ std::set<std::int64_t> step_numbers(const DeviceTrace& trace) {
 void check_together(const DeviceTrace& first, const DeviceTrace& trace) {
   if (trace.world && first.world && trace.world != first.world) {
     throw InputError(trace.file, "/distributedInfo/world_size",
-                     "of a job of " + std::to_string(*trace.world) + " ranks, and " + first.file +
-                         " of one of " + std::to_string(*first.world),
+                     "is of a job with " + std::to_string(*trace.world) + " ranks, but " + first.file +
+                         " is of a job with " + std::to_string(*first.world),
                      kHint);
   }
   const std::set<std::int64_t> steps = step_numbers(trace), others = step_numbers(first);
@@ -36,7 +36,7 @@ void check_together(const DeviceTrace& first, const DeviceTrace& trace) {
                                   [&](std::int64_t step) { return others.count(step) > 0; });
   if (!common && !steps.empty() && !others.empty()) {
     throw InputError(trace.file, "/traceEvents",
-                     "step " + std::to_string(*steps.begin()) + " and the others are not in " +
+                     "its steps (from " + std::to_string(*steps.begin()) + ") do not occur in " +
                          first.file + ", which begins with step " + std::to_string(*others.begin()),
                      kHint);
   }
@@ -57,14 +57,14 @@ void check(const std::vector<DeviceTrace>& traces) {
     const DeviceTrace& trace = traces[i];
     if (traces.size() > 1 && !trace.rank) {
       throw InputError(trace.file, "/distributedInfo/rank",
-                       "the key is missing: which rank it is of is not known",
+                       "the key is missing: the rank of the trace is unknown",
                        "add \"distributedInfo\": {\"rank\": N} to the file");
     }
     if (trace.rank && trace.world && *trace.rank >= *trace.world) {
       throw InputError(trace.file, "/distributedInfo/rank",
                        "rank " + std::to_string(*trace.rank) + " does not exist among " +
                            std::to_string(*trace.world),
-                       "look at distributedInfo in the file");
+                       "check distributedInfo in the file");
     }
     if (i == 0) continue;
     if (trace.rank == traces[i - 1].rank) {
@@ -76,9 +76,9 @@ void check(const std::vector<DeviceTrace>& traces) {
   }
 }
 
-// One collective on all ranks that have it.
-using Key = std::tuple<std::int64_t, CollectiveShape, std::size_t>;  // step, what, which of these
-using Matches = std::map<Key, std::vector<const DeviceEvent*>>;      // by rank; null: not there
+// One collective on all ranks that recorded it.
+using Key = std::tuple<std::int64_t, CollectiveShape, std::size_t>;  // step, shape, position among equal ones
+using Matches = std::map<Key, std::vector<const DeviceEvent*>>;      // by rank; null: not recorded
 
 Matches match(const std::vector<DeviceTrace>& traces) {
   Matches matches;
@@ -95,7 +95,8 @@ Matches match(const std::vector<DeviceTrace>& traces) {
       events[rank] = &event;
     }
   }
-  // Not on all: of another group, or of the part of the job that one of them did not record.
+  // Not recorded on all ranks: the collective has another group, or belongs to a part of the job
+  // that one rank did not record.
   std::set<std::pair<std::int64_t, CollectiveShape>> uneven;
   for (const auto& [key, events] : matches)
     if (std::count(events.begin(), events.end(), nullptr) > 0)
@@ -137,8 +138,8 @@ void align(RankSet& set, const Matches& matches) {
           "the clock of rank " + std::to_string(*set.traces[rank].rank) + " is " +
           seconds_text(Seconds(std::abs(Seconds(ahead).count()))) +
           (ahead.count() > 0 ? " ahead of" : " behind") + " that of rank " +
-          std::to_string(*set.traces[0].rank) + " by " + std::to_string(clock.matched) +
-          " collectives that end together: moved, within " + seconds_text(clock.spread));
+          std::to_string(*set.traces[0].rank) + " according to " + std::to_string(clock.matched) +
+          " collectives that end together: corrected to within " + seconds_text(clock.spread));
     }
     earliest = std::min(earliest, clock.shift);
     set.clocks.push_back(clock);

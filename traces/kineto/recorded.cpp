@@ -37,10 +37,10 @@ class Finisher {
   Recorded& r_;
   DeviceTrace& trace_ = r_.trace;
   const std::string& step_;
-  std::unordered_map<std::uint64_t, KernelClass> classes_;  // by kernel and operator
+  std::unordered_map<std::uint64_t, KernelClass> classes_;  // key: kernel and operator
 };
 
-// A trace has thousands of kernels for each name.
+// Cached: a trace has thousands of kernels with the same name.
 KernelClass Finisher::class_of(std::uint32_t kernel, std::uint32_t op) {
   const auto [known, added] =
       classes_.try_emplace(std::uint64_t{kernel} << 32 | op, KernelClass::unknown);
@@ -49,7 +49,8 @@ KernelClass Finisher::class_of(std::uint32_t kernel, std::uint32_t op) {
   return known->second;
 }
 
-// A rank has one device. Copies between two may be shown at the other, too.
+// Keeps the events of the rank's device. Copies between two devices may also be recorded for the
+// other device.
 void Finisher::keep_one_device() {
   std::map<std::int32_t, std::int64_t> counts;
   for (const std::int32_t device : r_.devices) ++counts[device];
@@ -64,7 +65,7 @@ void Finisher::keep_one_device() {
   }
   trace_.notes.push_back(std::to_string(trace_.events.size() - kept) +
                          " events of other devices than " + std::to_string(most->first) +
-                         " are left out");
+                         " were omitted");
   trace_.events.resize(kept);
   r_.correlations.resize(kept);
 }
@@ -95,21 +96,22 @@ void Finisher::join() {
       if (event.detail == kNone) event.detail = around.collective;
       continue;
     }
-    // What adds up the parts of a product comes beside it, and would count its size twice.
+    // The split-K reduction is an additional kernel of the same GEMM; it would count the size
+    // twice.
     if (event.kind == KernelClass::gemm && !r_.names.text(event.name).starts_with("void splitK"))
       event.detail = around.product;
     if (around.optimizer) event.kind = KernelClass::optimizer, event.detail = kNone;
   }
-  // A collective that only its kernel's name tells.
+  // A collective that is known only by its kernel's name.
   for (DeviceEvent& event : trace_.events)
     if (event.kind == KernelClass::collective && event.detail == kNone)
       event.detail = r_.add({.call = collective_call(r_.names.text(event.name))});
   if (alone > 0)
     trace_.notes.push_back(std::to_string(alone) +
-                           " events have no launch on the host: their step is that of their start");
+                           " events have no launch on the host: their step is determined by their start");
 }
 
-// Of calls that were recorded; launches are by correlation.
+// Uses recorded calls only; launches are found by correlation.
 void Finisher::find_waits() {
   const auto call = [&](std::int64_t correlation) -> std::optional<Nanoseconds> {
     const auto found = std::lower_bound(
@@ -128,7 +130,7 @@ void Finisher::name_steps() {
   std::vector<StepRange>& steps = trace_.steps;
   std::sort(steps.begin(), steps.end(),
             [](const StepRange& a, const StepRange& b) { return a.start < b.start; });
-  // The same annotation on another thread.
+  // The same annotation was recorded on another thread.
   steps.erase(std::unique(steps.begin(), steps.end(),
                           [](const StepRange& a, const StepRange& b) {
                             return a.name == b.name && b.start < a.start + a.duration;
@@ -137,7 +139,7 @@ void Finisher::name_steps() {
   for (std::size_t s = 0; s < steps.size(); ++s)
     if (steps[s].number < 0) steps[s].number = static_cast<std::int64_t>(s);
   if (steps.empty())
-    trace_.notes.push_back("no annotation begins with \"" + step_ + "\": steps are not told apart");
+    trace_.notes.push_back("no annotation begins with \"" + step_ + "\": steps are not separated");
   for (DeviceEvent& event : trace_.events) {
     const auto after =
         std::upper_bound(steps.begin(), steps.end(), event.launched,
@@ -172,7 +174,7 @@ void Finisher::rebase() {
                      std::tuple(b.start, b.stream, b.duration, b.name);
             });
   trace_.origin = origin;
-  // Old files' times are those since 1970: none is of before 2010 (1.26e18 ns).
+  // Times of old files count from 1970; none is from before 2010 (1.26e18 ns).
   constexpr std::int64_t k2010 = 1'262'304'000'000'000'000;
   if (r_.base)
     trace_.unix_of = *r_.base + origin;

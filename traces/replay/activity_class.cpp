@@ -57,7 +57,7 @@ std::vector<std::string> collective_keys(const Program& program, const Collectiv
   const std::string whole = kind + of + size + way;
   std::vector<std::string> keys{whole + " from " + number(ranks.front().value), whole};
   if (ranks.size() > 1) keys.insert(keys.end(), {kind + size + way, kind + way});
-  return keys;  // one rank alone moves nothing, and says nothing of those that do
+  return keys;  // a collective of one rank moves nothing, and is not representative of others
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ ActivityClass class_of(const Program& program, const Compiled& compiled, std::ui
     const Message& message = program.messages[what.what];
     return {of_message(program, message), message_keys(program, message, network)};
   }
-  POLYPHONY_CHECK(what.kind != NodeKind::join, "a join is no activity");
+  POLYPHONY_CHECK(what.kind != NodeKind::join, "a join is not an activity");
   const Op& op = program.ops[what.what];
   ActivityClass result{class_label(program, op), {}};
   if (const auto* compute = std::get_if<Compute>(&op.what)) {

@@ -32,7 +32,7 @@ class Walk {
     for (std::size_t op = 0; op < times_.size(); ++op)
       if (times_[op] && (!at || times_[op]->end > end(*at))) at = OpId(op);
     std::vector<PathPiece> pieces;
-    std::vector<char> seen(times_.size(), 0);  // ends that are equal make no circle
+    std::vector<char> seen(times_.size(), 0);  // equal ends must not cause a cycle
     while (at) {
       seen[at->value] = 1;
       const std::optional<OpId> previous = latest_before(*at, seen);
@@ -46,7 +46,7 @@ class Walk {
  private:
   Seconds end(OpId op) const { return times_[op.value]->end; }
 
-  // Both ends of messages work together.
+  // Both ends of a message run together.
   void add_peers() {
     std::vector<std::vector<OpId>> ends(program_.messages.size());
     for (std::size_t op = 0; op < program_.ops.size(); ++op)
@@ -76,8 +76,8 @@ class Walk {
 
   const Program& program_;
   std::vector<std::optional<Interval>> times_;
-  std::vector<std::vector<OpId>> together_;  // by op: with itself
-  std::vector<OpId> before_;                 // by op: on its stream
+  std::vector<std::vector<OpId>> together_;  // by op, including itself
+  std::vector<OpId> before_;                 // by op: the previous op on its stream
 };
 
 }  // namespace

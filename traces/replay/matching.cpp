@@ -8,26 +8,26 @@
 namespace polyphony::traces {
 namespace {
 
-// Two modelled times of one activity: rounding is no difference.
+// Compares two modeled times of one activity up to rounding.
 constexpr double kSame = 1e-9;
 bool same(Seconds a, Seconds b) {
   return std::abs((a - b).count()) <= kSame * std::max(a.count(), b.count());
 }
 
-// How far apart two sizes are.
+// Distance between two sizes.
 double distance(Seconds a, Seconds b) {
   if (a.count() <= 0 || b.count() <= 0) return a == b ? 0 : HUGE_VAL;
   return std::abs(std::log(a / b));
 }
 
-// Of all compute, in MeasuredStep::sums_.
+// Key of all compute in MeasuredStep::sums_.
 constexpr const char* kCompute = "compute";
 
 const char* family(Phase phase) {
   return phase == Phase::forward || phase == Phase::recompute ? "forwards" : "backwards";
 }
 
-// The measured machine, with ranks enough for a larger layout.
+// Returns the measured machine with enough ranks for a larger layout.
 Machine large_enough(const Machine& measured, const Machine& changed, std::uint32_t ranks) {
   Machine result = measured;
   if (static_cast<int>(ranks) > measured.cluster.ranks()) result.cluster = changed.cluster;
@@ -82,7 +82,7 @@ void Matching::find_pools() {
   }
 }
 
-// The first of those of the nearest size; `samples` are sorted by it.
+// Returns the first sample of the nearest size; `samples` are sorted by size.
 std::vector<Matching::Sample>::const_iterator Matching::nearest_of(
     const std::vector<Sample>& samples, Seconds size) {
   const auto below = [](const Sample& sample, Seconds other) { return sample.model < other; };
@@ -122,7 +122,8 @@ Matching::Duration Matching::from_sample(const Sample& sample, std::uint32_t nod
   return {sample.time * (model / sample.model), Origin::scaled, 0};
 }
 
-// Each layer as those measured that held it; else as others of the phase, of phases like it, of the module.
+// Scales each layer like the measured ops that contained it; otherwise like other layers of the
+// phase, of similar phases, of the module.
 Matching::Duration Matching::from_layers(std::uint32_t node, const Compute& compute) const {
   const auto ratio_of = [&](const std::string& key) -> std::optional<double> {
     const auto found = from_.sums_.find(key);

@@ -8,7 +8,7 @@
 namespace polyphony::traces {
 namespace {
 
-// The two ops of a message, and whether its end is the receive's.
+// The two ops of a message, and whether it ends with the receive.
 struct Ends {
   OpId send, receive;
   bool last = false;
@@ -47,7 +47,7 @@ class Player {
   }
 
  private:
-  // Of the ops that a node ends, or starts.
+  // Information about the ops that a node ends or starts.
   struct Span {
     Seconds start{}, end{};
     bool receives = false;  // a join that ends a receive

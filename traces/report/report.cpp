@@ -43,7 +43,7 @@ svg{display:block;max-width:100%;height:auto}
 @media print{button,nav{display:none}section{break-inside:avoid}}
 )";
 
-// Without a choice the system's theme holds; the button sets data-theme on the root.
+// By default the system's theme is used; the button sets data-theme on the root.
 constexpr const char* kSwitch =
     "var r=document.documentElement,q=window.matchMedia('(prefers-color-scheme: dark)');"
     "document.getElementById('theme').onclick=function(){"

@@ -12,9 +12,10 @@
 namespace polyphony::traces {
 namespace {
 
-// Pixels: a figure that is easily read on a page; what a phone of 400 leaves between its margins.
+// Pixels: a width that is easy to read on a page; the width between the margins of a phone of 400
+// pixels.
 constexpr double kPage = 860, kPhone = 368;
-// A capacity further away than this many peaks would flatten the curves.
+// A capacity line above this many times the peak would flatten the curves; it is not drawn.
 constexpr std::int64_t kDrawnCapacity = 4;
 
 std::string time_text(Seconds time) { return time == Seconds{} ? "–" : short_text(time); }
@@ -103,7 +104,7 @@ Figure memory_figure(const Program& program, const Timeline& timeline, Bytes cap
   options.title = "Memory over one step";
   options.width = 760;
   std::string caption =
-      "Parameters, gradients and optimizer state are held throughout; activations come and go.";
+      "Parameters, gradients and optimizer state stay resident; activations are allocated and freed.";
   if (ranks.size() < memory.size()) {
     caption = "The " + std::to_string(ranks.size()) + " ranks with the largest peaks. " + caption;
   }

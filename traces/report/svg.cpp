@@ -15,8 +15,8 @@ struct Colour {
   const char* light;
   const char* dark;
 };
-// Hues: Okabe & Ito's order (distinct for colour-blind readers), adjusted for contrast on both
-// grounds.
+// Hues: Okabe & Ito's order (distinct for color-blind readers), adjusted for contrast on both
+// backgrounds.
 constexpr std::array kColours = {
     Colour{"ground", "#ffffff", "#151a23"},        Colour{"ink", "#1b2433", "#e7eaf0"},
     Colour{"muted", "#5d6b80", "#9aa5b8"},         Colour{"grid", "#e1e5ec", "#2b3342"},
@@ -31,7 +31,7 @@ constexpr std::array kColours = {
     Colour{"on-full", "#ffffff", "#ffffff"},       Colour{"on-tint", "#1b2433", "#151a23"},
 };
 
-// $name stands for a colour.
+// $name is replaced by a color.
 constexpr const char* kRules = R"(
 .plot text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;font-size:11px;fill:$muted}
 .plot .title{font-size:13px;font-weight:600;fill:$ink}

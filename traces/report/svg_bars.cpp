@@ -7,7 +7,7 @@ namespace polyphony::traces {
 namespace {
 
 constexpr double kBar = 18, kLine = 15, kGap = 14, kAxis = 36;
-// Pixels that "43 %" needs inside a part, and of a letter of 11 px.
+// Pixels: the width of "43 %" inside a part, and of a letter at 11 px.
 constexpr double kShareWidth = 30, kLetter = 6.2;
 
 std::string shortened(const std::string& text, double width) {

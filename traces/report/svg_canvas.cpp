@@ -14,7 +14,7 @@ std::string attribute(const char* name, double value) {
 }
 std::string class_attribute(const std::string& classes) { return " class=\"" + classes + "\""; }
 
-// Of the 11 px sans-serif of svg_style(); only for wrapping a legend.
+// Width of a letter in the 11 px sans-serif font of svg_style(); used only to wrap a legend.
 constexpr double kLetterWidth = 6.9;
 
 }  // namespace

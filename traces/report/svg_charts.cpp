@@ -8,7 +8,7 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr std::size_t kMostDots = 60;  // a curve of more points is drawn without dots
+constexpr std::size_t kMostDots = 60;  // a curve with more points is drawn without dots
 
 std::string curve(const Series& series, const Frame& frame) {
   std::string d;

@@ -8,10 +8,10 @@ namespace {
 
 constexpr double kRight = 16, kBottom = 40;
 constexpr std::size_t kColours = 6;  // .s0 to .s5
-// Pixels that a tick's text has to itself.
+// Pixels reserved for the text of a tick.
 constexpr double kTickWidth = 90;
 
-// Title and legend; returns where the plot may begin.
+// Draws the title and the legend; returns the y at which the plot may begin.
 double head(Canvas& canvas, const ChartOptions& options,
             const std::vector<std::pair<std::string, std::string>>& entries) {
   double y = 0;
@@ -70,7 +70,7 @@ Frame frame_of(const std::vector<std::pair<double, double>>& points, const Chart
     frame.high_y = std::max(frame.high_y, y);
   }
   if (frame.low_x > frame.high_x) frame = {0, 1, 0, 1};
-  if (!options.x_names.empty()) {  // half a place to either side
+  if (!options.x_names.empty()) {  // half a position on either side
     frame.low_x = -0.5;
     frame.high_x = static_cast<double>(options.x_names.size()) - 0.5;
   }

@@ -14,8 +14,8 @@ namespace {
 constexpr double kLeft = 58, kRight = 12;
 constexpr double kCompute = 20, kLane = 4.5, kLaneGap = 1.5, kRowGap = 9;
 constexpr double kRow = kCompute + 2 * (kLane + kLaneGap);
-constexpr double kLabelWidth = 13;  // a box so wide carries its microbatch
-// Boxes that together are thinner than this are joined, in the longest one's colour.
+constexpr double kLabelWidth = 13;  // a box this wide shows its microbatch
+// Adjacent boxes that are together thinner than this are merged, in the color of the longest.
 constexpr double kThin = 0.35;
 constexpr double kVisible = 0.5;  // blocked time shorter than this is not drawn
 
@@ -183,7 +183,8 @@ class Drawing {
     boxes.push_back({work, classes, label, hover(id, work)});
   }
 
-  // Sorted; boxes too thin to see are joined, so that a picture of a million ops stays small.
+  // Draws sorted boxes. Boxes that are too thin to see are merged, so that a chart of a million ops
+  // stays small.
   void draw_boxes(std::vector<Box>& boxes, double y, double height) {
     std::stable_sort(boxes.begin(), boxes.end(),
                      [](const Box& a, const Box& b) { return a.time < b.time; });

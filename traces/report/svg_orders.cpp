@@ -1,4 +1,4 @@
-// Orders of actions below each other, all on one axis.
+// Draws schedules (orders of actions) below each other, on one axis.
 #include <algorithm>
 
 #include "shared/schedule/orders.h"
@@ -10,7 +10,7 @@ namespace polyphony::traces {
 namespace {
 
 constexpr double kWidth = 1000, kLeft = 58, kRight = 12, kRank = 12, kGap = 3, kTitle = 22;
-constexpr double kThin = 0.35;  // actions that together are thinner are drawn as one
+constexpr double kThin = 0.35;  // actions that are together thinner are drawn as one
 
 const char* class_of(ActionKind kind) {
   switch (kind) {
@@ -37,7 +37,7 @@ std::string orders_chart(const std::vector<OrdersRow>& rows) {
                             {"forward tint", "encoder: lighter"},
                             {"backward", "backward"},
                             {"weight", "backward (weights)"},
-                            {"row", "rests"}});
+                            {"row", "idle"}});
   for (const OrdersRow& row : rows) {
     y += kTitle;
     canvas.text(0, y - 6, "title", row.title);

@@ -50,7 +50,7 @@ std::string scatter_chart(const std::vector<std::string>& kinds, const std::vect
       entries.emplace_back(series_class("b", i), kinds[i]);
   draw_ground(canvas, frame, options, entries);
   std::string d;
-  for (std::size_t i = 0; i < front.size(); ++i)  // as far as something is known: in steps
+  for (std::size_t i = 0; i < front.size(); ++i)  // drawn as a step function
     d += i == 0 ? "M" + fixed(frame.x(front[i].first)) + " " + fixed(frame.y(front[i].second))
                 : "L" + fixed(frame.x(front[i].first)) + " " + fixed(frame.y(front[i - 1].second)) +
                       "L" + fixed(frame.x(front[i].first)) + " " + fixed(frame.y(front[i].second));

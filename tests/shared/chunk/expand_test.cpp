@@ -104,9 +104,7 @@ TEST_CASE("the 12B + 70B example needs 4.4e18 FLOPs per step") {
   CHECK(total / (512 * 989e12 * 0.45) == doctest::Approx(19.5).epsilon(0.02));
 }
 
-TEST_CASE(
-    "inner collectives of a block: two forward, two backward, none for weights, none with one "
-    "rank") {
+TEST_CASE("a block has two inner collectives each way, none for weights or with one rank") {
   const WorkSize size = text(100);
   const ChunkContext context{.tp = 4, .precision = NumberFormat::fp32};
   const InnerCollective sum{Kind::all_reduce, Bytes(100 * 8192 * 4)};

@@ -48,8 +48,8 @@ Priced priced(int tp, int pp, int ranks, Shard shard, const HardwareProfile& pro
 }
 
 // The time of the one op of a phase that runs a parameter group's layers.
-double time_beside(const Priced& step, const ParamGroup& params, Phase phase,
-                   const HardwareProfile& profile) {
+double overlapping_time(const Priced& step, const ParamGroup& params, Phase phase,
+                        const HardwareProfile& profile) {
   const Range ops = step.program.rank_ops[params.rank.value];
   for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
     const auto* compute = std::get_if<Compute>(&step.program.ops[i].what);
@@ -75,10 +75,10 @@ int check_exposed(const Priced& step, Purpose purpose, Phase phase, double alone
     const double alone =
         hops * kLatency + alone_per_byte * static_cast<double>(collective.bytes.value) / kRate;
     const ParamGroup& params = step.program.params[collective.params.value];
-    const double beside = time_beside(step, params, phase, profile);
-    REQUIRE(alone > beside);
+    const double compute = overlapping_time(step, params, phase, profile);
+    REQUIRE(alone > compute);
     CHECK(unshared_time(step.costs, n).count() ==
-          doctest::Approx(std::max(0.1 * alone, alone - overlap * beside)).epsilon(1e-4));
+          doctest::Approx(std::max(0.1 * alone, alone - overlap * compute)).epsilon(1e-4));
   }
   return found;
 }

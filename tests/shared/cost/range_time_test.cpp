@@ -157,8 +157,8 @@ TEST_CASE("context parallelism: ring transfers overlap with the attention, other
 }
 
 TEST_CASE(
-    "context parallelism: keys by heads hide beside the heads before, and the last gradients "
-    "show") {
+    "context parallelism: gathers of keys by heads overlap with the previous heads, and the last "
+    "gradients are exposed") {
   const auto more = [](int heads, Phase phase, double rate, Recompute recompute) {
     return link_cost({.cp = 2, .cp_heads = heads, .recompute = recompute}, phase, rate);
   };

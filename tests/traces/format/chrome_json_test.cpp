@@ -25,7 +25,7 @@ TEST_CASE("a trace comes back as it was written") {
   CHECK(read_trace(late, "step.json", sample.program).info.late_plan);
   CHECK(late.find("\"labels\": \"late plan\"") != std::string::npos);
   CHECK(message_of(replaced(late, "\"late_plan\": true", "\"late_plan\": 1"), sample.program)
-            .find("/polyphony/late_plan: neither true nor false") != std::string::npos);
+            .find("/polyphony/late_plan: true or false is expected") != std::string::npos);
 }
 
 TEST_CASE("a rank's clock and its wait for data stand beside its ops") {
@@ -256,10 +256,10 @@ TEST_CASE("bad files are refused with file, pointer, what and how to fix") {
         "step.json: " + first + "/args/op: op 5000 does not exist: the Program has " + count +
             " ops" + again);
   CHECK(message_of(replaced(text, "\"op\": 0,", "\"op\": -1,"), program) ==
-        "step.json: " + first + "/args/op: a whole number from 0 up is expected" + again);
+        "step.json: " + first + "/args/op: an integer of at least 0 is expected" + again);
   CHECK(message_of(replaced(text, "\"op\": 0,", "\"op\": 1,"), program) != "accepted");
   CHECK(message_of(replaced(text, "\"dur\": 1000000.000", "\"dur\": -1"), program) ==
-        "step.json: " + first + "/dur: a duration cannot be negative" + again);
+        "step.json: " + first + "/dur: a duration must not be negative" + again);
   CHECK(message_of(replaced(text, "\"dur\": 1000000.000", "\"dur\": 1e999"), program) ==
         "step.json: " + first + "/dur: a number is out of range" + again);
   CHECK(message_of(replaced(text, "\"dur\": 1000000.000", "\"dur\": 1e300"), program) ==

@@ -60,7 +60,7 @@ TEST_CASE("ranks whose clocks are apart, and files of two runs, are not one step
     FAIL("accepted");
   } catch (const InputError& error) {
     CHECK(error.file == "3.json");
-    CHECK(error.what_is_wrong.find("clocks are apart, or runs are mixed") != std::string::npos);
+    CHECK(error.what_is_wrong.find("clocks differ, or runs are mixed") != std::string::npos);
   }
   CHECK_THROWS_AS(merge(program, parts_with(Seconds(-3600), {}), files), InputError);
   // Within what the files say of their clocks.

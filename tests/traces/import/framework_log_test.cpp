@@ -176,7 +176,7 @@ TEST_CASE("cut and garbled lines are named, a log full of them is refused") {
   const FrameworkLog log = read_framework_log(cut, "run.log");
   CHECK(log.attempts.at(0).size() == 12);
   REQUIRE(log.notes.size() == 1);
-  CHECK(log.notes[0] == "run.log: left out 1 garbled lines of steps: line 13");
+  CHECK(log.notes[0] == "run.log: omitted 1 garbled step lines: line 13");
   // Cut between its digits: 1000 ms have become 10.
   const FrameworkLog shorter = read_framework_log(cut + "10", "run.log");
   CHECK(shorter.attempts.at(0).size() == 12);
@@ -185,10 +185,10 @@ TEST_CASE("cut and garbled lines are named, a log full of them is refused") {
       "iteration 1/ 10 | elapsed time per iteration (ms): iteration\n"
       "iteration 1/ 10 | elapsed time per iteration (ms): nan |\n" +
       megatron_line(2, 1000);
-  CHECK(refusal(mixed).find("2 of 3 lines of steps cannot be read") != std::string::npos);
+  CHECK(refusal(mixed).find("2 of 3 step lines cannot be parsed") != std::string::npos);
   CHECK(refusal(mixed).find("run.log:1") != std::string::npos);
-  CHECK(refusal("nothing\nat all\n").find("has no line of a training step") != std::string::npos);
-  CHECK(refusal("").find("has no line of a training step") != std::string::npos);
+  CHECK(refusal("nothing\nat all\n").find("contains no line of a training step") != std::string::npos);
+  CHECK(refusal("").find("contains no line of a training step") != std::string::npos);
   CHECK(refusal(megatron_line(1, 10) +
                 "step: 1  loss: 2.0  memory: 1.00GiB(1%)  tps: 5  tflops: 1  "
                 "mfu: 1%\n")

@@ -257,10 +257,10 @@ TEST_CASE("kernels: recorded waits between streams hold where nothing was seen t
 TEST_CASE("kernels: what the traces do not have is refused by name") {
   const RankSet ranks = two_ranks();
   check_refused(ranks, {.faster = {{"attention", 2}}},
-                "nothing of these traces is of the class \"attention\"");
+                "no activity of these traces has the class \"attention\"");
   check_refused(ranks, {.fused = {"collective"}}, "the class \"collective\"");
   check_refused(ranks, {.groups = {{"tp", 4}}},
-                "no collective is of a group named \"tp\" (the groups are dp)");
+                "no collective has a group named \"tp\" (the groups are dp)");
   check_refused(ranks, {.degraded = {slow(5, 0.5)}},
                 "rank 5 was not recorded (ranks with a trace: 0, 1)");
   const RankSet unsized =

@@ -90,5 +90,5 @@ TEST_CASE("copies to the host and back are copies in a trace file, not computati
 TEST_CASE("a file of several ranks is not one rank's trace") {
   const traces::test::Ran run;
   const std::string text = write_trace(run.program, run.timeline, TraceKind::measured, 7);
-  CHECK_THROWS_WITH_AS(made::read(text), doctest::Contains("a file of several ranks"), InputError);
+  CHECK_THROWS_WITH_AS(made::read(text), doctest::Contains("the file holds several ranks"), InputError);
 }
