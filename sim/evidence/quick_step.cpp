@@ -2,15 +2,14 @@
 
 #include <algorithm>
 
-#include "shared/scenario/typical_batch.h"
-
 namespace polyphony::sim {
 
 Prediction quick_step(const Scenario& scenario, const HardwareProfile& profile) {
   const Layout& layout = require_layout(scenario);
-  auto predicted = predict_folded(scenario, layout, profile);
+  const PlannedLayout planned = plan_layout(borrow_inputs(scenario, profile), layout);
+  auto predicted = predict_folded(planned);
   if (!std::holds_alternative<Prediction>(predicted))
-    predicted = predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
+    predicted = predict(planned, planned.inputs->typical(), Predictor::estimate);
   if (const auto* no = std::get_if<Infeasible>(&predicted))
     throw InputError(scenario.file, "/layout", no->reason, "give the layout that was run");
   return std::get<Prediction>(std::move(predicted));

@@ -20,14 +20,19 @@ std::string error_name(const ParameterError& error) {
 
 }  // namespace
 
-std::vector<double> step_effects(const Scenario& scenario, const Layout& layout,
-                                 const Prediction& prediction, const HardwareProfile& profile) {
+std::vector<double> step_effects(const PlannedLayout& planned, const Prediction& prediction) {
+  const Cluster& cluster = planned.scenario().cluster;
   if (prediction.folded)
-    return step_effects(prediction.program, prediction.compiled, scenario.cluster, profile);
-  const auto folded = predict_folded(scenario, layout, profile);
+    return step_effects(prediction.program, prediction.compiled, cluster, planned.profile());
+  const auto folded = predict_folded(planned);
   const Prediction* smallest = std::get_if<Prediction>(&folded);
   const Prediction& used = smallest != nullptr ? *smallest : prediction;
-  return step_effects(used.program, used.compiled, scenario.cluster, profile);
+  return step_effects(used.program, used.compiled, cluster, planned.profile());
+}
+
+std::vector<double> step_effects(const Scenario& scenario, const Layout& layout,
+                                 const Prediction& prediction, const HardwareProfile& profile) {
+  return step_effects(plan_layout(borrow_inputs(scenario, profile), layout), prediction);
 }
 
 std::vector<std::string> largest_effects(const Belief& belief, const HardwareProfile& profile,

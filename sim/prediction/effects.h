@@ -12,6 +12,9 @@
 namespace polyphony::sim {
 
 // Returns one relative change of the step time per entry of HardwareProfile::certainty.errors.
+// `prediction` is of the planned layout.
+std::vector<double> step_effects(const PlannedLayout& planned, const Prediction& prediction);
+// Plans the layout first.
 std::vector<double> step_effects(const Scenario& scenario, const Layout& layout,
                                  const Prediction& prediction, const HardwareProfile& profile);
 

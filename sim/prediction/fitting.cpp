@@ -89,12 +89,13 @@ Layout changed(const Layout& layout, const Step& step, const std::vector<bool>& 
 
 std::optional<Figures> quick_figures(const Scenario& scenario, const Layout& layout,
                                      const HardwareProfile& profile) {
-  auto outcome = predict_folded(scenario, layout, profile);
+  const PlannedLayout planned = plan_layout(borrow_inputs(scenario, profile), layout);
+  auto outcome = predict_folded(planned);
   if (std::holds_alternative<Infeasible>(outcome)) {
     if (scenario.cluster.ranks() > kMostUnfolded ||
-        need_of(scenario, layout, {.predictor = Predictor::estimate}).ops > kMostOps)
+        need_of(scenario, planned.plan, layout, {.predictor = Predictor::estimate}).ops > kMostOps)
       return {};
-    outcome = predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
+    outcome = predict(planned, planned.inputs->typical(), Predictor::estimate);
   }
   if (std::holds_alternative<Infeasible>(outcome)) return {};
   return figures(scenario, std::get<Prediction>(outcome));

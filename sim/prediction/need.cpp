@@ -53,7 +53,11 @@ double ops_of(const Branch& branch, double actions) {
 }  // namespace
 
 Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& options) {
-  const Plan plan = make_plan(scenario, layout);
+  return need_of(scenario, make_plan(scenario, layout), layout, options);
+}
+
+Need need_of(const Scenario& scenario, const Plan& plan, const Layout& layout,
+             const NeedOptions& options) {
   const double actions = actions_per_work(layout, plan);
   Need need;
   double ranks = 0;
@@ -79,9 +83,11 @@ Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& 
   return need;
 }
 
-std::optional<Infeasible> check_need(const Scenario& scenario, const Layout& layout,
-                                     const NeedOptions& options, Bytes memory) {
-  const Need need = need_of(scenario, layout, options);
+namespace {
+
+std::optional<Infeasible> check(const Scenario& scenario, const Plan& plan, const Layout& layout,
+                                const NeedOptions& options, Bytes memory) {
+  const Need need = need_of(scenario, plan, layout, options);
   const bool countable = need.ops / options.lanes < kMostOps;
   if (countable && (memory.value <= 0 || need.bytes <= memory)) return {};
   std::string text =
@@ -93,7 +99,7 @@ std::optional<Infeasible> check_need(const Scenario& scenario, const Layout& lay
                     : "which is more ops than a Program can contain";
   std::string less = "memory is proportional to ranks and microbatches";
   const auto offer = [&](NeedOptions other, const std::string& how) {
-    const Need smaller = need_of(scenario, layout, other);
+    const Need smaller = need_of(scenario, plan, layout, other);
     if (countable && smaller.bytes <= memory)
       less = how + " needs about " + bytes_text(smaller.bytes) + "; " + less;
   };
@@ -111,6 +117,18 @@ std::optional<Infeasible> check_need(const Scenario& scenario, const Layout& lay
     offer(other, "--estimate");
   }
   return Infeasible{text + " (" + less + ")"};
+}
+
+}  // namespace
+
+std::optional<Infeasible> check_need(const Scenario& scenario, const Layout& layout,
+                                     const NeedOptions& options, Bytes memory) {
+  return check(scenario, make_plan(scenario, layout), layout, options, memory);
+}
+
+std::optional<Infeasible> check_need(const PlannedLayout& planned, const NeedOptions& options,
+                                     Bytes memory) {
+  return check(planned.scenario(), planned.plan, planned.layout, options, memory);
 }
 
 }  // namespace polyphony::sim

@@ -34,11 +34,17 @@ struct NeedOptions {
 inline constexpr double kMostWhole = 1e6;
 
 // Returns the number of ops and the memory. The layout must be accepted by check_layout().
+Need need_of(const Scenario& scenario, const Plan& plan, const Layout& layout,
+             const NeedOptions& options);
+// Plans the layout first.
 Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& options);
 
 // Returns Infeasible, with the reason and what would need less, if the prediction needs more than
 // `memory` (free memory of this machine; zero: unknown, never refused). Also if it has more ops
 // than the 32-bit positions of a Program can address.
+std::optional<Infeasible> check_need(const PlannedLayout& planned, const NeedOptions& options,
+                                     Bytes memory);
+// Plans the layout first.
 std::optional<Infeasible> check_need(const Scenario& scenario, const Layout& layout,
                                      const NeedOptions& options, Bytes memory);
 

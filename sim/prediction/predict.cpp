@@ -4,12 +4,9 @@
 
 #include "shared/cost/cost_model.h"
 #include "shared/cost/degraded.h"
-#include "shared/cost/layer_costs.h"
 #include "shared/cost/paced_costs.h"
 #include "shared/hardware/devices.h"
 #include "shared/lower/lower.h"
-#include "shared/scenario/typical_batch.h"
-#include "shared/split/balanced_plan.h"
 #include "sim/runner/simulate.h"
 
 namespace polyphony::sim {
@@ -50,15 +47,14 @@ std::variant<Prediction, Infeasible> priced(Program program, const Scenario& sce
   return result;
 }
 
-std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Layout& layout,
-                                             const Plan& plan, const Batch& batch,
-                                             const HardwareProfile& profile) {
+// Lowers the plan, which may be a folded one. The split into stages is stated in the layout, as in a
+// run, so that the Program and its traces are the same as those of a run.
+std::variant<Prediction, Infeasible> prepare(const PlannedLayout& planned, const Plan& plan,
+                                             const Batch& batch) {
   ++lowered;
-  // The split into stages is stated in the layout, as in a run, so that the Program and its traces
-  // are the same as those of a run.
-  return priced(
-      lower(scenario, with_blocks(layout, plan), plan, batch, StepKind::train, profile.stack),
-      scenario, profile);
+  return priced(lower(planned.scenario(), with_blocks(planned.layout, plan), plan, batch,
+                      StepKind::train, planned.profile().stack),
+                planned.scenario(), planned.profile());
 }
 
 // Adds the estimate, the simulation if requested, and what is derived from them.
@@ -84,37 +80,38 @@ std::variant<Prediction, Infeasible> played(std::variant<Prediction, Infeasible>
 
 std::uint64_t programs_lowered() { return lowered; }
 
-std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
-                                                    const HardwareProfile& profile) {
-  const Batch batch = typical_batch(scenario);
-  return predict_folded(scenario, layout, profile, batch, module_sizes(scenario.model, batch));
-}
-
-std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
-                                                    const HardwareProfile& profile,
-                                                    const Batch& typical,
-                                                    const std::vector<WorkSize>& sizes,
-                                                    Lanes lanes) {
+std::variant<Prediction, Infeasible> predict_folded(const PlannedLayout& planned, Lanes lanes) {
   auto folded =
-      fold(scenario, layout, balanced_plan(scenario, layout, profile, sizes), typical, lanes);
+      fold(planned.scenario(), planned.layout, planned.plan, planned.inputs->typical(), lanes);
   if (const auto* no = std::get_if<Infeasible>(&folded)) return *no;
   const Folded& kept = std::get<Folded>(folded);
-  auto prepared = prepare(scenario, layout, kept.plan, kept.batch, profile);
+  auto prepared = prepare(planned, kept.plan, kept.batch);
   if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
   Prediction& result = std::get<Prediction>(prepared);
   result.lanes = kept.plan.alike;
   result.folded = true;
   estimate_into(result);
-  finish(scenario, profile, result);
+  finish(planned.scenario(), planned.profile(), result);
   return prepared;
+}
+
+std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
+                                                    const HardwareProfile& profile) {
+  return predict_folded(plan_layout(borrow_inputs(scenario, profile), layout));
+}
+
+std::variant<Prediction, Infeasible> predict(const PlannedLayout& planned, const Batch& batch,
+                                             Predictor predictor,
+                                             const std::optional<PaceModel>& pace) {
+  return played(prepare(planned, planned.plan, batch), planned.scenario(), planned.profile(),
+                predictor, pace);
 }
 
 std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Layout& layout,
                                              const Batch& batch, const HardwareProfile& profile,
                                              Predictor predictor,
                                              const std::optional<PaceModel>& pace) {
-  return played(prepare(scenario, layout, balanced_plan(scenario, layout, profile), batch, profile),
-                scenario, profile, predictor, pace);
+  return predict(plan_layout(borrow_inputs(scenario, profile), layout), batch, predictor, pace);
 }
 
 std::variant<Prediction, Infeasible> predict(Program program, const Scenario& scenario,

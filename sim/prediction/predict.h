@@ -16,6 +16,7 @@
 #include "shared/plan/plan.h"
 #include "shared/program/program.h"
 #include "shared/scenario/scenario.h"
+#include "shared/split/planned_layout.h"
 
 namespace polyphony::sim {
 
@@ -36,9 +37,13 @@ struct Prediction {
 // estimate: longest path without contention for links. simulate: SimGrid, with contention.
 enum class Predictor : std::uint8_t { estimate, simulate };
 
-// Predicts a step of `layout` on `batch`. The layout must be accepted by check_layout(). Returns
-// Infeasible if the cluster does not have a link that the layout needs. `pace`: the slowdown of
-// compute in runs with emulated compute (shared/hardware/pace.h).
+// Predicts a step of the planned layout on `batch`. Returns Infeasible if the cluster does not have a
+// link that the layout needs. `pace`: the slowdown of compute in runs with emulated compute
+// (shared/hardware/pace.h).
+std::variant<Prediction, Infeasible> predict(const PlannedLayout& planned, const Batch& batch,
+                                             Predictor predictor,
+                                             const std::optional<PaceModel>& pace = {});
+// Plans the layout first. It must be accepted by check_layout().
 std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Layout& layout,
                                              const Batch& batch, const HardwareProfile& profile,
                                              Predictor predictor,
@@ -55,16 +60,12 @@ std::uint64_t programs_lowered();
 
 // Estimates a step of the typical batch from representative ranks alone: of ranks that do the same,
 // only one has ops (fold() in shared/plan/plan.h). Returns the estimate and the memory of those
-// ranks, or Infeasible if the layout does not fold.
+// ranks, or Infeasible if the layout does not fold. `lanes` selects whether replicas with different
+// samples may be folded, which is less accurate.
+std::variant<Prediction, Infeasible> predict_folded(const PlannedLayout& planned,
+                                                    Lanes lanes = Lanes::alike);
+// Plans the layout first. It must be accepted by check_layout().
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile);
-// The same with a precomputed typical batch and its module_sizes() (shared/cost/layer_costs.h), for
-// callers that predict many layouts. `lanes` selects whether replicas with different samples may be
-// folded, which is less accurate.
-std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
-                                                    const HardwareProfile& profile,
-                                                    const Batch& typical,
-                                                    const std::vector<WorkSize>& sizes,
-                                                    Lanes lanes = Lanes::alike);
 
 }  // namespace polyphony::sim

@@ -20,12 +20,12 @@ std::string device_key(const HardwareProfile& profile) {
 }
 
 std::variant<Prediction, Infeasible> predict_case(const PublishedCase& in) {
-  auto folded = predict_folded(in.scenario, in.layout, in.profile);
+  const PlannedLayout planned = plan_layout(borrow_inputs(in.scenario, in.profile), in.layout);
+  auto folded = predict_folded(planned);
   if (std::holds_alternative<Prediction>(folded) ||
       static_cast<std::uint32_t>(in.scenario.cluster.ranks()) > kMostUnfolded)
     return folded;
-  return predict(in.scenario, in.layout, typical_batch(in.scenario), in.profile,
-                 Predictor::estimate);
+  return predict(planned, planned.inputs->typical(), Predictor::estimate);
 }
 
 // Returns the activations saved on the first rank at its peak.

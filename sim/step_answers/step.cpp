@@ -80,20 +80,19 @@ traces::PartTimes mean_of_workers(const Program& program,
 
 }  // namespace
 
-std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, const Layout& layout,
-                                                  const Batch& batch,
-                                                  const HardwareProfile& profile,
+std::variant<Prediction, Infeasible> predict_step(const PlannedLayout& planned, const Batch& batch,
                                                   const StepOptions& options,
                                                   std::vector<std::string>& notes) {
+  const Layout& layout = planned.layout;
   const bool large =
-      options.fold_large && need_of(scenario, layout, {options.predictor}).ops > kMostWhole;
+      options.fold_large &&
+      need_of(planned.scenario(), planned.plan, layout, {options.predictor}).ops > kMostWhole;
   if (large && !layout.actions.empty()) {
     notes.emplace_back("not folded: the layout has a list of actions");
   } else if (large) {
     const NeedOptions least{.predictor = Predictor::estimate, .lanes = most_lanes(layout)};
-    if (const auto no = check_need(scenario, layout, least, options.memory)) return *no;
-    auto folded =
-        predict_folded(scenario, layout, profile, batch, module_sizes(scenario.model, batch));
+    if (const auto no = check_need(planned, least, options.memory)) return *no;
+    auto folded = predict_folded(planned);
     if (const auto* found = std::get_if<Prediction>(&folded)) {
       const Program& program = found->program;
       const auto working = std::count_if(program.rank_ops.begin(), program.rank_ops.end(),
@@ -104,18 +103,26 @@ std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, cons
     }
     notes.push_back("not folded: " + std::get<Infeasible>(folded).reason);
   }
-  if (const auto no =
-          check_need(scenario, layout, {.predictor = options.predictor, .trace = options.trace},
-                     options.memory))
+  if (const auto no = check_need(planned, {.predictor = options.predictor, .trace = options.trace},
+                                 options.memory))
     return *no;
-  return predict(scenario, layout, batch, profile, options.predictor);
+  return predict(planned, batch, options.predictor);
+}
+
+std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, const Layout& layout,
+                                                  const Batch& batch,
+                                                  const HardwareProfile& profile,
+                                                  const StepOptions& options,
+                                                  std::vector<std::string>& notes) {
+  return predict_step(plan_layout(borrow_inputs(scenario, profile), layout), batch, options, notes);
 }
 
 std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const Layout& layout,
                                                  const Batch& batch, const HardwareProfile& profile,
                                                  const StepOptions& options) {
   StepAnswer answer;
-  auto outcome = predict_step(scenario, layout, batch, profile, options, answer.notes);
+  const PlannedLayout planned = plan_layout(borrow_inputs(scenario, profile), layout);
+  auto outcome = predict_step(planned, batch, options, answer.notes);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
   answer.layout = describe(scenario.model, layout);
   answer.profile = profile;
@@ -123,8 +130,7 @@ std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const
   const Prediction& prediction = answer.prediction;
   answer.figures = figures(scenario, prediction);
   if (prediction.folded) answer.figures.energy = Joules(0);
-  answer.belief =
-      make_belief(prediction.step(), step_effects(scenario, layout, prediction, profile), profile);
+  answer.belief = make_belief(prediction.step(), step_effects(planned, prediction), profile);
   answer.extrapolated = find_extrapolations(prediction.program, profile);
   find_framework_mfu(answer);
   note_beyond_peak(answer);

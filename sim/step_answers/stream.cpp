@@ -9,7 +9,6 @@
 #include "shared/error.h"
 #include "shared/program/stage_name.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/split/balanced_plan.h"
 #include "shared/statistics.h"
 #include "sim/prediction/jitter.h"
 #include "sim/runner/worker_pool.h"
@@ -132,9 +131,9 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
   if (layout.planner != Planning::none) stream.planner = name(layout.planner);
   stream.device = scenario.cluster.device.memory;
   // Stages are split and costs computed once, not for every batch.
-  const Layout resolved = with_blocks(layout, balanced_plan(scenario, layout, profile));
+  const PlannedLayout planned = plan_layout(borrow_inputs(scenario, profile), layout);
   const auto predicted = [&](std::uint64_t number) {
-    return predict(scenario, resolved, batch_of_step(scenario, number), profile, options.predictor);
+    return predict(planned, batch_of_step(scenario, number), options.predictor);
   };
   const auto first = predicted(0);
   if (const auto* no = std::get_if<Infeasible>(&first)) {

@@ -133,9 +133,8 @@ std::variant<WhyAnswer, Infeasible> answer_why(const Scenario& scenario, const L
   answer.now = std::get<StepAnswer>(std::move(step));
   answer.notes = answer.now.notes;
   answer.idle = traces::idle_times(answer.now.prediction.program, answer.now.prediction.timeline);
-  const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
   if (layout.actions.empty())
-    find_changes({scenario, profile, batch, sizes}, layout, options, answer);
+    find_changes(Question(borrow_inputs(scenario, profile)), layout, options, answer);
   else
     answer.notes.push_back("no changes were tried: the layout has a list of actions");
   return answer;

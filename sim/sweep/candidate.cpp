@@ -90,13 +90,12 @@ void describe_into(const Question& question, const Prediction& prediction, bool 
 std::string estimate_candidate(const Question& question, const Layout& layout, bool effects,
                                Bytes memory) {
   const std::uint64_t before = programs_lowered();
-  auto outcome =
-      predict_folded(question.scenario, layout, question.profile, question.batch, question.sizes);
+  const PlannedLayout planned = plan_layout(question.inputs, layout);
+  auto outcome = predict_folded(planned);
   if (std::holds_alternative<Infeasible>(outcome)) {
     const NeedOptions alone{.predictor = Predictor::estimate};
-    if (const auto no = check_need(question.scenario, layout, alone, memory)) return refused(*no);
-    outcome =
-        predict(question.scenario, layout, question.batch, question.profile, Predictor::estimate);
+    if (const auto no = check_need(planned, alone, memory)) return refused(*no);
+    outcome = predict(planned, planned.inputs->typical(), Predictor::estimate);
   }
   if (const auto* no = std::get_if<Infeasible>(&outcome)) return refused(*no);
   const auto& prediction = std::get<Prediction>(outcome);
@@ -111,30 +110,28 @@ std::string estimate_candidate(const Question& question, const Layout& layout, b
 
 std::string examine_candidate(const Question& question, Predictor predictor, const Layout& layout,
                               Bytes memory) {
-  if (const auto no = check_need(question.scenario, layout, {.predictor = predictor}, memory))
-    return refused(*no);
+  const PlannedLayout planned = plan_layout(question.inputs, layout);
+  if (const auto no = check_need(planned, {.predictor = predictor}, memory)) return refused(*no);
   const std::uint64_t before = programs_lowered();
-  const auto outcome =
-      predict(question.scenario, layout, question.batch, question.profile, predictor);
+  const auto outcome = predict(planned, planned.inputs->typical(), predictor);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) return refused(*no);
   const auto& prediction = std::get<Prediction>(outcome);
   Candidate candidate;
   describe_into(question, prediction, true, candidate);
-  candidate.effects = step_effects(question.scenario, layout, prediction, question.profile);
+  candidate.effects = step_effects(planned, prediction);
   candidate.lowerings = programs_lowered() - before;
   return to_json(candidate).dump();
 }
 
 std::string stream_candidate(const Question& question, const Layout& layout, Bytes memory) {
   constexpr std::uint64_t kBatches = 40;
-  if (const auto no =
-          check_need(question.scenario, layout, {.predictor = Predictor::estimate}, memory))
+  const PlannedLayout planned = plan_layout(question.inputs, layout);
+  if (const auto no = check_need(planned, {.predictor = Predictor::estimate}, memory))
     return refused(*no);
   std::vector<Seconds> steps;
   for (std::uint64_t number = 0; number < kBatches; ++number) {
     const auto outcome =
-        predict(question.scenario, layout, batch_of_step(question.scenario, number),
-                question.profile, Predictor::estimate);
+        predict(planned, batch_of_step(question.scenario, number), Predictor::estimate);
     if (const auto* no = std::get_if<Infeasible>(&outcome)) return refused(*no);
     const Figures of_batch = figures(question.scenario, std::get<Prediction>(outcome));
     if (!of_batch.fits()) return json{{"p95", nullptr}}.dump();

@@ -7,12 +7,14 @@
 // prediction and returns everything that the sweep needs from it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "shared/chance/belief.h"
 #include "shared/screen/bound.h"
+#include "shared/split/planned_layout.h"
 #include "sim/prediction/figures.h"
 #include "traces/compare/compare.h"
 #include "traces/compare/idle.h"
@@ -47,12 +49,20 @@ struct Candidate {
   std::optional<Seconds> p95{};
 };
 
-// What all candidates of a sweep have in common.
+// What all candidates of a sweep have in common: the inputs that their layouts are planned from.
 struct Question {
+  explicit Question(std::shared_ptr<const PlanInputs> all)
+      : inputs(std::move(all)),
+        scenario(inputs->scenario()),
+        profile(inputs->profile()),
+        batch(inputs->typical()),
+        sizes(inputs->sizes()) {}
+
+  std::shared_ptr<const PlanInputs> inputs;
   const Scenario& scenario;
   const HardwareProfile& profile;
-  const Batch& batch;
-  const std::vector<WorkSize>& sizes;  // module_sizes() of the batch (shared/cost/layer_costs.h)
+  const Batch& batch;                  // the typical one
+  const std::vector<WorkSize>& sizes;  // of its microbatches, by module
 };
 
 // The next three run in a worker process and return JSON text. It states that the layout is

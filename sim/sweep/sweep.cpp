@@ -128,8 +128,8 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
       result.not_runnable = no->reason;
       return result;
     }
-  const Batch batch = typical_batch(scenario);
-  const std::vector<WorkSize> sizes = module_sizes(model, batch);
+  const Question question(borrow_inputs(scenario, profile));
+  const Batch& batch = question.batch;
   const Space space(scenario);
   Screen screen(scenario, profile, batch);
   KnownAnswers own;
@@ -145,7 +145,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   ListerOptions listing;
   const auto ops = [&](double count) { return static_cast<std::int64_t>(count * options.effort); };
 
-  Contest contest({scenario, profile, batch, sizes}, space, screen, known,
+  Contest contest(question, space, screen, known,
                   {options.jobs, options.memory, show(0, 1), options.stopped});
   std::optional<Lister> lister(std::in_place, scenario, space, profile, batch);
   const bool small = lister->combinations() <= kSmallSpace,

@@ -20,8 +20,8 @@ Sweep written_layout(const Scenario& scenario, const HardwareProfile& profile,
   Candidate candidate;
   candidate.layout = layout;
   candidate.text = describe(scenario.model, layout);
-  read_answer(examine_candidate({scenario, profile, batch, sizes}, options.predictor, layout,
-                                options.memory),
+  read_answer(examine_candidate(Question(borrow_inputs(scenario, profile)), options.predictor,
+                                layout, options.memory),
               candidate);
   if (!candidate.why_not.empty()) {
     result.failed.push_back(candidate.why_not);

@@ -1,5 +1,5 @@
-// What every reader of files owes to whatever it is given: a value, or an InputError of one line that
-// says what is wrong and what to do; quickly.
+// Checks that a reader of files returns a value, or throws an InputError with one line that states
+// the problem and the remedy, for any input and quickly.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,14 +14,14 @@
 
 namespace polyphony::fuzz {
 
-// POLYPHONY_FUZZ: how many; `scripts/fuzz` sets it.
+// Number of mutations from POLYPHONY_FUZZ, which `scripts/fuzz` sets.
 inline std::uint64_t rounds() {
   const char* said = std::getenv("POLYPHONY_FUZZ");
   return said ? std::strtoull(said, nullptr, 10) : 1000;
 }
 
-// `make` mutates by a seed, `read` reads what it made. A thousandth of both outcomes is wanted, or
-// the mutations are worth nothing.
+// `make` creates a mutation from a seed, `read` reads it. Both outcomes must occur in at least a
+// thousandth of the cases, otherwise the mutations test nothing.
 template <class Make, class Read>
 void check_reader(const Make& make, const Read& read) {
   std::uint64_t accepted = 0, refused = 0;
@@ -47,7 +47,7 @@ void check_reader(const Make& make, const Read& read) {
   MESSAGE(accepted << " read, " << refused << " refused, slowest " << slowest << " s");
   CHECK(accepted > rounds() / 1000);
   CHECK(refused > rounds() / 1000);
-  CHECK(slowest < 5);  // against a reader that never ends, not a benchmark
+  CHECK(slowest < 5);  // detects a reader that does not terminate; not a benchmark
 }
 
 }  // namespace polyphony::fuzz

@@ -1,4 +1,4 @@
-// Every reader of files against mutations of good ones: a few hundred in CI, 10,000 each under
+// Runs every reader of files on mutations of valid files: a few hundred in CI, 10,000 each under
 // AddressSanitizer and UBSan by scripts/fuzz.
 #include "tests/fuzz/fuzz.h"
 
@@ -31,7 +31,7 @@ using fuzz::check_reader;
 using test::mutated_json;
 using test::mutated_lines;
 
-// Some originals, one of them by the seed.
+// Several originals; the seed selects one.
 template <class Mutate>
 auto any_of(std::vector<std::string> originals, const Mutate& mutate) {
   return [originals = std::move(originals), mutate](std::uint64_t seed) {
@@ -130,7 +130,7 @@ TEST_CASE("fuzz: checkpoint manifests") {
     const exec::Manifest manifest = exec::parse_manifest(text, "manifest.json");
     CHECK(to_json(exec::parse_manifest(to_json(manifest), "manifest.json")) == to_json(manifest));
   };
-  // Damaged, and with a checksum that believes in the damage.
+  // Damaged, with a checksum of the damaged text.
   const std::string original = good_manifest();
   std::uint64_t believed = 0;
   check_reader(
@@ -145,13 +145,13 @@ TEST_CASE("fuzz: checkpoint manifests") {
   CHECK(believed > 0);
 }
 
-TEST_CASE("no bit of a checkpoint's manifest can turn and change what is loaded") {
+TEST_CASE("a flipped bit in a checkpoint's manifest never changes what is loaded") {
   const std::string good = good_manifest();
   std::size_t refused = 0;
   for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
     std::string damaged = good;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
-    std::string again = good;  // a turned bit of white space may change nothing
+    std::string again = good;  // a flipped bit of white space may have no effect
     try {
       again = to_json(exec::parse_manifest(damaged, "manifest.json"));
     } catch (const InputError&) {
@@ -224,7 +224,7 @@ TEST_CASE("fuzz: comma-separated tables") {
       });
 }
 
-TEST_CASE("fuzz: metrics and nccl-tests, which may be cut anywhere") {
+TEST_CASE("fuzz: metrics and nccl-tests, truncated anywhere") {
   std::string metrics;
   for (int step = 0; step < 5; ++step)
     metrics +=
@@ -232,7 +232,7 @@ TEST_CASE("fuzz: metrics and nccl-tests, which may be cut anywhere") {
   for (std::uint64_t seed = 0; seed < fuzz::rounds(); ++seed) {
     const std::string text = mutated_lines(seed, metrics, ",:\"{}");
     const traces::Metrics read = traces::metrics_until(text, 5);
-    // What is kept is what was written; what is not is said.
+    // Every line that is kept is unchanged; every line that is dropped is reported.
     std::istringstream kept(read.text);
     for (std::string line; std::getline(kept, line);)
       CHECK(metrics.find(line + "\n") != std::string::npos);

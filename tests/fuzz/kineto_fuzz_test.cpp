@@ -1,5 +1,5 @@
-// Mutations of others' traces (traces/samples): some tens of events of each with everything in them; whole
-// files now and then, plain and packed.
+// Mutations of profiler traces (traces/samples): some tens of events of each, with all kinds of
+// keys; occasionally whole files, plain and gzip.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -27,8 +27,8 @@ std::string plain(const std::string& packed) {
   return text;
 }
 
-// Of every category and phase the first two events, of collectives four, and whoever belongs to them by
-// correlation.
+// Selects the first two events of every category and phase, four collectives, and the events with
+// the same correlations.
 std::string cut(const std::string& text) {
   nlohmann::json whole = nlohmann::json::parse(text), kept = nlohmann::json::array();
   std::map<std::string, int> seen;

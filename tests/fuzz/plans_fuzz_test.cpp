@@ -1,4 +1,4 @@
-// Readers of what is decided about steps, as in tests/fuzz/fuzz_test.cpp: plans, actions of a person's own.
+// Readers of plans and of user-written actions, as in tests/fuzz/fuzz_test.cpp.
 #include "shared/program/data_set.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/scenario_io/scenario_profile.h"
@@ -15,7 +15,7 @@ namespace {
 
 using test::mutated_lines;
 
-// Damaged, and with checksums that believe in the damage.
+// Damaged, with checksums of the damaged text.
 void check_plan_files(const Scenario& scenario, const Layout& layout, const Plan& plan) {
   const Batch batch = typical_batch(scenario);
   const StepRecord record{0, digest(StepPlan{}, batch), false,
@@ -45,7 +45,7 @@ TEST_CASE("fuzz: files of plans") {
   check_plan_files(scenario, *scenario.layout, make_plan(scenario, *scenario.layout));
 }
 
-// Recipes, parts of backwards, an order for each of two lanes.
+// Plans with recipes, split backwards, and an order for each of two replicas.
 TEST_CASE("fuzz: files of plans by planner dip") {
   const std::string path = "scenarios/varying/tiny_clips.json";
   std::string text = test::file_text(path);
@@ -60,7 +60,7 @@ TEST_CASE("fuzz: files of plans by planner dip") {
   check_plan_files(scenario, with_blocks(*scenario.layout, plan), plan);
 }
 
-TEST_CASE("fuzz: actions of one's own, of a chain and by module") {
+TEST_CASE("fuzz: user-written actions, of a chain and by module") {
   const std::string times =
       "module,stage,microbatch,forward,backward_input,backward_weight,bytes,message\n"
       "vision,0,0,1s,1s,1s,1,0\nvision,0,1.0,0.5s,500ms,0.5,1MiB,1e-3\nvision,0,1.1,0.5s,0.5s,0.5s,"

@@ -1,6 +1,6 @@
-// A pipeline Program whose work items, messages and parameters differ in size, so that every
-// parameter of the cost model shows; and Timelines of it with known times. The Program is for
-// pricing and timing: its sizes are no longer those of its batch.
+// A pipeline Program whose microbatches, messages and parameters differ in size, so that every
+// parameter of the cost model has an effect; and Timelines of it with known times. The Program is
+// for pricing and timing only: its sizes are no longer those of its batch.
 #pragma once
 
 #include "shared/cost/cost_model.h"
@@ -36,7 +36,7 @@ inline Program varied_pipeline(const hand_made::PipelineShape& shape) {
   for (Op& op : program.ops) {
     auto* collective = std::get_if<Collective>(&op.what);
     if (collective == nullptr || !collective->params.valid()) continue;
-    // Replicas reduce arrays of one size.
+    // Replicas reduce arrays of equal size.
     collective->bytes = Bytes(
         std::int64_t{1} << (16 + 2 * (program.params[collective->params.value].layers.begin % 3)));
   }
@@ -52,7 +52,7 @@ inline Cluster one_node(const Program& program, const HardwareProfile& profile) 
   return cluster;
 }
 
-// What the estimate of a profile says, as if measured.
+// The estimate with a profile, used as a measurement.
 inline Timeline timeline_of(const Program& program, const Cluster& cluster,
                             const HardwareProfile& profile) {
   const Compiled compiled = hand_made::compile_sound(program);

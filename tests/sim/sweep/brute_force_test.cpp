@@ -217,7 +217,7 @@ TEST_CASE("the best equals that of brute force in small spaces") {
     const HardwareProfile profile = *shipped_profile(scenario.cluster);
     const Batch batch = typical_batch(scenario);
     const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
-    const Brute brute = brute_force({scenario, profile, batch, sizes});
+    const Brute brute = brute_force(Question(borrow_inputs(scenario, profile)));
     const Sweep found = sweep(scenario, profile, {});
     REQUIRE_FALSE(found.ranked.empty());
     const Candidate& best = found.ranked.front();
@@ -268,7 +268,7 @@ TEST_CASE("a layout that fits only with another split is found: the best of all 
   const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
   const auto predicted = [&](const Layout& layout) {
     Candidate candidate;
-    read_answer(estimate_candidate({scenario, profile, batch, sizes}, layout, false, {}),
+    read_answer(estimate_candidate(Question(borrow_inputs(scenario, profile)), layout, false, {}),
                 candidate);
     REQUIRE(candidate.why_not.empty());
     return candidate.figures;

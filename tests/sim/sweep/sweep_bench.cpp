@@ -164,7 +164,7 @@ int bench(const std::string& path, int draws, int jobs) {
   scenario.layout.reset();
   const Batch batch = typical_batch(scenario);
   const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
-  const Question question{scenario, profile, batch, sizes};
+  const Question question(borrow_inputs(scenario, profile));
   Rival rival(question, jobs);
   json line = {{"scenario", path}};
 

@@ -14,11 +14,11 @@ namespace {
 
 HardwareProfile prior() {
   HardwareProfile profile = *find_profile("cpu-core-roofline");
-  profile.gemm_half_size = 64;  // so that larger products cost less per flop
+  profile.gemm_half_size = 64;  // so that larger GEMMs cost less per FLOP
   return profile;
 }
 
-// What the machine is really like.
+// The true profile of the machine.
 HardwareProfile truth() {
   HardwareProfile profile = prior();
   profile.op_overhead = Seconds(230e-6);
@@ -37,14 +37,14 @@ HardwareProfile truth() {
   return profile;
 }
 
-// Chunks of one block tell embedding, blocks and head apart: stage 0 holds the embedding, the last
+// Chunks of one block separate embedding, blocks and head: stage 0 holds the embedding, the last
 // stage the head.
 Program program(int tensor = 1, int stages = 3) {
   return test::varied_pipeline(
       {.stages = stages, .microbatches = 12, .lanes = 2, .tensor = tensor});
 }
 
-// Every activity takes another share longer or shorter; now and then one takes 10 ms more.
+// Every activity is randomly longer or shorter; occasionally one takes 10 ms more.
 Timeline jittered(const Program& program, const Cluster& cluster, double deviation,
                   std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -88,7 +88,7 @@ void check_parameters(const HardwareProfile& fitted, const HardwareProfile& expe
 
 }  // namespace
 
-TEST_CASE("without noise every parameter comes back") {
+TEST_CASE("calibration recovers every parameter from noiseless steps") {
   const Program p = program();
   const Cluster cluster = test::one_node(p, truth());
   const Timeline measured = test::timeline_of(p, cluster, truth());
@@ -117,8 +117,8 @@ TEST_CASE(
   check_near(result.profile.message_efficiency, expected.message_efficiency, 0.03);
   check_near(result.profile.message_latency.count(), expected.message_latency.count(), 0.03);
   check_near(result.profile.collective_efficiency, expected.collective_efficiency, 0.03);
-  // Overhead, dispatch and correction of an op trade against each other; together they must be
-  // right. So must an update with the step scalars that it waits for.
+  // Overhead, dispatch and correction of an op can compensate each other; their sum must be right.
+  // The same holds for an update and the step scalars that it waits for.
   const Compiled compiled = hand_made::compile_sound(p);
   const CostTable fitted_costs = price(p, compiled, cluster, result.profile);
   const CostTable true_costs = price(p, compiled, cluster, expected);
@@ -138,7 +138,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("inner collectives count: the tensor-parallel ops' profile predicts another layout") {
+TEST_CASE(
+    "a profile fitted to tensor-parallel ops with inner collectives predicts another layout") {
   const Program p = program(2);
   const Cluster cluster = test::one_node(p, truth());
   const Calibration result = calibrate(
@@ -152,9 +153,9 @@ TEST_CASE("inner collectives count: the tensor-parallel ops' profile predicts an
   }
 }
 
-TEST_CASE("what a trace does not inform keeps its prior") {
-  // One rank: no message, no collective but the world's of one; only forwards and backwards of one
-  // size.
+TEST_CASE("a parameter that no trace informs keeps its prior") {
+  // One rank: no messages, no collectives except that of the world of one rank; forwards and
+  // backwards of one size only.
   Program p = hand_made::pipeline({.stages = 1, .microbatches = 2});
   const Cluster cluster = test::one_node(p, truth());
   const Timeline measured = test::timeline_of(p, cluster, truth());
@@ -172,7 +173,7 @@ TEST_CASE("what a trace does not inform keeps its prior") {
     CHECK(parameter.rows == 0);
     CHECK(parameter.value == parameter.prior);
   }
-  // The sums that were measured are met all the same.
+  // The measured sums are still reproduced.
   for (std::size_t op = 0; op < p.ops.size(); ++op) {
     if (!std::holds_alternative<Compute>(p.ops[op].what)) continue;
     check_near(compute_time(p, OpId(op), cluster, result.profile).count(),
@@ -180,11 +181,11 @@ TEST_CASE("what a trace does not inform keeps its prior") {
   }
 }
 
-TEST_CASE("ops of layers whose times are given say nothing") {
+TEST_CASE("ops of layers with given times do not inform parameters") {
   const Program p = program();
   const Cluster cluster = test::one_node(p, truth());
   const Timeline measured = test::timeline_of(p, cluster, truth());
-  HardwareProfile given = prior();  // of the second of three blocks, and nowhere near
+  HardwareProfile given = prior();  // of the second of three blocks, with values far from the truth
   MeasuredLayers block;
   block.first = 1;
   block.last = 2;
@@ -201,8 +202,8 @@ TEST_CASE("ops of layers whose times are given say nothing") {
     check_near(compute_time(p, OpId(op), cluster, result.profile).count(),
                compute_time(p, OpId(op), cluster, truth()).count(), 1e-6);
   }
-  CHECK(others == 2 * 2 * 2 * 12);  // two of three stages, both lanes, both ways
-  // Of all of them: nothing is known of compute but what was.
+  CHECK(others == 2 * 2 * 2 * 12);  // two of three stages, both replicas, forward and backward
+  // All ops are given: the parameters of compute keep their priors.
   std::vector<MeasuredLayers> all(3);
   all[1].part = MeasuredPart::input;
   all[2].part = MeasuredPart::output;
@@ -214,13 +215,13 @@ TEST_CASE("ops of layers whose times are given say nothing") {
   check_near(none.profile.message_latency.count(), truth().message_latency.count(), 1e-6);
 }
 
-TEST_CASE("links between nodes are fitted apart") {
+TEST_CASE("links between nodes are fitted separately") {
   const Program p = program();
   HardwareProfile expected = truth();
   expected.fabric_efficiency = 0.45;
   Cluster cluster = test::one_node(p, expected);
   cluster.ranks_per_node =
-      2;  // the two lanes of a stage share a node: messages cross, gradients do not
+      2;  // the two replicas of a stage share a node: messages cross nodes, gradients do not
   cluster.nodes = 3;
   const Calibration result =
       calibrate(prior(), {{"3 nodes", &p, cluster, {test::timeline_of(p, cluster, expected)}}},
@@ -230,7 +231,7 @@ TEST_CASE("links between nodes are fitted apart") {
   CHECK(result.profile.message_efficiency == prior().message_efficiency);
 }
 
-TEST_CASE("step_error is no smaller than the repeatability and what remains") {
+TEST_CASE("step_error is at least the repeatability and the remaining error") {
   const Program p = program();
   const Cluster cluster = test::one_node(p, truth());
   const Timeline exact = test::timeline_of(p, cluster, truth());
@@ -242,7 +243,7 @@ TEST_CASE("step_error is no smaller than the repeatability and what remains") {
   CHECK(result.runs[0].repeatability == doctest::Approx(0.075 / 1.15));
   CHECK(result.runs[0].after == doctest::Approx(-0.15 / 1.15).epsilon(1e-5));
   CHECK(result.profile.step_error == doctest::Approx(0.15 / 1.15).epsilon(1e-5));
-  // A layout that was not measured: what is off in those that were, ln(1.1304) at 90 % (1.6449
-  // deviations) = 0.0745, and one layout error of 0.04 beside it.
+  // A layout that was not measured: the error of the measured ones, ln(1.1304) at 90 % (1.6449
+  // deviations) = 0.0745, plus one layout error of 0.04.
   CHECK(*result.profile.certainty.residual == doctest::Approx(0.0846).epsilon(1e-3));
 }

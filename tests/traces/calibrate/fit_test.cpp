@@ -14,7 +14,7 @@ FitRow line(double x, double y) { return {y, 0, {{0, 1, 0}, {1, x, 0}}}; }
 }  // namespace
 
 // y = 2 + 3x exactly.
-TEST_CASE("a line through exact points") {
+TEST_CASE("a line is fitted to exact points") {
   FitProblem problem{
       {{1, 10, 0}, {1, 10, 0}}, {line(1, 5), line(2, 8), line(10, 32)}, std::nullopt, 1e-6};
   const Fit result = fit(problem);
@@ -35,9 +35,9 @@ TEST_CASE("one outlier in twenty does not move it") {
   CHECK(result.value[1] == doctest::Approx(3).epsilon(0.005));
 }
 
-// y = 5 - x would want a negative slope: the bound holds it at 0, and the intercept minimises
-// relative errors.
-TEST_CASE("bounds hold") {
+// y = 5 - x needs a negative slope: the bound keeps it at 0, and the intercept minimizes relative
+// errors.
+TEST_CASE("parameters stay within their bounds") {
   FitProblem problem{
       {{1, 10, 0}, {1, 10, 0}}, {line(1, 4), line(2, 3), line(3, 2)}, std::nullopt, 1e-6};
   const Fit result = fit(problem);
@@ -46,9 +46,9 @@ TEST_CASE("bounds hold") {
   CHECK(result.value[0] < 4);
 }
 
-// y = 0, so the slope is its bound of 1/4; of any deviation, whose units divide the bound with a rounding. What was
-// fitted is the next fit's prior.
-TEST_CASE("a bound is a prior that the next fit takes") {
+// y = 0, so the slope is at its bound of 1/4, for any deviation (dividing the bound by it rounds).
+// The fitted value is the prior of the next fit.
+TEST_CASE("a fitted value at its bound is a valid prior of the next fit") {
   for (int i = 1; i <= 100; ++i) {
     const double deviation = 0.7 * i + 0.00449;
     FitProblem problem{{{1, deviation, 0.25}}, {}, std::nullopt, 1e-6};
@@ -60,9 +60,9 @@ TEST_CASE("a bound is a prior that the next fit takes") {
   }
 }
 
-// Only θ0 + θ1 = 10 is known, priors 1 ± 3 and 1 ± 1: the surplus of 8 is shared as the variances,
-// 9 to 1.
-TEST_CASE("what the data leave open follows the priors") {
+// Only θ0 + θ1 = 10 is known, priors 1 ± 3 and 1 ± 1: the surplus of 8 is divided in the ratio of
+// the variances, 9 to 1.
+TEST_CASE("directions without data follow the priors") {
   FitProblem problem{
       {{1, 3, 0}, {1, 1, 0}, {7, 2, 0}}, {{10, 0, {{0, 1, 0}, {1, 1, 0}}}}, std::nullopt, 1e-6};
   const Fit result = fit(problem);
@@ -74,7 +74,7 @@ TEST_CASE("what the data leave open follows the priors") {
 }
 
 // y_i = a (t_i + d l_i) with a = 1.5, d = 4.
-TEST_CASE("the product of two parameters") {
+TEST_CASE("a product of two parameters is fitted") {
   FitProblem problem{{{1, 3, 0}, {1, 10, 0}}, {}, 1, 1e-6};
   const double t[] = {1, 5, 20, 100};
   const double l[] = {10, 10, 20, 5};
@@ -96,5 +96,5 @@ TEST_CASE("standard errors cover the truth") {
     const Fit result = fit(problem);
     covered += std::abs(result.value[1] - 3) < 2 * result.standard_error[1] ? 1 : 0;
   }
-  CHECK(covered >= 180);  // 95 % of 200, less three deviations of that count
+  CHECK(covered >= 180);  // 95 % of 200, minus three deviations of that count
 }

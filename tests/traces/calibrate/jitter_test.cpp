@@ -1,4 +1,4 @@
-// Jitter that was drawn comes back from the Timelines.
+// Jitter that was drawn is recovered from the Timelines.
 #include "traces/calibrate/jitter.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,8 @@ Jitter known() {
   return jitter;
 }
 
-// The estimate of each step's draw, as if measured; the first step takes three times as long.
+// The estimate under each step's random draw, used as a measurement; the first step takes three
+// times as long.
 std::vector<Timeline> drawn_steps(const Program& program, const Cluster& cluster,
                                   const Jitter& jitter, std::size_t count) {
   const Compiled compiled = hand_made::compile_sound(program);
@@ -39,8 +40,8 @@ std::vector<Timeline> drawn_steps(const Program& program, const Cluster& cluster
 
 }  // namespace
 
-// 200 steps know a deviation to 5 %; activity weights leave some tens of ops of a kind.
-TEST_CASE("deviations of steps and of ops come back by kind, whatever the first step did") {
+// 200 steps determine a deviation to 5 %; the weights leave some tens of effective ops per kind.
+TEST_CASE("deviations of steps and ops are recovered by kind, whatever the first step took") {
   const Program program = test::varied_pipeline({.stages = 4, .microbatches = 12, .lanes = 2});
   const Cluster cluster = test::one_node(program, machine());
   const MeasuredRun run{"run", &program, cluster, drawn_steps(program, cluster, known(), 201)};
@@ -55,7 +56,7 @@ TEST_CASE("deviations of steps and of ops come back by kind, whatever the first 
   CHECK(collective.step == doctest::Approx(0.1).epsilon(0.2));
 }
 
-TEST_CASE("steps of unequal samples are not jitter") {
+TEST_CASE("steps with different samples are not jitter") {
   const Program program = test::varied_pipeline({.stages = 2, .microbatches = 6});
   const Cluster cluster = test::one_node(program, machine());
   std::vector<Program> programs;
@@ -77,7 +78,7 @@ TEST_CASE("steps of unequal samples are not jitter") {
   CHECK(seeing->of[0].op < 1e-9);
 }
 
-TEST_CASE("three steps say nothing of jitter") {
+TEST_CASE("three steps are too few to measure jitter") {
   const Program program = test::varied_pipeline({.stages = 2, .microbatches = 2});
   const Cluster cluster = test::one_node(program, machine());
   const MeasuredRun run{"run", &program, cluster, drawn_steps(program, cluster, known(), 3)};
@@ -85,14 +86,14 @@ TEST_CASE("three steps say nothing of jitter") {
 }
 
 // Weights 1, 3: the value with weight 3 holds everything above a quarter.
-TEST_CASE("weighed quantiles") {
+TEST_CASE("weighted quantiles") {
   const std::vector<WeighedValue> values{{2, 3}, {1, 1}};
   CHECK(weighed_quantile(values, 0.25) == 1);
   CHECK(weighed_quantile(values, 0.5) == 2);
   CHECK(weighed_quantile(values, 1) == 2);
 }
 
-TEST_CASE("a calibration knows its errors, its ranges and its jitter") {
+TEST_CASE("a calibration states its errors, its ranges and its jitter") {
   const Program program = test::varied_pipeline({.stages = 3, .microbatches = 12, .lanes = 2});
   const Cluster cluster = test::one_node(program, machine());
   const MeasuredRun run{"run", &program, cluster, drawn_steps(program, cluster, known(), 25)};
@@ -102,10 +103,10 @@ TEST_CASE("a calibration knows its errors, its ranges and its jitter") {
   CHECK(certainty.layout_error.has_value());
   REQUIRE(certainty.jitter.has_value());
   CHECK(certainty.jitter->steps == 24);
-  // varied_pipeline's messages: 2^12 to 2^21 bytes; its lanes are pairs.
+  // Messages of varied_pipeline have 2^12 to 2^21 bytes; it has two replicas.
   CHECK(certainty.fitted.message_bytes == FittedRange{1 << 12, 1 << 21});
   CHECK(certainty.fitted.ranks == FittedRange{2, 2});
-  // Nothing crossed nodes: the fabric is as unknown as before.
+  // Nothing crossed nodes: the error of the fabric is unchanged.
   bool fabric = false;
   for (const ParameterError& error : certainty.errors)
     fabric = fabric || (error.size() == 1 && error.contains("fabric_efficiency"));

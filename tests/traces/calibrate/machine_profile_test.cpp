@@ -27,14 +27,14 @@ std::string message_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("what a machine reached beyond its prior's peak is its peak") {
+TEST_CASE("a rate above the prior's peak becomes the peak") {
   const HardwareProfile prior = *find_profile("cpu-core-roofline");  // 80 GFLOP/s, 8 GB/s
   const Link link{BytesPerSecond(2e9), Seconds(20e-6)};
   std::ostringstream text;
   text.precision(17);
   text << kHead;
   for (double size : {64.0, 256.0, 1024.0}) {
-    // 160 GFLOP/s, flat, 5 us a call; in bf16 a tenth of it.
+    // 160 GFLOP/s at all sizes, 5 us per call; in bf16 a tenth of it.
     for (const auto& [format, rate] : {std::pair("fp32", 160e9), std::pair("bf16", 16e9)})
       text << "{\"record\": \"gemm\", \"format\": \"" << format << "\", \"m\": " << size
            << ", \"n\": " << size << ", \"k\": " << size
@@ -50,19 +50,19 @@ TEST_CASE("what a machine reached beyond its prior's peak is its peak") {
   CHECK(fitted.device.bf16.value == doctest::Approx(16e9).epsilon(1e-3));
   CHECK(fitted.memory_efficiency == 1);
   CHECK(fitted.device.memory_rate.value == doctest::Approx(16e9).epsilon(1e-4));
-  // Attention was not measured: as many seconds as before.
+  // Attention was not measured: its seconds are unchanged.
   CHECK(fitted.attention_efficiency * fitted.device.fp32.value ==
         doctest::Approx(prior.attention_efficiency * 80e9));
-  CHECK(parse_profile(to_json(fitted), "p.json").gemm_efficiency == 1);  // as its reader wants it
+  CHECK(parse_profile(to_json(fitted), "p.json").gemm_efficiency == 1);  // accepted by the reader
 }
 
-TEST_CASE("records give back the machine that made them") {
+TEST_CASE("the fit recovers the machine that made the records") {
   const HardwareProfile prior = *find_profile("cpu-core-roofline");  // 80 GFLOP/s, 8 GB/s
   const Link link{BytesPerSecond(2e9), Seconds(20e-6)};
   std::ostringstream text;
   text.precision(17);
   text << kHead;
-  // 40 GFLOP/s for large products, half of that at s = 32, 7 us a call.
+  // 40 GFLOP/s for large GEMMs, half of that at s = 32, 7 us per call.
   for (double size : {16.0, 32.0, 64.0, 128.0, 256.0, 512.0}) {
     const double time = 2 * std::pow(size, 3) / 40e9 * (1 + 32 / size) + 7e-6;
     text << "{\"record\": \"gemm\", \"m\": " << size << ", \"n\": " << size << ", \"k\": " << size
@@ -96,18 +96,18 @@ TEST_CASE("records give back the machine that made them") {
   CHECK(fitted.memory_efficiency == doctest::Approx(2.0 / 8).epsilon(1e-6));
   CHECK(fitted.optimizer_bytes_efficiency == doctest::Approx(5.0 / 8).epsilon(1e-6));
   CHECK(fitted.message_latency.count() ==
-        doctest::Approx(480e-6).epsilon(1e-6));  // 20 us are the link's
+        doctest::Approx(480e-6).epsilon(1e-6));  // 20 us are the latency of the link
   CHECK(fitted.message_efficiency == doctest::Approx(0.5).epsilon(1e-6));
   CHECK(fitted.collective_latency.count() == doctest::Approx(200e-6).epsilon(1e-6));
   CHECK(fitted.collective_efficiency == doctest::Approx(0.25).epsilon(1e-6));
-  // Of 10 MB over two ranks: 10 ms of processor in 20.44 ms.
+  // 10 MB over two ranks: 10 ms of processor time in 20.44 ms.
   CHECK(fitted.stack.taken_inside == doctest::Approx(0.01 / 0.02044).epsilon(1e-6));
   CHECK(fitted.software == "torch 9");
   CHECK(fitted.name == "this-machine");
   CHECK(fitted.op_overhead == prior.op_overhead);
 }
 
-TEST_CASE("no records: the prior stays") {
+TEST_CASE("without records the prior is unchanged") {
   const HardwareProfile prior = *find_profile("h100-roofline");
   HardwareProfile fitted =
       fit_machine(prior, {BytesPerSecond(1e9), Seconds(0)}, {"", {}}, prior.name, prior.source);

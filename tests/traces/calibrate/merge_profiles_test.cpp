@@ -28,8 +28,11 @@ double deviation(const HardwareProfile& merged, const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("what both know is weighed by precision, what one knows is that one's") {
-  // Deviations 0.1 and 0.05: weights 100 and 400. ln = (100 ln 0.5 + 400 ln 0.6) / 500; 1 / √500 is left.
+TEST_CASE(
+    "parameters of both profiles are weighted by precision; a parameter of one profile is taken "
+    "from it") {
+  // Deviations 0.1 and 0.05: weights 100 and 400. ln = (100 ln 0.5 + 400 ln 0.6) / 500; the
+  // remaining deviation is 1 / √500.
   HardwareProfile b = profile(0.6, {{{"gemm_efficiency", 0.05}}, {{"dispatch", 0.3}}});
   b.dispatch = Seconds(4e-6);
   HardwareProfile a = profile(0.5, {{{"gemm_efficiency", 0.1}}});
@@ -43,8 +46,9 @@ TEST_CASE("what both know is weighed by precision, what one knows is that one's"
   CHECK(deviation(merged, "dispatch") == doctest::Approx(0.3).epsilon(1e-4));
 }
 
-TEST_CASE("the profile that both came from counts once") {
-  // Origin 0.1; each saw evidence worth a deviation of 0.1 more, precision 200: Λ = 200 + 200 - 100.
+TEST_CASE("a common origin of both profiles counts once") {
+  // Origin 0.1; each has additional evidence with a deviation of 0.1, so precision 200: Λ = 200 +
+  // 200 - 100.
   const double half = std::sqrt(1 / 200.0);
   const HardwareProfile origin = profile(0.5, {{{"gemm_efficiency", 0.1}}}),
                         a = profile(0.55, {{{"gemm_efficiency", half}}}),
@@ -58,9 +62,9 @@ TEST_CASE("the profile that both came from counts once") {
                   InputError);
 }
 
-TEST_CASE("what goes together stays together") {
-  // Only the sum of both logarithms is known to 0.01, each alone to 0.1: merging with one that knows
-  // the second moves the first against it.
+TEST_CASE("correlated parameters move together") {
+  // Only the sum of both logarithms is known to 0.01, each of them to 0.1: merging with a profile
+  // that states the second one moves the first in the opposite direction.
   const double r = std::sqrt(0.5);
   HardwareProfile a =
       profile(0.5, {{{"gemm_efficiency", 0.1 * r}, {"memory_efficiency", -0.1 * r}},
@@ -69,7 +73,7 @@ TEST_CASE("what goes together stays together") {
   b.memory_efficiency = a.memory_efficiency * 1.05;
   const HardwareProfile merged = merge_profiles(a, b, std::nullopt, "both");
   CHECK(merged.memory_efficiency == doctest::Approx(b.memory_efficiency).epsilon(1e-3));
-  // Of a: covariance of the two -0.00495, variance 0.00505: slope -0.98.
+  // Profile a: covariance of the two -0.00495, variance 0.00505: slope -0.98.
   CHECK(std::log(merged.gemm_efficiency / 0.5) ==
         doctest::Approx(-0.00495 / 0.00505 * std::log(1.05)).epsilon(0.01));
 }

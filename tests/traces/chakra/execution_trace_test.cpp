@@ -1,5 +1,5 @@
-// Others' simulators get the step that we played: read back by a reader of the test's own and walked along its
-// dependencies, the graphs end where the Timeline does.
+// Execution traces contain the simulated step: read by an independent reader and walked along their
+// dependencies, the graphs end when the Timeline does.
 #include "traces/chakra/execution_trace.h"
 
 #include <doctest/doctest.h>
@@ -45,7 +45,7 @@ std::vector<const GraphNode*> of_type(const std::vector<GraphNode>& graph, std::
   return found;
 }
 
-// A program with the model's times, drawn with jitter.
+// A Program with the times of the cost model under jitter.
 struct Jittered {
   Program program;
   Cluster cluster;
@@ -69,23 +69,26 @@ void check_plays(const Program& program, const Timeline& timeline, const Graphs&
   Seconds last{};
   for (const OpTime& op : timeline.ops) last = std::max(last, op.end);
   REQUIRE(program.ranks == graphs.size());
-  // Stamps are rounded, and every node starts where another ended: nothing adds up.
+  // Times are rounded, and every node starts where another one ended, so rounding errors do not add
+  // up.
   CHECK(test::play(graphs, true) == static_cast<std::uint64_t>(std::llround(last.count() * 1e9)));
   CHECK(test::play(graphs, false) == static_cast<std::uint64_t>(std::llround(last.count() * 1e6)));
 }
 
 }  // namespace
 
-TEST_CASE("numbers, texts and packed lists are on the wire as Protocol Buffers document them") {
+TEST_CASE("numbers, texts and packed lists are encoded as documented by Protocol Buffers") {
   std::string stream;
   // The examples of protobuf.dev's "Encoding": 150 is 96 01; "testing"; {3, 270, 86942}.
   WireMessage().number(1, 150).text(2, "testing").packed(6, {3, 270, 86942}).append_to(stream);
   CHECK(stream == std::string("\x14\x08\x96\x01\x12\x07testing\x32\x06\x03\x8e\x02\x9e\xa7\x05"));
 }
 
-TEST_CASE("two stages of two microbatches: every op a node, played to the hand-counted end") {
-  // F 1 s, B 2 s, messages 0.25 s, collectives 0.5 s. Stage 1: F0 from 1.25, B0 2.25, F1 4.25, B1 5.25
-  // to 7.25; stage 0: B0 from 4.5, B1 from 7.5 to 9.5; step scalars until 10.
+TEST_CASE(
+    "two stages, two microbatches: every op is a node, and the simulated end is that computed by "
+    "hand") {
+  // F 1 s, B 2 s, messages 0.25 s, collectives 0.5 s. Stage 1: F0 from 1.25, B0 2.25, F1 4.25, B1
+  // 5.25 to 7.25; stage 0: B0 from 4.5, B1 from 7.5 to 9.5; step scalars until 10.
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
   const Compiled compiled = hand_made::compile_sound(program);
   const Timeline timeline =
@@ -119,7 +122,8 @@ TEST_CASE("two stages of two microbatches: every op a node, played to the hand-c
   CHECK(head.at("producer") == "polyphony");
   CHECK(head.at("rank") == "1");
   CHECK(head.at("world_size") == "2");
-  // The player notices: B1 of stage 1 half a second longer, and so the step.
+  // The simulation depends on durations: if B1 of stage 1 takes half a second longer, so does the
+  // step.
   std::uint64_t longest = 0;
   GraphNode* last = nullptr;
   for (GraphNode& node : graphs[1])
@@ -144,7 +148,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a rank's hand-over to itself is one node that both its ops end with") {
+TEST_CASE("a local copy of a rank is one node with which both its ops end") {
   const Program program = hand_made::local_bridge();
   const Jittered run(program, test::one_node(program, roofline()), 3);
   const Graphs graphs = graphs_of(run.program, run.timeline, run.cluster);
@@ -153,7 +157,9 @@ TEST_CASE("a rank's hand-over to itself is one node that both its ops end with")
   check_plays(run.program, run.timeline, graphs);
 }
 
-TEST_CASE("collectives inside an op: all its bytes, its whole time, shares as the cost model's") {
+TEST_CASE(
+    "collectives inside an op: the parts add up to its bytes and time, with the shares of the cost "
+    "model") {
   const Jittered run = jittered({.stages = 2, .microbatches = 2, .lanes = 1, .tensor = 2}, 5);
   REQUIRE(roofline().stack.tensor_overlap == 0);
   REQUIRE(roofline().stack.pipelined == 0);
@@ -167,7 +173,7 @@ TEST_CASE("collectives inside an op: all its bytes, its whole time, shares as th
       const Group& group = run.program.groups[run.program.ops[op].group.value];
       const Ring ring = make_ring(group.members, run.cluster, roofline(), Others::alike);
       Bytes wanted{}, found{};
-      Seconds closed{};  // nothing hides them: each in its closed form
+      Seconds closed{};  // without overlap: each in its closed form
       for (const InnerCollective& call : inside.collectives) {
         wanted += call.kind == CollectiveKind::all_gather ? call.bytes / 2 : call.bytes;
         closed += ring_time(ring, call.kind, call.bytes);

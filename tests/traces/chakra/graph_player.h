@@ -1,6 +1,7 @@
-// Execution traces read back and played, apart from how they are written: what a simulator that takes every
-// length as given would say. A node starts when its dependencies have ended; the two ends of a message
-// (source, destination, tag) start together, and so do all members' nth collective of a process group.
+// Reads and simulates execution traces, independently of the writer: the result of a simulator that
+// uses every recorded duration. A node starts when its dependencies have ended; the two ends of a
+// message (source, destination, tag) start together, and so do all members' nth collective of a
+// process group.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace polyphony::traces::test {
 
-// Fields of a message by number: numbers and texts in the order they came.
+// Fields of a message by number: numbers and texts in the order of the message.
 struct Fields {
   std::map<int, std::vector<std::uint64_t>> numbers;
   std::map<int, std::vector<std::string>> texts;
@@ -83,7 +84,7 @@ inline std::map<std::string, std::string> head_texts(const std::string& file) {
 
 inline std::vector<GraphNode> read_graph(const std::string& file) {
   Reader reader(file);
-  reader.piece();  // the head
+  reader.piece();  // the header
   std::vector<GraphNode> nodes;
   while (!reader.done()) {
     const std::string piece = reader.piece();
@@ -109,7 +110,7 @@ inline std::vector<GraphNode> read_graph(const std::string& file) {
   return nodes;
 }
 
-// When the last node ends; 0 where nodes wait for each other.
+// Returns the end of the last node; 0 if nodes wait for each other.
 inline std::uint64_t play(const std::vector<std::vector<GraphNode>>& ranks, bool nanoseconds) {
   struct State {
     std::vector<std::size_t> next;

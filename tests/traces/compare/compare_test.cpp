@@ -29,11 +29,12 @@ OpId find_op(const Program& program, Rank rank, StreamKind kind, std::size_t nth
 
 }  // namespace
 
-// 2 stages, 2 microbatches, 1F1B, F = 1, B = 2, messages free, one lane:
+// 2 stages, 2 microbatches, 1F1B, F = 1, B = 2, messages take no time, one replica:
 //   rank 0: F0 0-1, F1 1-2, wait for B0 of rank 1, B0 4-6, wait for B1 of rank 1 (7), B1 7-9 busy 6
 //   rank 1: F0 1-2, B0 2-4, F1 4-5, B1 5-7 busy 6
-// The step scalars (world collective) take no time either, so the step is 9 and both idle 3.
-TEST_CASE("parts of a 1F1B step by hand") {
+// The step scalars (a collective of the world) take no time, so the step is 9 and both ranks are
+// idle for 3.
+TEST_CASE("the parts of a 1F1B step are those computed by hand") {
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
   const auto parts =
       part_times(program, estimated(program, {Seconds(1), Seconds(2), Seconds(0), Seconds(0)}));
@@ -51,9 +52,9 @@ TEST_CASE("parts of a 1F1B step by hand") {
 
 // The same with messages of 0.5: F0 0-1, arrives 1.5; rank 1: F0 1.5-2.5, B0 2.5-4.5, F1 4.5-5.5,
 // B1 5.5-7.5. Rank 0: F1 1-2; gradient of B0 arrives 5: B0 5-7; gradient of B1 arrives 8: B1 8-10.
-// Four messages of 0.5 cross: 1-1.5, 4.5-5, 7.5-8, and F1's, handed over at 2 and received once the
-// receive stream is free: 2-2.5. Each rank sees all four: 2 s.
-TEST_CASE("messages count from when both ends had started") {
+// Four messages of 0.5: 1-1.5, 4.5-5, 7.5-8, and that of F1, which is sent at 2 and received once
+// the receive stream is free: 2-2.5. Each rank takes part in all four: 2 s.
+TEST_CASE("messages count from when both ends have started") {
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
   const Timeline timeline = estimated(program, {Seconds(1), Seconds(2), Seconds(0.5), Seconds(0)});
   CHECK(timeline.makespan.count() == doctest::Approx(10));
@@ -62,7 +63,7 @@ TEST_CASE("messages count from when both ends had started") {
     CHECK(seconds(rank, Part::exchange) == doctest::Approx(2));
     CHECK(seconds(rank, Part::idle) == doctest::Approx(4));
   }
-  // Receives are posted early: recorded for long, at work for 0.5.
+  // Receives are posted early: recorded as long, active for 0.5.
   const OpId receive = find_op(program, Rank(1), StreamKind::receive);
   const auto times = recorded(program, timeline);
   CHECK((times[receive.value]->end - times[receive.value]->start).count() == doctest::Approx(1.5));
@@ -87,9 +88,9 @@ TEST_CASE(
         traces::Interval{Seconds(3), Seconds(4)});
 }
 
-// The receive ends at 2, the forward it feeds is stamped from 2.5 to 4: waking up took 0.5 of
-// its 2.
-TEST_CASE("time between a wait's end and the op's first stamp is the op's") {
+// The receive ends at 2, the forward that depends on it is recorded from 2.5 to 4: waking up took
+// 0.5 of its 2.
+TEST_CASE("time between the end of a wait and the recorded start of the op belongs to the op") {
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 1});
   const OpId receive = find_op(program, Rank(1), StreamKind::receive);
   const OpId forward = find_op(program, Rank(1), StreamKind::compute);
@@ -101,8 +102,8 @@ TEST_CASE("time between a wait's end and the op's first stamp is the op's") {
         traces::Interval{Seconds(2), Seconds(4)});
 }
 
-// The send is buffered and ends at 1.2; the receive, posted at 0, ends at 2 and holds up what it
-// feeds until then.
+// The send is buffered and ends at 1.2; the receive, posted at 0, ends at 2 and delays its
+// dependents until then.
 TEST_CASE("a message lasts until its receive ends") {
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 1});
   const OpId send = find_op(program, Rank(0), StreamKind::send);
@@ -123,7 +124,7 @@ TEST_CASE("a compute op with inner collectives waits for its group, and waiting 
   const OpId first = find_op(program, Rank(0), StreamKind::compute);
   const OpId second = find_op(program, Rank(1), StreamKind::compute);
   REQUIRE(program.ops[first.value].group.valid());
-  // Rank 1 comes 2 s late; both end at 5.
+  // Rank 1 starts 2 s late; both end at 5.
   const Timeline timeline{{{first, Seconds(0), Seconds(5)}, {second, Seconds(2), Seconds(5)}},
                           Seconds(5)};
   const auto parts = part_times(program, timeline);
@@ -145,7 +146,9 @@ TEST_CASE("the parts of the compute stream and its idle time add up to the step"
   }
 }
 
-TEST_CASE("repeats that differ by more than the bar refute a prediction but confirm none") {
+TEST_CASE(
+    "repeated measurements that differ by more than the tolerance can refute a prediction but not "
+    "confirm it") {
   Comparison wild;
   wild.step_error = -0.81;
   wild.alike.count = 4;
@@ -153,17 +156,17 @@ TEST_CASE("repeats that differ by more than the bar refute a prediction but conf
   wild.alike.p25 = Seconds(70);
   wild.alike.p75 = Seconds(184);  // ±57 %
   CHECK(wild.verdict(0.1) == Verdict::unknown);
-  wild.step_error = 0;  // by luck
+  wild.step_error = 0;  // coincidence
   CHECK(wild.verdict(0.1) == Verdict::unknown);
   wild.step_error = 1.15;  // twice 57 % and more
   CHECK(wild.verdict(0.1) == Verdict::outside);
-  Comparison steady;  // repeats to the last bit
+  Comparison steady;  // identical repeats
   steady.step_error = 0.09;
   CHECK(steady.verdict(0.1) == Verdict::within);
   CHECK(steady.verdict(0.08) == Verdict::outside);
 }
 
-TEST_CASE("step and part errors against the median of several steps") {
+TEST_CASE("step and part errors refer to the median of several steps") {
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
   const Timeline predicted =
       estimated(program, {Seconds(1), Seconds(2), Seconds(0), Seconds(0)});  // 9 s
@@ -179,7 +182,7 @@ TEST_CASE("step and part errors against the median of several steps") {
   CHECK(result.step_error == doctest::Approx((9 - 10.8) / 10.8));
   // Quartiles of 9, 9.9, 10.8, 12.15, 36 are 9.9 and 12.15: half of 2.25 over 10.8.
   CHECK(result.repeatability() == doctest::Approx(1.125 / 10.8));
-  // An error of 16.7 %, repeats that differ by 10.4 %.
+  // An error of 16.7 %, with a repeatability of 10.4 %.
   CHECK(result.verdict(0.11) == Verdict::within);
   CHECK(result.verdict(0.1) == Verdict::unknown);
   const PartComparison& forward = result.average[static_cast<std::size_t>(Part::forward)];
@@ -188,11 +191,12 @@ TEST_CASE("step and part errors against the median of several steps") {
   CHECK(*forward.error == doctest::Approx(-0.4 / 2.4));
   CHECK(forward.share_error == doctest::Approx(-0.4 / 10.8));
   CHECK_FALSE(result.average[static_cast<std::size_t>(Part::exchange)].error.has_value());
-  CHECK(result.critical == Rank(std::size_t{0}));  // both idle 3: the lower number
+  CHECK(result.critical == Rank(std::size_t{0}));  // both are idle for 3: the lower number
 }
 
-// F = 1, B = 2, two stages: 2 microbatches take (2 + 1) · 3 = 9 s, 4 take 15 s; each is measured a tenth slower.
-TEST_CASE("a step is beside the prediction of its own batch") {
+// F = 1, B = 2, two stages: 2 microbatches take (2 + 1) · 3 = 9 s, 4 take 15 s; each measured step
+// is a tenth slower.
+TEST_CASE("each step is compared with the prediction of its own batch") {
   const Program few = hand_made::pipeline({.stages = 2, .microbatches = 2});
   const Program many = hand_made::pipeline({.stages = 2, .microbatches = 4});
   const auto timed = [](const Program& program, double scale) {
@@ -206,7 +210,8 @@ TEST_CASE("a step is beside the prediction of its own batch") {
   CHECK(result.predicted_step.count() == doctest::Approx(15));
   CHECK(result.measured_step.median.count() == doctest::Approx(16.5));
   CHECK(result.step_error == doctest::Approx(-1.5 / 16.5));
-  CHECK(result.repeatability() == doctest::Approx(0));  // 16.5 s thrice, were all of that batch
+  CHECK(result.repeatability() ==
+        doctest::Approx(0));  // three times 16.5 s if all steps had that batch
   // Of 9.9, 16.5, 16.5 the quartiles are 13.2 and 16.5.
   CHECK(result.measured_step.repeatability() == doctest::Approx(1.65 / 16.5));
   const PartComparison& forward = result.average[static_cast<std::size_t>(Part::forward)];

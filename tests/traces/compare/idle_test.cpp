@@ -1,4 +1,4 @@
-// What idle time was spent on, by hand.
+// Causes of idle time, compared with values computed by hand.
 #include "traces/compare/idle.h"
 
 #include <doctest/doctest.h>
@@ -19,11 +19,11 @@ double seconds(const IdleTimes& times, Idle idle) {
 
 // F = 1, B = 2, messages of 0.5 (compare_test.cpp draws the step, which takes 10):
 //   rank 0: idle 2-5, ended by B0's gradient (4.5-5), and 7-8, ended by B1's (7.5-8). F1's message
-//           leaves at 2-2.5 on another stream: nobody here waits for it.
+//           is sent at 2-2.5 on another stream: no op of this rank waits for it.
 //   rank 1: idle 0-1.5, ended by F0's message (1-1.5), and 7.5-10, behind which only B1's gradient
-//           leaves (7.5-8).
-// Both compute 6, so that none of the waiting is imbalance.
-TEST_CASE("idle time of a 1F1B step: the message that ended a gap, else bubble") {
+//           is sent (7.5-8).
+// Both compute for 6, so none of the waiting is imbalance.
+TEST_CASE("idle time of a 1F1B step is the message that ended a gap, otherwise bubble") {
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
   const Compiled compiled = hand_made::compile_sound(program);
   const Timeline timeline =
@@ -41,9 +41,10 @@ TEST_CASE("idle time of a 1F1B step: the message that ended a gap, else bubble")
   }
 }
 
-// Two lanes, F = 1 (2 on rank 1), B = 2, collectives of 0.5: gradients are summed from 4, when rank 1
-// is there, to 4.5, the scalars (optimizer) take until 5. Rank 0 idles 3-4.5, rank 1 4-4.5.
-TEST_CASE("a sum of gradients, and the wait for the rank with more to compute") {
+// Two replicas, F = 1 (2 on rank 1), B = 2, collectives of 0.5: gradients are reduced from 4, when
+// rank 1 is ready, to 4.5, the scalars (optimizer) take until 5. Rank 0 is idle 3-4.5, rank 1
+// 4-4.5.
+TEST_CASE("a gradient reduction, and waiting for the rank with more to compute") {
   const Program program = hand_made::pipeline({.stages = 1, .microbatches = 1, .lanes = 2});
   const Compiled compiled = hand_made::compile_sound(program);
   CostTable costs =

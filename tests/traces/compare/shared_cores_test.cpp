@@ -1,4 +1,5 @@
-// A busy machine beside the ranks: who waited for a core is told, and judged by processor time.
+// Other programs on the machine: ranks that waited for a core are reported, and judged by processor
+// time.
 #include "traces/compare/shared_cores.h"
 
 #include <doctest/doctest.h>
@@ -22,8 +23,8 @@ HardwareProfile machine() {
 
 Program pipeline() { return test::varied_pipeline({.stages = 2, .microbatches = 6}); }
 
-// What the machine takes when every compute op of `rank` lasts `factor` times its processor time,
-// which is recorded.
+// The step of the machine if every compute op of `rank` lasts `factor` times its recorded processor
+// time.
 Timeline beside_another(const Program& program, const Cluster& cluster, Rank rank, double factor) {
   const Compiled compiled = hand_made::compile_sound(program);
   CostTable costs = price(program, compiled, cluster, machine());
@@ -42,7 +43,7 @@ Timeline beside_another(const Program& program, const Cluster& cluster, Rank ran
 }  // namespace
 
 TEST_SUITE("shared cores") {
-  TEST_CASE("a rank beside a program of equal weight is named") {
+  TEST_CASE("a rank that shares its core with a program of equal load is reported") {
     const Program program = pipeline();
     const Cluster cluster = test::one_node(program, machine());
     const std::vector<Timeline> quiet(3, beside_another(program, cluster, Rank(1), 1));
@@ -58,15 +59,15 @@ TEST_SUITE("shared cores") {
     CHECK(compare({{program, predicted, quiet[0]}}).shared_cores.empty());
   }
 
-  TEST_CASE("without processor times nothing is claimed") {
+  TEST_CASE("without processor times no rank is reported") {
     const Program program = pipeline();
     const Cluster cluster = test::one_node(program, machine());
     CHECK(find_shared_cores(program, {test::timeline_of(program, cluster, machine())}).empty());
   }
 
-  // Half of rank 1's recorded time was another program's: taken for its own, its layers would come
-  // out twice as slow.
-  TEST_CASE("a calibration judges such a rank by its processor time") {
+  // Half of rank 1's recorded time belonged to another program: if it counted, its layers would be
+  // fitted as twice as slow.
+  TEST_CASE("a calibration uses the processor time of such a rank") {
     const Program program = pipeline();
     const Cluster cluster = test::one_node(program, machine());
     const auto fitted = [&](double factor) {
@@ -82,8 +83,8 @@ TEST_SUITE("shared cores") {
     }
   }
 
-  // The error of a step that was held up is not the profile's.
-  TEST_CASE("a disturbed run does not widen the stated error when another was not") {
+  // The error of a delayed step is not an error of the profile.
+  TEST_CASE("a disturbed run does not widen the stated error if another run was undisturbed") {
     const Program program = pipeline();
     const Cluster cluster = test::one_node(program, machine());
     const std::vector<Timeline> quiet(3, beside_another(program, cluster, Rank(1), 1)),
@@ -98,7 +99,8 @@ TEST_SUITE("shared cores") {
     CHECK(alone.profile.step_error > 0.1);
   }
 
-  TEST_CASE("processor times travel through trace files, and files without them are read") {
+  TEST_CASE(
+      "processor times are written to trace files and read back, and files without them are read") {
     const Program program = pipeline();
     const Cluster cluster = test::one_node(program, machine());
     Timeline timeline = beside_another(program, cluster, Rank(0), 2);
@@ -107,9 +109,9 @@ TEST_SUITE("shared cores") {
     const Timeline again = read_trace(text, "trace.json", program).timeline;
     for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
       const Seconds written = timeline.ops[i].processor, read = again.ops[i].processor;
-      const bool kept = written.count() < 0
-                            ? read.count() < 0
-                            : std::abs((read - written).count()) <= 0.5001e-9;  // whole nanoseconds
+      const bool kept = written.count() < 0 ? read.count() < 0
+                                            : std::abs((read - written).count()) <=
+                                                  0.5001e-9;  // integer nanoseconds
       CHECK(kept);
     }
   }

@@ -1,4 +1,5 @@
-// Two doors, one measurement: the same trace files in a run's folder, and alone with a scenario.
+// Reads the same trace files from a run folder, and alone with a scenario: both give the same
+// measurement.
 #include "traces/evidence/measurement.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +34,7 @@ std::string refusal(const Body& body) {
   return "";
 }
 
-// Files by path; what is not among them is of the disk.
+// Files by path; other files are read from disk.
 struct Disk {
   std::map<std::string, std::string> texts;
   Files files() const {
@@ -47,9 +48,8 @@ struct Disk {
 
 HardwareProfile roofline() { return *find_profile("cpu-core-roofline"); }
 
-// Every op a microsecond after the one before it, in the order of the Program.
-// Each a microsecond after the one before; none has ended when the last begins, so that nothing is there before it
-// was sent.
+// Every op starts a microsecond after the previous one, in the order of the Program. None has ended
+// when the last one begins, so that no message arrives before it was sent.
 Timeline one_after_another(const Program& program) {
   Timeline timeline;
   const auto all = program.ops.size();
@@ -67,7 +67,7 @@ Timeline of_rank(const Program& program, const Timeline& whole, Rank rank) {
   return part;
 }
 
-// A step's batch and its ranks' traces, as a run leaves them in "run".
+// The batch of a step and the traces of its ranks, as a run writes them to "run".
 void record_step(const Scenario& scenario, const Plan& plan, std::uint64_t step, Disk& disk) {
   const Batch batch = batch_of_step(scenario, step);
   disk.texts["run/trace/batches.jsonl"] += to_json_line(step, batch) + "\n";
@@ -91,7 +91,7 @@ Disk recorded_run(const HardwareProfile& profile = roofline()) {
 
 }  // namespace
 
-TEST_CASE("a run's folder and its trace files alone are one measurement") {
+TEST_CASE("a run folder and its trace files alone give the same measurement") {
   const Disk disk = recorded_run();
   const Measurement folder = read_run_folder("run", disk.files());
   CHECK(folder.source == "run");
@@ -110,7 +110,7 @@ TEST_CASE("a run's folder and its trace files alone are one measurement") {
   REQUIRE(files.steps.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) CHECK(files.steps[i] == folder.steps[i]);
 
-  // What is fitted to one is fitted to the other.
+  // A fit to one is the fit to the other.
   const HardwareProfile prior = *shipped_profile(folder.scenario.cluster);
   const auto fitted = [&](const Measurement& measured) {
     return calibrate(prior, {measured_run(measured)}, "fitted", "software", "source").profile;
@@ -118,8 +118,8 @@ TEST_CASE("a run's folder and its trace files alone are one measurement") {
   CHECK(fitted(files) == fitted(folder));
 }
 
-// Two actions of step 5 changed places, as a planner may make it.
-TEST_CASE("calibration takes the steps that do what the middle one does") {
+// Two actions of step 5 are swapped, as a planner may do.
+TEST_CASE("calibration uses the steps that run the same ops as the middle one") {
   const Disk disk = recorded_run();
   Measurement run = read_run_folder("run", disk.files());
   CHECK(measured_run(run).steps.size() == 2);
@@ -156,8 +156,8 @@ TEST_CASE("stages that the scenario does not split are split as the run split th
         }).find("another Program") != std::string::npos);
 }
 
-// Such Programs stated no split; predictions do.
-TEST_CASE("a folder of before runs wrote their split down is read") {
+// Such Programs do not state the split; predictions do.
+TEST_CASE("a folder of a version that did not record the split is read") {
   const Scenario scenario = test::scenario_at(kScenario);
   Disk disk;
   disk.texts["run/scenario.json"] = test::file_text(kScenario);
@@ -168,7 +168,7 @@ TEST_CASE("a folder of before runs wrote their split down is read") {
   CHECK(folder.scenario.layout == with_blocks(*scenario.layout, plan));
 }
 
-TEST_CASE("one step alone, without the batches of its run: the scenario's own") {
+TEST_CASE("a single step without the batches of its run uses the batch of the scenario") {
   Disk disk = recorded_run();
   disk.texts.erase("run/trace/batches.jsonl");
   const Measurement one =
@@ -177,7 +177,7 @@ TEST_CASE("one step alone, without the batches of its run: the scenario's own") 
   CHECK(one.steps.size() == 1);
 }
 
-TEST_CASE("what is no measurement is refused by name") {
+TEST_CASE("files that are not a measurement are rejected by name") {
   const Scenario scenario = test::scenario_at(kScenario);
   Disk disk = recorded_run();
   const Files files = disk.files();
@@ -191,7 +191,7 @@ TEST_CASE("what is no measurement is refused by name") {
                            test::scenario_at("scenarios/tiny_non_colocated.json"), roofline(),
                            files);
         }).find("another Program") != std::string::npos);
-  // A prediction proves nothing.
+  // A prediction is not a measurement.
   const Plan plan = balanced_plan(scenario, *scenario.layout, roofline());
   const Program program =
       lower(scenario, with_blocks(*scenario.layout, plan), plan, batch_of_step(scenario, 0));
@@ -204,7 +204,7 @@ TEST_CASE("what is no measurement is refused by name") {
   CHECK(refusal([&] { read_run_folder("run", files); }).starts_with("run/pace.json: is not"));
 }
 
-TEST_CASE("of a run that was killed while it traced, the steps that all ranks recorded are there") {
+TEST_CASE("a run killed while it traced provides the steps that all ranks recorded") {
   Disk disk = recorded_run();
   const Measurement whole = read_run_folder("run", disk.files());
   CHECK(whole.note.empty());
@@ -249,7 +249,7 @@ TEST_CASE("of a run that was killed while it traced, the steps that all ranks re
     CHECK(killed.steps[0].ops[op].start.count() ==
           doctest::Approx(whole.steps[0].ops[op].start.count()));
   }
-  // Of another batch: another plan.
+  // Another batch has another plan.
   disk.texts["run/trace/batches.jsonl"] = to_json_line(4, batch_of_step(scenario, 9)) + "\n";
   CHECK(refusal([&] { read_run_folder("run", disk.files()); }).find("of another plan") !=
         std::string::npos);
@@ -259,7 +259,7 @@ TEST_CASE("of a run that was killed while it traced, the steps that all ranks re
         }).find("was killed before all ranks") != std::string::npos);
 }
 
-TEST_CASE("the pace of a rehearsal comes back as it was written") {
+TEST_CASE("the pace of a rehearsal is read back as it was written") {
   Disk disk = recorded_run();
   const PaceModel pace{*find_profile("cpu-core-roofline"), 6.5};
   disk.texts["run/pace.json"] = pace_text(pace);

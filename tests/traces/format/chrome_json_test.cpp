@@ -13,10 +13,10 @@ using namespace polyphony::traces;
 using namespace polyphony::traces::test;
 using nlohmann::json;
 
-TEST_CASE("a trace comes back as it was written") {
+TEST_CASE("a trace is read back as it was written") {
   const Ran sample;
   const Trace back = read_trace(sample.text(), "step.json", sample.program);
-  CHECK(back.timeline == sample.timeline);  // whole and quarter seconds are whole nanoseconds
+  CHECK(back.timeline == sample.timeline);  // whole and quarter seconds are integer nanoseconds
   CHECK(back.info == TraceInfo{TraceKind::predicted, hash(sample.program), 7, 4, std::nullopt});
   CHECK(read_trace_info(sample.text(TraceKind::measured), "x").kind == TraceKind::measured);
   CHECK(write_trace(sample.program, back.timeline, TraceKind::predicted, 7) == sample.text());
@@ -28,7 +28,7 @@ TEST_CASE("a trace comes back as it was written") {
             .find("/polyphony/late_plan: true or false is expected") != std::string::npos);
 }
 
-TEST_CASE("a rank's clock and its wait for data stand beside its ops") {
+TEST_CASE("a trace contains the rank's clock and its wait for data in addition to its ops") {
   Ran sample;
   Timeline own{{}, sample.timeline.makespan};
   for (const OpTime& time : sample.timeline.ops)
@@ -42,7 +42,7 @@ TEST_CASE("a rank's clock and its wait for data stand beside its ops") {
   CHECK(back.info.clock->offset.count() == doctest::Approx(-7.5));
   CHECK(back.info.clock->error.count() == doctest::Approx(2e-5));
   CHECK(back.info.clock->drift == doctest::Approx(3e-6));
-  CHECK(back.timeline.ops.size() == own.ops.size());  // the wait is no op
+  CHECK(back.timeline.ops.size() == own.ops.size());  // the wait is not an op
   CHECK(text.find("\"wait for data\", \"cat\": \"data\"") != std::string::npos);
   CHECK(text.find("\"recorded_in_ns\": 20000,") != std::string::npos);
   CHECK(text.find("\"ts\": 1000000.000, \"dur\": 250000.000") != std::string::npos);
@@ -50,7 +50,7 @@ TEST_CASE("a rank's clock and its wait for data stand beside its ops") {
             .find("/polyphony/clock/error_ns") != std::string::npos);
 }
 
-TEST_CASE("files of format 1 are read: names and categories are for others") {
+TEST_CASE("files of format 1 are read: names and categories are not needed") {
   const Ran sample;
   std::string text = replaced(sample.text(), "\"format\": 2", "\"format\": 1");
   for (auto at = text.find("\"kernel\""); at != std::string::npos; at = text.find("\"kernel\"", at))
@@ -58,7 +58,7 @@ TEST_CASE("files of format 1 are read: names and categories are for others") {
   CHECK(read_trace(text, "step.json", sample.program).timeline == sample.timeline);
 }
 
-TEST_CASE("times are kept to the nanosecond") {
+TEST_CASE("times are exact to the nanosecond") {
   Ran sample;
   for (OpTime& time : sample.timeline.ops) {
     time.start = Seconds(time.start.count() / 3 + 1e-10);
@@ -72,9 +72,9 @@ TEST_CASE("times are kept to the nanosecond") {
   }
 }
 
-TEST_CASE("what Perfetto needs: ids apart, events of one thread never overlap, flows join") {
+TEST_CASE("Perfetto: ids are distinct, events of one thread never overlap, flows connect") {
   Ran sample;
-  for (OpTime& time : sample.timeline.ops) {  // thirds do not end on nanoseconds
+  for (OpTime& time : sample.timeline.ops) {  // thirds are not integer nanoseconds
     time.start /= 3;
     time.end /= 3;
   }
@@ -90,7 +90,7 @@ TEST_CASE("what Perfetto needs: ids apart, events of one thread never overlap, f
       names += event.at("name") == "thread_name" ? 1 : 0;
       continue;
     }
-    if (ph == "C") continue;  // of a process, not of a thread
+    if (ph == "C") continue;  // belongs to a process, not to a thread
     const int pid = event.at("pid");
     const int tid = event.at("tid");
     CHECK(pid > 0);
@@ -112,8 +112,10 @@ TEST_CASE("what Perfetto needs: ids apart, events of one thread never overlap, f
   for (const auto& [id, ends] : flows) CHECK(ends == std::pair(1, 1));
 }
 
-// Rows in bytes, of all ranks in one file and of each alone; the same steps at other moments, too.
-TEST_CASE("memory counters: from the first op on, never negative, their largest is the peak") {
+// Memory in bytes, for all ranks in one file and for each rank alone; also for the same step at
+// other times.
+TEST_CASE(
+    "memory counters start at the first op, are never negative, and their maximum is the peak") {
   Ran sample;
   for (const double moved : {0.0, 100.0, -100.0}) {
     Timeline timeline = sample.timeline;
@@ -149,7 +151,7 @@ TEST_CASE("memory counters: from the first op on, never negative, their largest 
       for (const auto& [pid, rank] : seen) {
         CHECK(rank.first == begin.at(pid));
         CHECK(Bytes(rank.most) == memory[static_cast<std::size_t>(pid - 1)].peak);
-        CHECK(rank.ends < rank.most);  // tapes and messages are gone
+        CHECK(rank.ends < rank.most);  // saved activations and messages were freed
       }
     };
     check(timeline, 4);
@@ -158,7 +160,7 @@ TEST_CASE("memory counters: from the first op on, never negative, their largest 
   }
 }
 
-TEST_CASE("an event says which op, module, phase and bytes it is") {
+TEST_CASE("an event states its op, module, phase and bytes") {
   const Ran sample;
   const json root = json::parse(sample.text());
   bool compute = false, receive = false;
@@ -182,7 +184,8 @@ TEST_CASE("an event says which op, module, phase and bytes it is") {
   CHECK(receive);
 }
 
-TEST_CASE("one rank's file carries the blank that HolisticTraceAnalysis looks for; parts merge") {
+TEST_CASE(
+    "a file of one rank has the space for which HolisticTraceAnalysis searches; parts merge") {
   const Ran sample;
   std::vector<Trace> parts;
   std::vector<std::string> files;
@@ -218,7 +221,7 @@ TEST_CASE("one rank's file carries the blank that HolisticTraceAnalysis looks fo
                        InputError);
 }
 
-TEST_CASE("bad files are refused with file, pointer, what and how to fix") {
+TEST_CASE("bad files are rejected with file, pointer, problem and remedy") {
   const Ran sample;
   const Program& program = sample.program;
   const std::string text = sample.text();
@@ -231,7 +234,7 @@ TEST_CASE("bad files are refused with file, pointer, what and how to fix") {
                                         ": the file ends in the middle, after " +
                                         std::to_string(cut.size()) + " bytes" + again);
   CHECK(message_of("{\"traceEvents\": [}", program) ==
-        "step.json: /traceEvents/0: not JSON: unexpected text at byte 18" + again);
+        "step.json: /traceEvents/0: is not JSON: unexpected text at byte 18" + again);
   CHECK(message_of("{\"schemaVersion\": 1, \"traceEvents\": []}", program) ==
         "step.json: /polyphony: this is not a trace of Polyphony: the key is missing (give a file "
         "that `polyphony "
@@ -268,7 +271,7 @@ TEST_CASE("bad files are refused with file, pointer, what and how to fix") {
         "step.json: " + first + "/ph: event type \"B\" is not written by Polyphony" + again);
 }
 
-TEST_CASE("every cut of a trace is refused, none crashes") {
+TEST_CASE("a trace truncated anywhere is rejected without a crash") {
   const Ran sample;
   const std::string text = sample.text();
   const std::size_t whole = text.find_last_of('}');
@@ -277,8 +280,9 @@ TEST_CASE("every cut of a trace is refused, none crashes") {
   }
 }
 
-// Bytes changed, doubled or dropped at random: accepted or an InputError, never anything else.
-TEST_CASE("random damage is refused or harmless") {
+// Bytes are changed, duplicated or dropped at random: the result is accepted or an InputError,
+// never anything else.
+TEST_CASE("random damage is rejected or harmless") {
   const Ran sample;
   const std::string text = sample.text();
   std::mt19937_64 random(11);
@@ -311,7 +315,7 @@ TEST_CASE("random damage is refused or harmless") {
   CHECK(accepted < 1500);
 }
 
-TEST_CASE("a Timeline without ops is still a file") {
+TEST_CASE("a Timeline without ops can be written and read") {
   const Ran sample;
   const std::string text = write_trace(sample.program, {}, TraceKind::measured, 0);
   CHECK(read_trace(text, "empty.json", sample.program).timeline == Timeline{});

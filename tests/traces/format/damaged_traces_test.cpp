@@ -1,4 +1,4 @@
-// Trace files that are not what they seem; Kineto's: tests/traces/kineto.
+// Damaged and mixed trace files. Those of Kineto: tests/traces/kineto.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,17 +11,17 @@ using namespace polyphony::traces;
 using namespace polyphony::traces::test;
 using nlohmann::json;
 
-TEST_CASE("damaged in one file, or right each and wrong together: an error, or no harm") {
+TEST_CASE("damaged files, or files that do not belong together, cause an error or do no harm") {
   const Ran sample;
   const Program& program = sample.program;
   const std::string text = sample.text();
-  // Joined.
+  // Two files concatenated.
   CHECK(message_of(text + text, program).find("not JSON") != std::string::npos);
-  // Not UTF-8: in a name, which nobody reads, and in one that counts.
+  // Not UTF-8: in a name that is not read, and in one that is.
   const std::string name = "\"name\": \"F language";
   CHECK(message_of(replaced(text, name, "\"name\": \"\xff\xfe language"), program)
             .find("step.json: ") == 0);
-  // One event of those announced.
+  // Only one of the announced events.
   const std::size_t first = text.find("{\"ph\": \"X\""),
                     second = text.find("{\"ph\": \"X\"", first + 1), last = text.rfind("\n]");
   CHECK(message_of(text.substr(0, second - 2) + text.substr(last), program)
@@ -33,7 +33,7 @@ TEST_CASE("damaged in one file, or right each and wrong together: an error, or n
   CHECK(read_trace(shuffled.dump(), "step.json", program).timeline == sample.timeline);
 }
 
-TEST_CASE("ranks whose clocks are apart, and files of two runs, are not one step") {
+TEST_CASE("ranks with different clocks, and files of two runs, are not one step") {
   const Ran sample;
   const Program& program = sample.program;
   const auto parts_with = [&](Seconds ahead, Seconds error) {
@@ -49,8 +49,9 @@ TEST_CASE("ranks whose clocks are apart, and files of two runs, are not one step
     return parts;
   };
   const std::vector<std::string> files{"0.json", "1.json", "2.json", "3.json"};
-  // Rank 3 sends to rank 1 what arrives a quarter of a second after its send began: further ahead than that, it was
-  // there before. A twentieth of the longest part is let pass.
+  // A message from rank 3 arrives at rank 1 a quarter of a second after its send began: if the
+  // clock is further ahead, it arrives before it was sent. A twentieth of the longest part is
+  // tolerated.
   const Seconds whole = sample.timeline.makespan;
   CHECK(merge(program, parts_with(Seconds(0.25), {}), files).ops.size() == program.ops.size());
   CHECK(merge(program, parts_with(Seconds(0.25) + 0.04 * whole, {}), files).makespan > whole);
@@ -63,7 +64,7 @@ TEST_CASE("ranks whose clocks are apart, and files of two runs, are not one step
     CHECK(error.what_is_wrong.find("clocks differ, or runs are mixed") != std::string::npos);
   }
   CHECK_THROWS_AS(merge(program, parts_with(Seconds(-3600), {}), files), InputError);
-  // Within what the files say of their clocks.
+  // Within the clock errors that the files state.
   CHECK(merge(program, parts_with(Seconds(3), Seconds(2)), files).makespan > whole);
   CHECK_THROWS_AS(merge(program, parts_with(Seconds(6), Seconds(2)), files), InputError);
 }

@@ -17,7 +17,7 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a line of metrics is read back, numbers that are none too") {
+TEST_CASE("a line of metrics is read back, also with NaN") {
   const StepMetrics step{3,
                          std::numeric_limits<double>::quiet_NaN(),
                          std::numeric_limits<double>::infinity(),
@@ -47,7 +47,7 @@ TEST_CASE("a line of metrics is read back, numbers that are none too") {
   CHECK(std::get<Accuracy>(*accuracy).held_out == 512);
 }
 
-TEST_CASE("no bit of a line can turn without being noticed") {
+TEST_CASE("a flipped bit in a line is always detected") {
   const std::string line = to_line(StepMetrics{7, 1.5, 0.5, false, 1e-3, Seconds(0.25), 32});
   for (std::size_t bit = 0; bit < 8 * line.size(); ++bit) {
     std::string damaged = line;
@@ -57,7 +57,7 @@ TEST_CASE("no bit of a line can turn without being noticed") {
   }
 }
 
-TEST_CASE("what a run had written after some steps, and what of it is gone") {
+TEST_CASE("metrics_until() returns the lines of the first steps and what is missing") {
   const std::string accuracy = to_line(Accuracy{4, 0.5, 8}) + "\n";
   std::string text;
   for (int step = 0; step < 6; ++step) {
@@ -67,7 +67,7 @@ TEST_CASE("what a run had written after some steps, and what of it is gone") {
   CHECK(parse_metrics(text).lines.size() == 7);
   CHECK(parse_metrics(text).damage.empty());
 
-  // A killed run: its last line is cut, the steps after the checkpoint are lost with it.
+  // A killed run: its last line is truncated, and the steps after the checkpoint are lost.
   const Metrics kept = metrics_until(text + "{\"step\": 6, \"lo", 4);
   CHECK(kept.damage.empty());
   CHECK(kept.text == text.substr(0, text.find(accuracy) + accuracy.size()));

@@ -30,7 +30,7 @@ std::size_t steps_in(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("a journal gives back what was recorded, step by step in any order") {
+TEST_CASE("a journal returns the recorded steps in any order") {
   std::istringstream in(two_steps());
   JournalReader reader(in, "journal");
   CHECK(reader.steps() == std::vector<std::uint64_t>{4, 5});
@@ -39,7 +39,7 @@ TEST_CASE("a journal gives back what was recorded, step by step in any order") {
   CHECK_FALSE(reader.read(6).has_value());
 }
 
-TEST_CASE("between two samples a clock is on the line through them, outside it stays") {
+TEST_CASE("a clock is interpolated between two samples and constant outside") {
   std::istringstream in(two_steps());
   const JournalReader reader(in, "journal");
   CHECK(reader.clock().offset(Seconds(3)).count() == 5);
@@ -57,10 +57,10 @@ TEST_CASE("between two samples a clock is on the line through them, outside it s
   CHECK(moved.data.end.count() == doctest::Approx(17.1));
   CHECK(moved.ops[0].start.count() == doctest::Approx(19.2));
   CHECK(moved.ops[0].end.count() == doctest::Approx(25.5));
-  CHECK(moved.ops[0].processor == Seconds(1));  // a length, of no clock
+  CHECK(moved.ops[0].processor == Seconds(1));  // a duration, independent of clocks
 }
 
-TEST_CASE("a journal that was cut off anywhere keeps every whole step before") {
+TEST_CASE("a journal truncated anywhere keeps every complete step before") {
   const std::string whole = two_steps();
   const std::size_t first =
                         (journal_head() + journal_entry(ClockSample{}) + journal_entry(step_of(4)))
@@ -72,7 +72,7 @@ TEST_CASE("a journal that was cut off anywhere keeps every whole step before") {
   }
 }
 
-TEST_CASE("damage in the middle of a journal, or something else, is refused") {
+TEST_CASE("a journal damaged in the middle, or another file, is rejected") {
   std::string damaged = two_steps();
   damaged[damaged.size() / 2] ^= 1;
   CHECK_THROWS_AS(steps_in(damaged), InputError);

@@ -1,4 +1,4 @@
-// A Program that was played, and what its trace is refused with.
+// A simulated Program, and the error with which its trace is rejected.
 #pragma once
 
 #include <doctest/doctest.h>

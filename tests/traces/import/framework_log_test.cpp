@@ -32,7 +32,7 @@ std::string refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a log of Megatron: steps, loss, throughput, memory of the rank that has most") {
+TEST_CASE("a log of Megatron: steps, loss, throughput, largest memory of any rank") {
   const std::string text =
       "building GPT model ...\n" + megatron_line(10, 1147.5) +
       "[Rank 0] (after 10 iterations) memory (MB) | allocated: 100.5 | max allocated: 1024.0 | "
@@ -57,7 +57,7 @@ TEST_CASE("a log of Megatron: steps, loss, throughput, memory of the rank that h
   CHECK(log.notes.empty());
 }
 
-TEST_CASE("Bridge's short lines count where there are no long ones") {
+TEST_CASE("Megatron-Bridge's short lines count if there are no long ones") {
   const FrameworkLog log = read_framework_log(
       "main/0 Step Time : 125.37s GPU utilization: 20.9MODEL_TFLOP/s/GPU\n"
       "main/0 Step Time : 2.25s GPU utilization: 1156.2MODEL_TFLOP/s/GPU\n",
@@ -68,7 +68,7 @@ TEST_CASE("Bridge's short lines count where there are no long ones") {
   CHECK(log.attempts[0][1].teraflops_per_rank == 1156.2);
 }
 
-TEST_CASE("a log of torchtitan: tokens a second, in colours, from several ranks") {
+TEST_CASE("a log of torchtitan: tokens per second, with color codes, from several ranks") {
   const std::string text =
       "[rank0]:[titan] 2026-02-10 18:00:00,123 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss: "
       "12.25  \x1b[33mmemory: 40.00GiB(50.47%)  \x1b[34mtps: 100  tflops: 5.0  mfu: 0.51%\x1b[39m\n"
@@ -120,7 +120,8 @@ TEST_CASE("a log of DeepSpeed: rates, phases, memory") {
   CHECK(step.time == Seconds(2));
   CHECK(step.phases.at("bwd_allreduce") == Seconds(0.25));
   CHECK(breakdown.reserved == Bytes(std::int64_t{21} << 30));
-  // Both, as the engine prints them: the rate is the step's time, the breakdown its phases.
+  // Both lines, as DeepSpeed prints them: the rate gives the time of the step, the breakdown its
+  // phases.
   const FrameworkLog both = read_framework_log(timer + phases, "run.log");
   REQUIRE(both.attempts.at(0).size() == 1);
   CHECK(both.attempts[0][0].samples_per_second == 32);
@@ -140,8 +141,8 @@ TEST_CASE("a restart begins another attempt; Megatron-DeepSpeed's double lines a
   CHECK(log.attempts[1].size() == 2);
   REQUIRE(log.notes.size() == 1);
   CHECK(log.notes[0] == "run.log:5: restarted, step 20 after 30");
-  // Each attempt's first line is cold: 500, 510, 505 ms are left, their median 505; distances 5, 5,
-  // 0: spread 1.4826 · 5 / 505.
+  // The first line of each attempt is warm-up: 500, 510, 505 ms remain, their median is 505;
+  // distances 5, 5, 0: spread 1.4826 · 5 / 505.
   const auto steady = steady_steps(log.attempts, {});
   REQUIRE(steady);
   CHECK(steady->step.count() == doctest::Approx(0.505));
@@ -150,34 +151,34 @@ TEST_CASE("a restart begins another attempt; Megatron-DeepSpeed's double lines a
   CHECK(steady->spread == doctest::Approx(1.4826 * 5 / 505));
 }
 
-TEST_CASE("warm-up is left out as long as lines are slower than the second half") {
+TEST_CASE("warm-up lines are omitted while they are slower than the second half") {
   std::string text;
   const double times[] = {9000, 3000, 1500, 1000, 1002, 998, 1000, 1001};
   for (int i = 0; i < 8; ++i) text += megatron_line(i + 1, times[i]);
-  // Second half: 1002, 998, 1000, 1001: median 1000.5, distances 1.5, 2.5, 0.5, 0.5; three deviations
-  // are 4.4 ms, 1 % of it is more: 1010.5. 3000 and 1500 are slower, 1000 is not.
+  // Second half: 1002, 998, 1000, 1001: median 1000.5, distances 1.5, 2.5, 0.5, 0.5; three
+  // deviations are 4.4 ms, 1 % of it is more: 1010.5. 3000 and 1500 are slower, 1000 is not.
   const auto steady = steady_steps(read_framework_log(text, "run.log").attempts, {});
   CHECK(steady->left_out == 3);
   CHECK(steady->step == Seconds(1));
-  // A checkpoint later on stays, and moves nothing.
+  // A later checkpoint is kept, and does not change the median.
   text += megatron_line(9, 60000);
   CHECK(steady_steps(read_framework_log(text, "run.log").attempts, {})->step.count() ==
         doctest::Approx(1.0005));
-  // One line alone is all there is.
+  // A single line is used.
   CHECK(steady_steps(read_framework_log(megatron_line(1, 750), "run.log").attempts, {})->step ==
         Seconds(0.75));
 }
 
-TEST_CASE("cut and garbled lines are named, a log full of them is refused") {
+TEST_CASE("truncated and garbled lines are reported, and a log with many of them is rejected") {
   std::string text;
   for (int i = 1; i <= 12; ++i) text += megatron_line(i, 1000);
-  // Cut inside the number of the last line.
+  // Truncated inside the number of the last line.
   const std::string cut = text + " iteration       13/    1000 | elapsed time per iteration (ms): ";
   const FrameworkLog log = read_framework_log(cut, "run.log");
   CHECK(log.attempts.at(0).size() == 12);
   REQUIRE(log.notes.size() == 1);
   CHECK(log.notes[0] == "run.log: omitted 1 garbled step lines: line 13");
-  // Cut between its digits: 1000 ms have become 10.
+  // Truncated between its digits: 1000 ms have become 10.
   const FrameworkLog shorter = read_framework_log(cut + "10", "run.log");
   CHECK(shorter.attempts.at(0).size() == 12);
   CHECK(shorter.notes == log.notes);
@@ -187,13 +188,14 @@ TEST_CASE("cut and garbled lines are named, a log full of them is refused") {
       megatron_line(2, 1000);
   CHECK(refusal(mixed).find("2 of 3 step lines cannot be parsed") != std::string::npos);
   CHECK(refusal(mixed).find("run.log:1") != std::string::npos);
-  CHECK(refusal("nothing\nat all\n").find("contains no line of a training step") != std::string::npos);
+  CHECK(refusal("nothing\nat all\n").find("contains no line of a training step") !=
+        std::string::npos);
   CHECK(refusal("").find("contains no line of a training step") != std::string::npos);
   CHECK(refusal(megatron_line(1, 10) +
                 "step: 1  loss: 2.0  memory: 1.00GiB(1%)  tps: 5  tflops: 1  "
                 "mfu: 1%\n")
             .find("lines of two frameworks, torchtitan from line 2") != std::string::npos);
-  // A time that is none is a garbled line like any other.
+  // A line with an invalid time counts as garbled.
   CHECK(refusal(megatron_line(1, -5)).find("has no line") != std::string::npos);
 }
 

@@ -51,7 +51,7 @@ std::string refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a table of nccl-tests, read") {
+TEST_CASE("a table of nccl-tests is read") {
   const CollectiveTimes times =
       read_nccl_tests(table(8, 2, 1.75, "sum", {{1024, 20}, {1 << 20, 50}}), "table.txt");
   CHECK(times.kind == CollectiveKind::all_reduce);  // 2·7/8 = 1.75
@@ -66,9 +66,10 @@ TEST_CASE("a table of nccl-tests, read") {
         CollectiveKind::all_to_all);
 }
 
-TEST_CASE("a table of nccl-tests, refused by line") {
+TEST_CASE("an invalid table of nccl-tests is rejected by line") {
   const std::string good = table(2, 1, 1, "sum", {{1024, 20}});
-  CHECK(refusal("").find("table.txt: its head lists 0 ranks") != std::string::npos);
+  CHECK(refusal("").find("table.txt: its header must list at least 2 ranks (got 0)") !=
+        std::string::npos);
   CHECK(refusal(table(2, 1, 1, "sum", {})).find("no rows") != std::string::npos);
   CHECK(refusal(good + "  2048  512  float\n").find("table.txt:11: the row has 3 columns") !=
         std::string::npos);
@@ -77,13 +78,13 @@ TEST_CASE("a table of nccl-tests, refused by line") {
   CHECK(refusal(good + "  2048  512  float  sum  -1  9  1  1  3\n").find("3 wrong results") !=
         std::string::npos);
   // Half of 2(n − 1)/n and no reduction: all-gather and all-to-all look alike.
-  CHECK(refusal(table(2, 1, 0.5, "none", {{1024, 20}})).find("which collective") !=
+  CHECK(refusal(table(2, 1, 0.5, "none", {{1024, 20}})).find("do not determine the collective") !=
         std::string::npos);
 }
 
-// A ring of n ranks with efficiency e of the link's rate B takes latency + 2(n − 1)/n · S/(e·B): times
-// made with e are fitted by e.
-TEST_CASE("the share of a link that a ring reaches is found again") {
+// A ring of n ranks with efficiency e of the link's rate B takes latency + 2(n − 1)/n · S/(e·B):
+// the fit to such times is e.
+TEST_CASE("the efficiency of a ring is recovered from times") {
   const ShippedDevice* h100 = find_device("H100");
   Cluster links;
   links.device = h100->device;

@@ -1,4 +1,5 @@
-// Traces whose every time is known by hand, played with one thing changed; and those of traces/samples as they are.
+// Traces with all times known by hand, simulated with one change; and the unchanged traces of
+// traces/samples.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -19,7 +20,7 @@ std::string sum_of(int ranks) {
          R"(, "dtype": "Float", "Process Group Description": "dp", "Process Group Ranks": "[0, 1]")";
 }
 
-// One step: a product from 50 us for `busy`, then the sum of 4 MB, which ends at `end`.
+// One step: a GEMM of duration `busy` from 50 us, then an all-reduce of 4 MB, which ends at `end`.
 DeviceTrace rank_trace(int rank, double busy, double end = 800) {
   const std::vector<std::string> events{made::step(0, 0, 1000),
                                         made::kernel("nvjet", 1, 50, busy, 7, 1),
@@ -28,7 +29,7 @@ DeviceTrace rank_trace(int rank, double busy, double end = 800) {
   return made::read(made::file(events, made::head(rank, 2)),
                     "rank-" + std::to_string(rank) + ".json");
 }
-// Rank 1 comes last, at 750; the transfer takes 50.
+// Rank 1 enters last, at 750; the transfer takes 50.
 RankSet two_ranks() { return rank_set({rank_trace(0, 400), rank_trace(1, 700)}); }
 
 RankSet one_rank(std::vector<std::string> events) {
@@ -44,7 +45,7 @@ Degraded slow(int rank, double device, double link = 1) {
   return one;
 }
 
-// Microseconds of the one step.
+// Microseconds of the single step.
 double step_of(const RankSet& ranks, const KernelChange& change = {}) {
   const RecordedGraph recorded = recorded_graph(ranks);
   const auto lags = changed_lags(recorded, ranks, change).lags;
@@ -74,7 +75,7 @@ RankSet samples(const std::vector<std::string>& names) {
 
 }  // namespace
 
-TEST_CASE("kernels: every sample played alone is what was measured, moment by moment") {
+TEST_CASE("kernels: every unchanged sample is reproduced exactly") {
   for (const auto& names :
        std::vector<std::vector<std::string>>{{"nccl_data"},
                                              {"llama_8b_eager"},
@@ -90,7 +91,7 @@ TEST_CASE("kernels: every sample played alone is what was measured, moment by mo
     for (std::size_t point = 0; point < times.size(); ++point)
       furthest = std::max(furthest, std::abs((times[point] - recorded.times[point]).count()));
     CHECK(furthest < 1e-9);
-    // Steps of all ranks, and of each, within the 1 % that is asked for (and far below).
+    // Steps of all ranks, and of each rank, are within the required 1 % (and far below).
     const StepWindows measured = step_windows(recorded.graph, recorded.times);
     const StepWindows played = step_windows(recorded.graph, times);
     REQUIRE(measured.all.size() >= 2);
@@ -108,7 +109,7 @@ TEST_CASE("kernels: every sample played alone is what was measured, moment by mo
     for (const KernelPathPiece& piece : longest_path(recorded.graph, ranks, lags.lags, times))
       path += piece.end - piece.start;
     CHECK(path.count() == doctest::Approx(sum.count()).epsilon(1e-9));
-    // Where all that was recorded belongs to steps, classes and idle are those of the recording.
+    // If all recorded events belong to steps, classes and idle time are those of the record.
     const std::vector<RankTimes> again = played_times(recorded.graph, ranks, times);
     for (std::size_t rank = 0; rank < ranks.traces.size(); ++rank) {
       const auto& windows = recorded.graph.windows[rank];
@@ -118,22 +119,24 @@ TEST_CASE("kernels: every sample played alone is what was measured, moment by mo
   }
 }
 
-// Rank 1's product is done at 50 + 350, its sum 50 later; from the first kernel's start at 50.
-TEST_CASE("kernels: a faster class, and the wait for the rank that comes last") {
+// Rank 1's GEMM ends at 50 + 350, its all-reduce 50 later; counted from the first kernel's start at
+// 50.
+TEST_CASE("kernels: a faster class, and waiting for the last rank") {
   const RankSet ranks = two_ranks();
   CHECK(step_of(ranks) == doctest::Approx(750));
   CHECK(step_of(ranks, {.faster = {{"gemm", 2}}}) == doctest::Approx(400));
   CHECK(step_of(ranks, {.faster = {{"compute", 2}}}) == doctest::Approx(400));
   CHECK(step_of(ranks, {.faster = {{"collective", 2}}}) == doctest::Approx(725));
   CHECK(step_of(ranks, {.faster = {{"collective all_reduce dp", 0.5}}}) == doctest::Approx(800));
-  // Rank 0, half as fast, is done at 850, after rank 1; rank 1, at 1,450.
+  // With half the speed, rank 0 ends at 850, after rank 1; rank 1 at 1,450.
   CHECK(step_of(ranks, {.degraded = {slow(0, 0.5)}}) == doctest::Approx(850));
   CHECK(step_of(ranks, {.degraded = {slow(1, 0.5)}}) == doctest::Approx(1450));
 }
 
-// NCCL's Simple protocol between two (shared/cost/collective_algorithms.h): 8.4 + 2 hops of 3.4 = 15.2 us, and
-// 34.8 us for 2 (2 - 1)/2 · 4 MB: 114.9 GB/s. Others are slower there: LL 7.8 + 69.6, LL128 17.8 + 37.8.
-TEST_CASE("kernels: links and groups change what moves bytes, by the model's ratio") {
+// NCCL's Simple protocol between two ranks (shared/cost/collective_algorithms.h): 8.4 + 2 hops of
+// 3.4 = 15.2 us, and 34.8 us for 2 (2 - 1)/2 · 4 MB: 114.9 GB/s. Other protocols are slower there:
+// LL 7.8 + 69.6, LL128 17.8 + 37.8.
+TEST_CASE("kernels: links and groups scale the bytes part of transfers by the ratio of the model") {
   const RankSet ranks = two_ranks();
   // 15.2 + 17.4 (LL: 7.8 + 34.8).
   CHECK(step_of(ranks, {.links = 2}) == doctest::Approx(700 + 32.6));
@@ -141,14 +144,15 @@ TEST_CASE("kernels: links and groups change what moves bytes, by the model's rat
   CHECK(step_of(ranks, {.degraded = {slow(1, 1, 0.5)}}) == doctest::Approx(700 + 84.8));
   // Four: 8.4 + 6 hops of 3.4, and 2 · 3/4 · 4 MB: 28.8 + 52.2 (LL128: 14 + 6 · 1.9 + 56.7).
   CHECK(step_of(ranks, {.groups = {{"dp", 4}}}) == doctest::Approx(700 + 81));
-  // Over links twice as fast LL128 is the quicker: 14 + 6 · 1.9, and 52.2 / (2 · 0.92); Simple 28.8 + 26.1.
+  // Over links twice as fast, LL128 is faster: 14 + 6 · 1.9, and 52.2 / (2 · 0.92); Simple 28.8 +
+  // 26.1.
   CHECK(step_of(ranks, {.links = 2, .groups = {{"dp", 4}}}) ==
         doctest::Approx(700 + 25.4 + 52.2 / 1.84));
 }
 
-// Rank 0 alone, of two: its sum takes 350 in the first step, 50 in the second. What is more than 50 is waiting for
-// rank 1, which stays.
-TEST_CASE("kernels: waiting for a rank without a trace stays, the transfer changes") {
+// Only rank 0 of two: its all-reduce takes 350 in the first step, 50 in the second. The time beyond
+// 50 is waiting for rank 1, which stays.
+TEST_CASE("kernels: waiting for a rank without a trace stays constant, the transfer changes") {
   const std::vector<std::string> events{
       made::step(0, 0, 1000),
       made::kernel("nvjet", 1, 50, 400, 7, 1),
@@ -162,30 +166,34 @@ TEST_CASE("kernels: waiting for a rank without a trace stays, the transfer chang
   CHECK(recorded.graph.notes[0].find("2 collectives have members that were not recorded") == 0);
   const auto lags = changed_lags(recorded, ranks, {.links = 2}).lags;
   const StepWindows windows = step_windows(recorded.graph, play(recorded.graph, lags));
-  // From 50: 400, 300 of waiting, 32.6. Then the host launches the second step at 1,001, as it did.
+  // From 50: 400, 300 of waiting, 32.6. Then the host launches the second step at 1,001, as
+  // recorded.
   CHECK(windows.all[0].count() * 1e6 == doctest::Approx(732.6));
   CHECK(windows.all[1].count() * 1e6 == doctest::Approx(1750 + 32.6 - (50 + 732.6)));
 }
 
-TEST_CASE("kernels: idle time that the host makes stays") {
+TEST_CASE("kernels: idle time caused by the host stays") {
   const std::string first = made::kernel("nvjet", 10, 20, 100, 7, 1);
   const std::string second = made::kernel("nvjet", 135, 145, 100, 7, 2);
   const KernelChange faster{.faster = {{"gemm", 2}}};
-  // The second is launched at 135, come what may: 145 to 195.
+  // The second kernel is launched at 135 in any case: 145 to 195.
   CHECK(step_of(one_rank({first, second})) == doctest::Approx(225));
   CHECK(step_of(one_rank({first, second}), faster) == doctest::Approx(175));
-  // The host waits for the first, which ends at 120, returns 5 later and launches 10 after that: 70, 75, 85, 95, 145.
+  // The host waits for the first, which ends at 120, returns 5 later and launches 10 after that:
+  // 70, 75, 85, 95, 145.
   const std::string sync =
       made::event("cuda_runtime", "cudaDeviceSynchronize", 15, 110, R"("correlation": 9)");
   CHECK(step_of(one_rank({first, second, sync})) == doctest::Approx(225));
   CHECK(step_of(one_rank({first, second, sync}), faster) == doctest::Approx(125));
-  // A host that is twice as fast: the second launched at 10 + 62.5, started 10 later, but not before 120.
+  // A host that is twice as fast: the second kernel is launched at 10 + 62.5 and started 10 later,
+  // but not before 120.
   CHECK(step_of(one_rank({first, second}), {.faster = {{"host", 2}}}) == doctest::Approx(200));
 }
 
-// 600 kernels of 10 us from 20 on, launched by 310; the next launch begins at 400, when 562 wait, and returns at 532,
-// 2 after the end of the 51st. 8 later another stream's kernel is launched, which starts at 550.
-TEST_CASE("kernels: a host that is stopped by a full queue follows the device") {
+// 600 kernels of 10 us, starting at 20, all launched by 310. The next launch begins at 400, when
+// 562 are queued, and returns at 532, 2 after the end of the 51st. 8 later a kernel of another
+// stream is launched, which starts at 550.
+TEST_CASE("kernels: a host blocked by a full launch queue follows the device") {
   std::vector<std::string> events;
   for (int i = 0; i < 600; ++i)
     events.push_back(made::kernel("nvjet", 10 + 0.5 * i, 20 + 10 * i, 10, 7, i + 1));
@@ -196,23 +204,24 @@ TEST_CASE("kernels: a host that is stopped by a full queue follows the device") 
   events.push_back(made::kernel("nvjet", 540, 550, 9000, 9, 602));
   const RankSet ranks = one_rank(events);
   CHECK(step_of(ranks) == doctest::Approx(9530));
-  // The 51st ends at 275: the launch returns at 402, the other stream's is launched at 410, and runs from 420.
+  // The 51st ends at 275: the launch returns at 402, the kernel of the other stream is launched at
+  // 410 and runs from 420.
   CHECK(step_of(ranks, {.faster = {{"gemm", 2}}}) == doctest::Approx(4900));
 }
 
-TEST_CASE("kernels: what follows each other on a stream, fused") {
+TEST_CASE("kernels: consecutive kernels on a stream are fused") {
   const auto one = [](const char* kernel, double launched, double at, double lasts, int number) {
     return made::kernel(kernel, launched, at, lasts, 7, number);
   };
   constexpr const char* kElementwise = "void at::native::vectorized_elementwise_kernel<4>()";
-  // Of 30, 20 and 10 us 30 are left: 100 + 30 + 100.
+  // Of 30, 20 and 10 us the longest remains: 100 + 30 + 100.
   const RankSet queued =
       one_rank({one("nvjet", 10, 20, 100, 1), one(kElementwise, 11, 120, 30, 2),
                 one(kElementwise, 12, 150, 20, 3), one(kElementwise, 13, 170, 10, 4),
                 one("nvjet", 14, 180, 100, 5)});
   CHECK(step_of(queued) == doctest::Approx(260));
   CHECK(step_of(queued, {.fused = {"elementwise"}}) == doctest::Approx(230));
-  // The host launches one each 100 us: two launches less, 200 us.
+  // The host launches one kernel every 100 us: two launches fewer save 200 us.
   const RankSet launched =
       one_rank({one("nvjet", 10, 20, 5, 1), one(kElementwise, 110, 120, 5, 2),
                 one(kElementwise, 210, 220, 5, 3), one(kElementwise, 310, 320, 5, 4),
@@ -221,8 +230,9 @@ TEST_CASE("kernels: what follows each other on a stream, fused") {
   CHECK(step_of(launched, {.fused = {"elementwise"}}) == doctest::Approx(205));
 }
 
-// A copy from 20 to 220 on stream 9, a kernel on stream 7 from 225 on, launched long before: it waited for the copy.
-TEST_CASE("kernels: a wait for another stream is seen where nothing else explains the start") {
+// A copy from 20 to 220 on stream 9, a kernel on stream 7 from 225 on, launched long before: it
+// waited for the copy.
+TEST_CASE("kernels: a wait for another stream is inferred if nothing else explains the start") {
   const std::string copy =
       made::event("cuda_runtime", "cudaMemcpyAsync", 5, 2, R"("correlation": 1)") + ",\n" +
       made::event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 20, 200,
@@ -233,9 +243,10 @@ TEST_CASE("kernels: a wait for another stream is seen where nothing else explain
   CHECK(step_of(ranks, {.faster = {{"memory", 2}}}) == doctest::Approx(205));
 }
 
-// A copy from 50 to 150 on stream 9; a kernel on stream 7, launched at 190, from 200 on. It was told to wait for the
-// copy, which was over: only the record says so. A copy that lasts until 250 is waited for.
-TEST_CASE("kernels: recorded waits between streams hold where nothing was seen to wait") {
+// A copy from 50 to 150 on stream 9; a kernel on stream 7, launched at 190, from 200 on. It was
+// told to wait for the copy, which had already ended: only the record shows this. If the copy lasts
+// until 250, the kernel waits for it.
+TEST_CASE("kernels: recorded waits between streams apply even if no waiting was visible") {
   const std::string copy =
       made::event("cuda_runtime", "cudaMemcpyAsync", 5, 2, R"("correlation": 1)") + ",\n" +
       made::event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 50, 100,
@@ -254,7 +265,7 @@ TEST_CASE("kernels: recorded waits between streams hold where nothing was seen t
   CHECK(step_of(one_rank({copy, kernel, wait}), slower) == doctest::Approx(300));
 }
 
-TEST_CASE("kernels: what the traces do not have is refused by name") {
+TEST_CASE("kernels: changes of something that the traces do not contain are rejected by name") {
   const RankSet ranks = two_ranks();
   check_refused(ranks, {.faster = {{"attention", 2}}},
                 "no activity of these traces has the class \"attention\"");

@@ -5,7 +5,7 @@
 using namespace polyphony;
 using namespace polyphony::traces;
 
-TEST_CASE("kernels are classed by their names, as PyTorch's profiler writes them") {
+TEST_CASE("kernels are classified by their names in PyTorch's profiles") {
   const auto kind = [](const char* kernel) { return kernel_class(kernel, ""); };
   CHECK(kind("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)") ==
         KernelClass::collective);
@@ -16,12 +16,13 @@ TEST_CASE("kernels are classed by their names, as PyTorch's profiler writes them
         KernelClass::gemm);
   CHECK(kind("void cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688dgrad_optimized_tf32>(...)") ==
         KernelClass::convolution);
-  // cuDNN's attention says "fprop", which convolutions do too.
+  // cuDNN's attention kernels contain "fprop", like its convolutions.
   CHECK(kind("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7") ==
         KernelClass::attention);
   CHECK(kind("void at::native::(anonymous namespace)::layer_norm_grad_input_kernel<float>(...)") ==
         KernelClass::normalisation);
-  // An element-wise kernel is named after what it computes, which may be called like something else.
+  // The name of an element-wise kernel contains the function that it computes, which may look like
+  // another class.
   CHECK(
       kind("void at::native::vectorized_elementwise_kernel<4, softmax_like_functor<float>>(int)") ==
       KernelClass::elementwise);
@@ -29,14 +30,14 @@ TEST_CASE("kernels are classed by their names, as PyTorch's profiler writes them
       kind(
           "void at::native::elementwise_kernel<128, 4, at::native::direct_copy_kernel_cuda(...)") ==
       KernelClass::data_movement);
-  // An optimizer inside an embedding's backward is the embedding's.
+  // An optimizer inside the backward of an embedding counts as embedding.
   CHECK(kind("void split_embedding_backward_codegen_rowwise_adagrad_unweighted_kernel(...)") ==
         KernelClass::embedding);
   CHECK(kind("my_kernel") == KernelClass::unknown);
   CHECK(kernel_class("my_kernel", "aten::mm") == KernelClass::gemm);
 }
 
-TEST_CASE("copies by direction") {
+TEST_CASE("copies are classified by direction") {
   CHECK(copy_class("Memcpy HtoD (Pinned -> Device)") == KernelClass::to_device);
   CHECK(copy_class("Memcpy DtoH (Device -> Pageable)") == KernelClass::to_host);
   CHECK(copy_class("Memcpy DtoD (Device -> Device)") == KernelClass::on_device);
@@ -44,7 +45,7 @@ TEST_CASE("copies by direction") {
   CHECK(copy_class("Memset (Device)") == KernelClass::fill);
 }
 
-TEST_CASE("collectives by kernel, annotation and argument") {
+TEST_CASE("collectives are recognized by kernel, annotation and argument") {
   CHECK(collective_call("ncclDevKernel_AllGather_RING_LL") == CollectiveCall::all_gather);
   CHECK(collective_call("nccl:_all_gather_base") == CollectiveCall::all_gather);
   CHECK(collective_call("_reduce_scatter_base") == CollectiveCall::reduce_scatter);

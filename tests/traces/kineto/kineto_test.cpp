@@ -14,8 +14,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// One step. Stream 7: a product from 100 to 200, an element-wise kernel from 250 to 300 (us). Stream 20: an
-// all-reduce of 4,000,000 floats among 4 from 150 to 400. A copy to the host from 390 to 420.
+// One step. Stream 7: a GEMM from 100 to 200, an element-wise kernel from 250 to 300 (us). Stream
+// 20: an all-reduce of 4,000,000 floats among 4 from 150 to 400. A copy to the host from 390 to
+// 420.
 std::vector<std::string> one_step() {
   return {
       made::step(3, 0, 300),
@@ -68,7 +69,7 @@ void check_refused(const std::string& text, const std::string& wanted) {
 
 }  // namespace
 
-TEST_CASE("a profile's kernels come with class, step, stream, operator, size and collective") {
+TEST_CASE("kernels of a profile have class, step, stream, operator, size and collective") {
   const DeviceTrace trace = made::read(whole());
   CHECK(trace.rank == 1);
   CHECK(trace.world == 4);
@@ -98,9 +99,9 @@ TEST_CASE("a profile's kernels come with class, step, stream, operator, size and
   CHECK(trace.read.at("ph s") == 1);
 }
 
-// Span 100 to 420. Computation 100-200, 250-300; the all-reduce has 200-250 and 300-400 to itself; the copy,
-// whose first 10 us are the all-reduce's, has 400-420.
-TEST_CASE("every moment of a step belongs to one class or is idle") {
+// Span 100 to 420. Computation 100-200, 250-300; the all-reduce gets 200-250 and 300-400; the copy
+// gets 400-420, because its first 10 us belong to the all-reduce.
+TEST_CASE("every moment of a step belongs to exactly one class or is idle") {
   const RankTimes times = rank_times(made::read(whole()));
   REQUIRE(times.steps.size() == 1);
   const DeviceTimes& step = times.steps[0].times;
@@ -117,14 +118,14 @@ TEST_CASE("every moment of a step belongs to one class or is idle") {
   CHECK(step.overlapped == 100us);
 }
 
-TEST_CASE("plain and packed files, whole or in members, are the same trace") {
+TEST_CASE("plain and gzip files, with one or several members, give the same trace") {
   const std::string text = whole();
   const DeviceTrace plain = made::read(text);
   CHECK(made::read(packed(text)).events == plain.events);
   const std::string halves =
       packed(text.substr(0, text.size() / 2)) + packed(text.substr(text.size() / 2));
   CHECK(made::read(halves).events == plain.events);
-  // A byte at a time, so that every value straddles the buffer's end.
+  // One byte at a time, so that every value crosses the end of the buffer.
   const auto slow = [&text, at = std::size_t{0}](char* into, std::size_t) mutable {
     if (at == text.size()) return std::size_t{0};
     *into = text[at++];
@@ -133,8 +134,8 @@ TEST_CASE("plain and packed files, whole or in members, are the same trace") {
   CHECK(read_kineto(slow, "t.json").events == plain.events);
 }
 
-// Before 2023 a collective's kernel had a name alone; its size stands on the host's annotation.
-TEST_CASE("old naming: a collective's size is that of the annotation around its launch") {
+// Before 2023 the kernel of a collective had only a name; its size is in the host's annotation.
+TEST_CASE("old format: the size of a collective is taken from the annotation around its launch") {
   const DeviceTrace trace = made::read(made::file(
       {made::step(1, 1682725898079292, 1000),
        made::event("user_annotation", "nccl:all_reduce", 1682725898079300, 50,
@@ -146,7 +147,7 @@ TEST_CASE("old naming: a collective's size is that of the annotation around its 
   CHECK(trace.collectives.at(trace.events[0].detail) ==
         CollectiveShape{CollectiveCall::all_reduce, Bytes(4 * 19618307), 0, ""});
   CHECK(trace.events[0].start == 108us);
-  // Whole microseconds since 1970, exactly: in a double they would be 256 ns apart.
+  // Microseconds since 1970 are exact: in a double they would be rounded to 256 ns.
   CHECK(trace.unix_of == Nanoseconds(1'682'725'898'079'292'000));
 }
 
@@ -166,7 +167,7 @@ TEST_CASE("times are exact to the nanosecond") {
     CHECK_FALSE(exact_nanoseconds(bad, ns));
 }
 
-TEST_CASE("a user's own annotations may be the steps") {
+TEST_CASE("user annotations can mark the steps") {
   std::vector<std::string> events = one_step();
   events[0] = made::event("user_annotation", "iteration 12", 0, 300, "");
   const DeviceTrace lost = made::read(whole(events));
@@ -179,7 +180,7 @@ TEST_CASE("a user's own annotations may be the steps") {
   CHECK(found.events[0].step == 0);
 }
 
-TEST_CASE("order of events does not matter") {
+TEST_CASE("the order of events does not matter") {
   std::vector<std::string> events = one_step();
   const DeviceTrace forwards = made::read(whole(events));
   std::reverse(events.begin(), events.end());
@@ -189,9 +190,9 @@ TEST_CASE("order of events does not matter") {
   CHECK(backwards.products.at(backwards.events[0].detail) == MatrixProduct{1, 64, 32, 128});
 }
 
-TEST_CASE("damaged files: cut off, joined, empty, of no device") {
+TEST_CASE("damaged files (truncated, concatenated, empty, without device events) are rejected") {
   const std::string text = whole();
-  // Wherever it is cut, but behind the closing bracket.
+  // Truncated anywhere before the closing bracket.
   for (std::size_t keep = 0; keep + 2 < text.size(); keep += 7)
     check_refused(text.substr(0, keep), keep == 0 ? "the file is empty" : "ends in the middle");
   const std::string zip = packed(text);
@@ -204,13 +205,15 @@ TEST_CASE("damaged files: cut off, joined, empty, of no device") {
   check_refused(packed(text) + packed(text), "continues after the end of its JSON value");
   check_refused("[]", "a list of events");
   check_refused("{\"a\": 1}", "/traceEvents");
-  check_refused(made::file({made::step(1, 0, 10)}, ""), "no kernel and no copy of a device among its ");
-  check_refused(whole({made::event("kernel", "k", 5, -1, R"("stream": 7)")}), "must not be negative");
+  check_refused(made::file({made::step(1, 0, 10)}, ""),
+                "no kernel and no copy of a device among its ");
+  check_refused(whole({made::event("kernel", "k", 5, -1, R"("stream": 7)")}),
+                "must not be negative");
   check_refused(whole({R"({"ph": "X", "cat": "kernel", "name": "k", "dur": 1})"}),
                 "no ts or no dur");
 }
 
-TEST_CASE("one event is a trace; its launch that is missing is noted") {
+TEST_CASE("a single event is a trace; its missing launch is noted") {
   const DeviceTrace trace =
       made::read(whole({made::event("kernel", "k", 5, 2.5, R"("stream": 7, "correlation": 1)")}));
   REQUIRE(trace.events.size() == 1);
@@ -220,7 +223,7 @@ TEST_CASE("one event is a trace; its launch that is missing is noted") {
   CHECK(trace.notes[0].find("1 events have no launch") != std::string::npos);
 }
 
-TEST_CASE("names that are not UTF-8 are mended, and noted") {
+TEST_CASE("names that are not UTF-8 are repaired and noted") {
   const DeviceTrace trace = made::read(whole({made::kernel("gr\xff\xc3\xb6\xc3", 1, 2, 3, 7, 1)}));
   CHECK(trace.names[trace.events[0].name] == "gr?\xc3\xb6?");
   CHECK(trace.notes.back().find("not UTF-8") != std::string::npos);

@@ -1,4 +1,5 @@
-// Traces as PyTorch's profiler writes them, small enough to be worked out by hand.
+// Builds small traces in the format of PyTorch's profiler, with results that can be computed by
+// hand.
 #pragma once
 
 #include <string>

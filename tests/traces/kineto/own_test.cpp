@@ -1,4 +1,4 @@
-// Our own trace files are read as others' are.
+// Trace files written by Polyphony are read like profiler traces.
 #include <doctest/doctest.h>
 
 #include "shared/error.h"
@@ -23,9 +23,9 @@ std::string file_of(const traces::test::Ran& ran, Rank rank) {
 
 }  // namespace
 
-// A rank's two forwards and two backwards of 1 and 2 s: 6 s of computation without its update. Its step is what
-// torch.profiler would call ProfilerStep#7.
-TEST_CASE("trace files of a run import like a profiler's") {
+// Two forwards of 1 s and two backwards of 2 s on a rank: 6 s of computation without the update.
+// The step has the name that torch.profiler would use, ProfilerStep#7.
+TEST_CASE("trace files of a run are imported like those of a profiler") {
   const traces::test::Ran run;
   std::vector<DeviceTrace> traces;
   for (std::size_t rank = 0; rank < run.program.ranks; ++rank)
@@ -56,8 +56,8 @@ TEST_CASE("trace files of a run import like a profiler's") {
   CHECK(sums);
 }
 
-// Of gpipe's eight microbatches every tape goes to the host and comes back.
-TEST_CASE("copies to the host and back are copies in a trace file, not computation") {
+// The saved activations of all eight microbatches (gpipe) are copied to the host and back.
+TEST_CASE("copies to the host and back count as copies, not as computation") {
   Scenario scenario = polyphony::test::scenario_at("scenarios/tiny_text_only.json");
   Layout layout = *scenario.layout;
   layout.schedule = ScheduleKind::gpipe;
@@ -87,8 +87,9 @@ TEST_CASE("copies to the host and back are copies in a trace file, not computati
   CHECK(ranks.traces[0].events.size() == program.ops.size());
 }
 
-TEST_CASE("a file of several ranks is not one rank's trace") {
+TEST_CASE("a file of several ranks is rejected") {
   const traces::test::Ran run;
   const std::string text = write_trace(run.program, run.timeline, TraceKind::measured, 7);
-  CHECK_THROWS_WITH_AS(made::read(text), doctest::Contains("the file holds several ranks"), InputError);
+  CHECK_THROWS_WITH_AS(made::read(text), doctest::Contains("the file holds several ranks"),
+                       InputError);
 }

@@ -16,7 +16,7 @@ constexpr const char* kSum =
     R"(, "Collective name": "allreduce", "In msg nelems": 1000000, "Out msg nelems": 1000000,
        "Group size": 2, "dtype": "Float", "Process Group Description": "dp", "Process Group Ranks": "[0, 1]")";
 
-// Two steps of 1,000 us, in each a product of `busy` us and an all-reduce that ends at 800 (us of the step, plus
+// Two steps of 1,000 us, each with a GEMM of `busy` us and an all-reduce that ends at 800 us (plus
 // `late`) on both ranks.
 std::string rank_file(int rank, double busy, double late, int first_step = 5, int world = 2,
                       const std::string& base = "1700000000000000000") {
@@ -46,7 +46,7 @@ void check_refused(std::vector<DeviceTrace> traces, const std::string& wanted) {
 
 }  // namespace
 
-TEST_CASE("the slow rank: most to do, and the one that others wait for in collectives") {
+TEST_CASE("the slow rank has the most work, and others wait for it in collectives") {
   const RankSet ranks = rank_set({trace(1, 700), trace(0, 400)});
   CHECK(ranks.traces[0].rank == 0);
   CHECK(ranks.matched == 2);
@@ -61,15 +61,16 @@ TEST_CASE("the slow rank: most to do, and the one that others wait for in collec
 }
 
 // From the last event of a step, at 800, to the next one's first, at 1,050.
-TEST_CASE("the gap between steps") {
+TEST_CASE("the gap between two steps") {
   const RankSet ranks = rank_set({trace(0, 400)});
   REQUIRE(ranks.times[0].steps.size() == 2);
   CHECK(ranks.times[0].steps[0].gap == 250us);
   CHECK_FALSE(ranks.times[0].steps[1].gap);
 }
 
-// 4 MB among 2: of the median, 350 us, 11.4 GB/s, times 2 · 1/2 on the bus; of the shortest, 50 us, 80.
-TEST_CASE("bus bandwidth of a collective, of the median and of who waited least") {
+// 4 MB among 2 ranks: the median, 350 us, gives 11.4 GB/s, times 2 · 1/2 for the bus; the shortest,
+// 50 us, gives 80.
+TEST_CASE("bus bandwidth of a collective: median, and the kernel that waited least") {
   const RankSet ranks = rank_set({trace(0, 400), trace(1, 700)});
   const auto rows = collective_rows(ranks);
   REQUIRE(rows.size() == 1);
@@ -79,10 +80,10 @@ TEST_CASE("bus bandwidth of a collective, of the median and of who waited least"
   CHECK(rows[0].best_bus->value == doctest::Approx(4e6 / 50e-6));
 }
 
-TEST_CASE("a clock that runs ahead is told by collectives that end together, and moved") {
+TEST_CASE("a clock that is ahead is found by collectives that end together, and corrected") {
   const RankSet ranks = rank_set({trace(0, 400), trace(1, 700, 2500)});
-  // Its origin, the first step's annotation, is where it was: the kernels alone are late. On one clock the
-  // ends agree: 800 us after rank 0's origin.
+  // Its origin, the annotation of the first step, is unchanged: only the kernels are late. On a
+  // common clock the ends agree: 800 us after rank 0's origin.
   CHECK(ranks.clocks[1].moved);
   CHECK(ranks.clocks[1].matched == 2);
   const auto end = [&](std::size_t rank) {
@@ -96,14 +97,15 @@ TEST_CASE("a clock that runs ahead is told by collectives that end together, and
   CHECK(ranks.notes[0].find("rank 1 is 2.50 ms ahead of that of rank 0") != std::string::npos);
 }
 
-TEST_CASE("files that do not belong together are refused") {
+TEST_CASE("files that do not belong together are rejected") {
   check_refused({trace(0, 400), trace(0, 500)}, "rank 0 is also in");
-  check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 5, 4))}, "is of a job with 4 ranks");
+  check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 5, 4))},
+                "is of a job with 4 ranks");
   check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 50))}, "step 50 and the others");
   check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 5, 2, "1700090000000000000"))},
                 "was recorded");
   check_refused({made::read(rank_file(2, 400, 0))}, "rank 2 does not exist among 2");
-  DeviceTrace nobody = trace(1, 400);
-  nobody.rank.reset();
-  check_refused({trace(0, 400), nobody}, "the rank of the trace is unknown");
+  DeviceTrace unranked = trace(1, 400);
+  unranked.rank.reset();
+  check_refused({trace(0, 400), unranked}, "the rank of the trace is unknown");
 }

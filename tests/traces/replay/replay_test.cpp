@@ -1,4 +1,5 @@
-// A step as durations, played again: exactly the step, and with something changed what follows from it by hand.
+// Replays a measured step: unchanged it is reproduced exactly, and with a change the result is that
+// computed by hand.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -15,7 +16,7 @@ namespace {
 
 const HardwareProfile& roofline() { return *find_profile("cpu-core-roofline"); }
 
-// A step of a Program as a recorder would have it: of the model under jitter.
+// A recorded step of a Program: the times of the model under jitter.
 struct Run {
   Program program;
   Compiled compiled;
@@ -44,11 +45,11 @@ Seconds of(const Mixture& mixture, Origin origin) {
   return total(mixture)[static_cast<std::size_t>(origin)];
 }
 
-constexpr double kExact = 1e-9;  // rounding of sums of a thousand times
+constexpr double kExact = 1e-9;  // rounding of a sum of a thousand times
 
 }  // namespace
 
-TEST_CASE("a step under jitter, played with its own times, is that step: op by op") {
+TEST_CASE("a step under jitter, replayed with its own times, is reproduced op by op") {
   for (const hand_made::PipelineShape shape :
        {hand_made::PipelineShape{.stages = 4, .microbatches = 6},
         hand_made::PipelineShape{.stages = 2, .microbatches = 3, .lanes = 2, .tensor = 2},
@@ -71,7 +72,7 @@ TEST_CASE(
     "what waits is not in a time: a rank that began late is late again, its first op no longer") {
   Run run({.stages = 2, .microbatches = 1});
   const NodeTimes before = node_times(run.program, run.compiled, run.timeline);
-  for (OpTime& op : run.timeline.ops) {  // everybody a second later
+  for (OpTime& op : run.timeline.ops) {  // all ops a second later
     op.start += Seconds(1);
     op.end += Seconds(1);
   }
@@ -85,9 +86,9 @@ TEST_CASE(
   CHECK(late == doctest::Approx(1));
 }
 
-TEST_CASE("another link, a slow rank: with the true model, the true step of the changed machine") {
-  const Run run(
-      {.stages = 3, .microbatches = 4, .lanes = 2});  // no jitter: model and truth are one
+TEST_CASE(
+    "another link or a slow rank: with the true model, the step of the changed machine is exact") {
+  const Run run({.stages = 3, .microbatches = 4, .lanes = 2});  // no jitter: the model is exact
   Machine slow_link = run.machine;
   slow_link.cluster.node_link.rate = 1e-3 * slow_link.cluster.node_link.rate;
   Machine slow_rank = run.machine;
@@ -104,9 +105,9 @@ TEST_CASE("another link, a slow rank: with the true model, the true step of the 
   }
 }
 
-// Every message took a millisecond more than the model says; a link ten times as slow takes nine times the
-// model's bytes longer, and the millisecond stays.
-TEST_CASE("what a message takes beyond its model is no link's: it is added, not multiplied") {
+// Every message took a millisecond more than in the model. Over a link ten times slower, the bytes
+// take nine times their modeled time longer, and the millisecond stays.
+TEST_CASE("the time of a message beyond its model is added, not scaled with the link") {
   Run run({.stages = 2, .microbatches = 1});
   CostTable costs = price_on(run.machine, run.program, run.compiled);
   for (std::size_t node = 0; node < costs.nodes.size(); ++node)
@@ -127,9 +128,9 @@ TEST_CASE("what a message takes beyond its model is no link's: it is added, not 
   CHECK(messages == 2);  // forward and backward
 }
 
-// Every op took three times its model: a measured one of another size, and layers that stood on other
-// ranks, take three times theirs.
-TEST_CASE("another layout of the same work: as far off its model as the measured ops were") {
+// Every op took three times its modeled time: an op of another size, and layers that were on other
+// ranks, also take three times theirs.
+TEST_CASE("in another layout, ops deviate from the model by the same factor as the measured ops") {
   Run run({.stages = 4, .microbatches = 2});
   CostTable costs = price_on(run.machine, run.program, run.compiled);
   for (NodeCost& node : costs.nodes) node.duration = 3 * node.duration;
@@ -144,8 +145,10 @@ TEST_CASE("another layout of the same work: as far off its model as the measured
             doctest::Approx(3 * unshared_time(model, node).count()));
 }
 
-TEST_CASE("an unseen kind of collective is the model's, and its flows share links") {
-  const Run run({.stages = 2, .microbatches = 2});  // one lane: nothing is summed over replicas
+TEST_CASE(
+    "a kind of collective that was not measured takes the time of the model, and its flows share "
+    "links") {
+  const Run run({.stages = 2, .microbatches = 2});  // one replica: no gradient all-reduce
   const Run lanes({.stages = 2, .microbatches = 2, .lanes = 2});
   Machine larger = lanes.machine;
   const ReplayedCosts replayed = run.measured().costs_of(lanes.program, lanes.compiled, larger);
@@ -153,7 +156,7 @@ TEST_CASE("an unseen kind of collective is the model's, and its flows share link
   CHECK_FALSE(replayed.costs.flows.empty());
 }
 
-TEST_CASE("a class that is twice as fast takes half its time, and no other") {
+TEST_CASE("a class that is twice as fast takes half its time, other classes are unchanged") {
   const Run run({.stages = 2, .microbatches = 3}, 3);
   const MeasuredStep step = run.measured();
   const Mixture before = step.costs_of(run.program, run.compiled, run.machine).mixture;
@@ -178,7 +181,7 @@ TEST_CASE("the critical path has no gaps and is as long as the step") {
 }
 
 // Two stages, one microbatch, forward 1 s, backward 2 s: forward, forward, backward, backward.
-TEST_CASE("the critical path of a pipeline by hand") {
+TEST_CASE("the critical path of a pipeline is that found by hand") {
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 1});
   const Compiled compiled = hand_made::compile_sound(program);
   const Timeline timeline =

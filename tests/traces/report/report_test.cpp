@@ -35,7 +35,7 @@ Report full_report() {
 
 }  // namespace
 
-TEST_CASE("a report is one well-formed page without anything from outside") {
+TEST_CASE("a report is one well-formed page without external resources") {
   const std::string html = to_html(full_report());
   const test::XmlCheck check(html);
   CHECK(check.problem() == "");
@@ -56,10 +56,10 @@ TEST_CASE("tables keep their columns") {
   const std::string html = to_html(report);
   CHECK(html.find("<tr><td>1</td><td></td></tr>") != std::string::npos);
   CHECK(html.find("<tr class=\"best\"><td>2</td><td>3</td></tr>") != std::string::npos);
-  CHECK(html.find("<nav>") == std::string::npos);  // one section needs no contents
+  CHECK(html.find("<nav>") == std::string::npos);  // no table of contents for a single section
 }
 
-TEST_CASE("the comparison table holds every part, on average and on the critical rank") {
+TEST_CASE("the comparison table has every part, on average and on the critical rank") {
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
   const Compiled compiled = hand_made::compile_sound(program);
   const auto timeline = [&](double scale) {

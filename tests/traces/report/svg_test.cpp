@@ -33,7 +33,7 @@ std::string problem_of(const std::string& text) { return test::XmlCheck(text).pr
 
 }  // namespace
 
-TEST_CASE("the well-formedness check sees faults") {
+TEST_CASE("the well-formedness check detects faults") {
   CHECK(problem_of("<a><b c=\"1\"/>x &amp; y</a>").empty());
   CHECK_FALSE(problem_of("<a><b></a></b>").empty());
   CHECK_FALSE(problem_of("<a>x & y</a>").empty());
@@ -44,7 +44,7 @@ TEST_CASE("the well-formedness check sees faults") {
   CHECK_FALSE(problem_of("<a/><b/>").empty());
 }
 
-TEST_CASE("a Gantt chart holds every op, named on hovering, and is well-formed") {
+TEST_CASE("a Gantt chart shows every op with a tooltip and is well-formed") {
   const Ran ran({.stages = 3, .microbatches = 4, .lanes = 2});
   const std::string svg = gantt(ran.program, ran.timeline, {.title = "A <b> & \"c\""});
   CHECK(problem_of(svg) == "");
@@ -62,7 +62,7 @@ TEST_CASE("a Gantt chart holds every op, named on hovering, and is well-formed")
 
 // 1 rank: F 0-1, B 1-3 on a 658-pixel picture: the axis is 58 to 646, 588 pixels for 3 s, so 196 a
 // second.
-TEST_CASE("boxes stand where the time axis says") {
+TEST_CASE("boxes are at the positions of the time axis") {
   const Ran ran({.stages = 1, .microbatches = 1});
   REQUIRE(ran.timeline.makespan.count() == doctest::Approx(3));
   const std::string svg = gantt(ran.program, ran.timeline, {.title = "", .width = 658});
@@ -76,7 +76,7 @@ TEST_CASE("boxes stand where the time axis says") {
         std::string::npos);
 }
 
-TEST_CASE("many ranks are thinned out and the picture says so; tiny ops are joined") {
+TEST_CASE("many ranks are sampled and the chart states so; tiny ops are merged") {
   const Ran ran({.stages = 2, .microbatches = 300, .lanes = 8});
   const std::string svg =
       gantt(ran.program, ran.timeline, {.title = "", .width = 300, .most_ranks = 4});
@@ -87,7 +87,7 @@ TEST_CASE("many ranks are thinned out and the picture says so; tiny ops are join
   CHECK(gantt(small.program, small.timeline, {.title = "", .width = 100}).size() < 60'000);
 }
 
-TEST_CASE("line and memory charts are well-formed, empty ones too") {
+TEST_CASE("line and memory charts are well-formed, also without data") {
   const Ran ran({.stages = 2, .microbatches = 2});
   const ChartOptions options{.title = "T & t", .x_label = "x < 1", .y_label = "y"};
   CHECK(problem_of(line_chart({{"a & b", {{0, 1}, {1, 0.5}, {2, 0.25}}}, {"c", {}}}, options)) ==
@@ -102,8 +102,8 @@ TEST_CASE("line and memory charts are well-formed, empty ones too") {
   CHECK(memory.find("nan") == std::string::npos);
 }
 
-// One bar of 1 and 3 on a 408-pixel picture: 400 pixels for 4, below a legend of 17, a gap of 10 and
-// two lines of text of 15 and a gap of 3.
+// One bar of 1 and 3 on a 408-pixel picture: 400 pixels for 4, below a legend of 17, a gap of 10
+// and two lines of text of 15 and a gap of 3.
 TEST_CASE("stacked bars: lengths, shares, a tooltip for each part") {
   const ChartOptions options{.title = "", .x_label = "s", .y_label = "", .width = 408};
   const std::string svg = bar_chart({{"forward", "forward"}, {"wait tint", "a & b"}},
@@ -118,9 +118,9 @@ TEST_CASE("stacked bars: lengths, shares, a tooltip for each part") {
   CHECK(problem_of(bar_chart({}, {}, options)) == "");
 }
 
-// 400 pixels for 1 to 2 and 3 % of it to either side: 1 is at 58 + 400 · 0.03 / 1.06 = 69.32. Upright
-// 221 for 4.24: 4 is at 260 - 221 · 4 / 4.24 = 51.51, 2 at 155.75.
-TEST_CASE("points, their intervals and the front in steps") {
+// 400 pixels for 1 to 2 and 3 % of it to either side: 1 is at 58 + 400 · 0.03 / 1.06 = 69.32.
+// Vertically 221 for 4.24: 4 is at 260 - 221 · 4 / 4.24 = 51.51, 2 at 155.75.
+TEST_CASE("scatter chart: points, their intervals and the front as a step function") {
   const ChartOptions options{.title = "", .x_label = "x", .y_label = "y", .width = 474};
   const std::vector<Mark> marks{{1, 4, 0, false, "a & b", {}, ""},
                                 {2, 2, 1, true, "c", {{1.5, 3.0}}, ""},
@@ -132,14 +132,15 @@ TEST_CASE("points, their intervals and the front in steps") {
   CHECK(svg.find("cx=\"69.32\" cy=\"51.51\"") != std::string::npos);
   CHECK(count(svg, "<circle") == 2);
   CHECK(count(svg, "hollow s1") == 1);
-  CHECK(count(svg, "whisker s1") == 2);  // a line and its left end: the other is out of sight
+  CHECK(count(svg, "whisker s1") ==
+        2);  // a line and its left end; the right end is outside the chart
   CHECK(count(svg, "class=\"beside\"") == 1);
   CHECK(svg.find("by &lt;hand&gt;") != std::string::npos);
   CHECK(svg.find(">three<") == std::string::npos);  // no such point
   CHECK(problem_of(scatter_chart({}, {}, {}, options)) == "");
 }
 
-TEST_CASE("a map has a cell for each pair of values, coloured where something is known") {
+TEST_CASE("a map has a cell for each pair of values, colored if there is a result") {
   CellMap map{"rows", "columns", {"1", "2"}, {"a", "b", "c"}, {}, {{"forward tint", "one"}}};
   for (int i = 0; i < 5; ++i)
     map.cells.push_back({i < 4 ? "forward tint" : "", "1 s", i == 0 ? "-3 %" : "", "hover"});
@@ -150,11 +151,11 @@ TEST_CASE("a map has a cell for each pair of values, coloured where something is
   CHECK(count(svg, "-3 %") == 1);
 }
 
-TEST_CASE("names stand where an axis has places, not numbers") {
+TEST_CASE("an axis with places shows their names instead of numbers") {
   const std::string svg = line_chart(
       {{"a", {{0, 1}, {1, 2}}}},
       {.title = "", .x_label = "", .y_label = "", .width = 474, .x_names = {"200Gbps", "400Gbps"}});
-  // Two places of 200 pixels each, from 58 on.
+  // Two places of 200 pixels each, starting at 58.
   CHECK(svg.find("<text x=\"158\" y=\"277\" class=\"mid\">200Gbps</text>") != std::string::npos);
   CHECK(svg.find("<text x=\"358\" y=\"277\" class=\"mid\">400Gbps</text>") != std::string::npos);
 }

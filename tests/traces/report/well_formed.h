@@ -1,6 +1,6 @@
-// Is this text well-formed XML? Tags nest and close, attributes are quoted and not repeated, & and
-// < stand only where they may. Enough for SVG and for our pages, which are written so that they are
-// XML too; not a validator.
+// Checks whether a text is well-formed XML: tags nest and close, attributes are quoted and not
+// repeated, & and < occur only where allowed. Sufficient for SVG and for our pages, which are also
+// XML; not a validator.
 #pragma once
 
 #include <cctype>
