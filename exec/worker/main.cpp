@@ -216,7 +216,8 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
     transport = std::make_unique<LimitedTransport>(std::move(transport), *options.send_rate);
   const AbortOnSignal abort_on_signal(*transport);
   try {
-    const TrainResult result = train(*transport, scenario, layout, *prepared.dataset, options);
+    const TrainResult result =
+        train(*transport, scenario, layout, prepared.plan, *prepared.dataset, options);
     all_saved();
     if (result.memory) print_memory(*result.memory, prepared.need[launch.rank.value].peak, launch);
     if (launch.rank.value == 0) {

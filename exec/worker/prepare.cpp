@@ -9,17 +9,16 @@
 #include "shared/lower/lower.h"
 #include "shared/program/stage_name.h"
 #include "shared/scenario_io/scenario_profile.h"
-#include "shared/split/balanced_plan.h"
+#include "shared/split/planned_layout.h"
 #include "shared/step/step_record.h"
 #include "shared/text/figure_text.h"
 
 namespace polyphony::exec {
 namespace {
 
-// Returns the layout with its stages split for the whole run: as in the checkpoint that the run
-// resumes from, else balanced by the scenario's profile.
-Layout split(const Scenario& scenario, const HardwareProfile& profile,
-             const std::string& checkpoints) {
+// Returns the layout with the split of the checkpoint that the run resumes from, if there is one
+// and it is legal.
+Layout as_saved(const Scenario& scenario, const std::string& checkpoints) {
   Layout layout = *scenario.layout;
   if (is_split(scenario.model, layout)) return layout;
   if (const auto blocks = newest_blocks(checkpoints); blocks.size() == layout.modules.size()) {
@@ -28,7 +27,7 @@ Layout split(const Scenario& scenario, const HardwareProfile& profile,
     // Saved with another layout: the checkpoint is loaded into this layout's stages.
     if (is_split(scenario.model, layout) && !check_layout(scenario, layout)) return layout;
   }
-  return with_blocks(*scenario.layout, balanced_plan(scenario, *scenario.layout, profile));
+  return *scenario.layout;
 }
 
 std::optional<Infeasible> infeasible(const std::string& file, const std::string& no) {
@@ -76,7 +75,7 @@ std::optional<Infeasible> check_late_plan(const Prepared& prepared, const std::s
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
                                            Bytes memory, const std::string& checkpoints) {
-  Prepared result{read_scenario(load(file), file, load), nullptr, {}, {}};
+  Prepared result{read_scenario(load(file), file, load), nullptr, {}, {}, {}};
   const Scenario& scenario = result.scenario;
   if (!scenario.layout)
     throw InputError(file, "/layout", "is missing",
@@ -91,10 +90,12 @@ std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadTe
   result.dataset = open_dataset(scenario, data_path);
   result.scenario.data.samples = result.dataset->training();
   const HardwareProfile profile = scenario_profile(scenario, load);
-  result.scenario.layout = split(scenario, profile, checkpoints);
+  PlannedLayout planned =
+      plan_layout(borrow_inputs(scenario, profile), as_saved(scenario, checkpoints));
+  result.scenario.layout = std::move(planned.resolved);
+  result.plan = std::move(planned.plan);
   result.room = {scenario.cluster, profile, memory};
-  const Program first = lower(scenario, *scenario.layout, make_plan(scenario, *scenario.layout),
-                              result.dataset->batch(0));
+  const Program first = lower(scenario, *scenario.layout, result.plan, result.dataset->batch(0));
   result.need = result.room.need_of(first);
   if (auto no = infeasible(file, result.room.too_small_for(first, result.need)))
     return std::move(*no);

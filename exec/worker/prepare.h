@@ -37,6 +37,7 @@ struct Prepared {
   // were started.
   Scenario scenario;
   std::unique_ptr<Dataset> dataset;
+  Plan plan;  // of the layout, made once for the whole run
   RankRoom room;
   std::vector<RankMemory> need;  // by rank, for the first batch
 };

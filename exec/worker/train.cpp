@@ -34,14 +34,14 @@ double learning_rate(const Training& training, std::int64_t step) {
 
 class Trainer {
  public:
-  Trainer(Transport& transport, const Scenario& scenario, const Layout& layout,
+  Trainer(Transport& transport, const Scenario& scenario, const Layout& layout, const Plan& plan,
           const Dataset& dataset, const TrainOptions& options)
       : transport_(transport),
         scenario_(scenario),
         layout_(layout),
         dataset_(dataset),
         options_(options),
-        plan_(make_plan(scenario, layout)),
+        plan_(plan),
         planner_(transport, scenario, layout, plan_, dataset,
                  options.planner == Planner::each && transport.world_size() >= kPlanForAll
                      ? Planner::first
@@ -301,7 +301,12 @@ TrainResult Trainer::run() {
 
 TrainResult train(Transport& transport, const Scenario& scenario, const Layout& layout,
                   const Dataset& dataset, const TrainOptions& options) {
-  return Trainer(transport, scenario, layout, dataset, options).run();
+  return train(transport, scenario, layout, make_plan(scenario, layout), dataset, options);
+}
+
+TrainResult train(Transport& transport, const Scenario& scenario, const Layout& layout,
+                  const Plan& plan, const Dataset& dataset, const TrainOptions& options) {
+  return Trainer(transport, scenario, layout, plan, dataset, options).run();
 }
 
 }  // namespace polyphony::exec

@@ -69,5 +69,8 @@ struct TrainResult {
 // Collective over all ranks of the transport. Needs a runnable layout.
 TrainResult train(Transport& transport, const Scenario& scenario, const Layout& layout,
                   const Dataset& dataset, const TrainOptions& options);
+// The same with the plan of the layout, as prepare() made it.
+TrainResult train(Transport& transport, const Scenario& scenario, const Layout& layout,
+                  const Plan& plan, const Dataset& dataset, const TrainOptions& options);
 
 }  // namespace polyphony::exec

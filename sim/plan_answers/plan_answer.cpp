@@ -53,9 +53,10 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
         {module.name, name(module.kind), name(module.trainable), parameter_count(module)});
   if (!scenario.layout) return answer;
   const Layout& layout = require_layout(scenario);
-  const Plan plan = balanced_plan(scenario, layout, profile);
-  const Batch batch = typical_batch(scenario);
-  auto outcome = predict(scenario, with_blocks(layout, plan), batch, profile, Predictor::estimate);
+  const PlannedLayout planned = plan_layout(borrow_inputs(scenario, profile), layout);
+  const Plan& plan = planned.plan;
+  const Batch& batch = planned.inputs->typical();
+  auto outcome = predict(planned, batch, Predictor::estimate);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
   const auto& prediction = std::get<Prediction>(outcome);
   const Program& program = prediction.program;
@@ -64,7 +65,7 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
   answer.layout = describe(scenario.model, layout);
   answer.balance = name(layout.balance);
   answer.device_memory = scenario.cluster.device.memory;
-  const Splitting by = splitting(scenario, layout, profile, module_sizes(scenario.model, batch));
+  const Splitting by = splitting(scenario, layout, profile, planned.inputs->sizes());
   for (const Branch& branch : plan.branches)
     for (std::size_t s = 0; s < branch.stages.size(); ++s) {
       PlannedStage row = planned_stage(scenario, by.layers, branch, s);
@@ -76,14 +77,14 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
   answer.splits = planned_splits(scenario, layout, plan, by, profile);
   answer.global_batch = scenario.data.global_batch;
   if (layout.planner != Planning::none) {
-    const Layout resolved = with_blocks(layout, plan);
+    const Layout& resolved = planned.resolved;
     const auto other =
         predict(scenario, without_planner(resolved), batch, profile, Predictor::estimate);
     if (const auto* no = std::get_if<Infeasible>(&other)) return *no;
     const auto& unplanned = std::get<Prediction>(other);
-    const auto compared = [&](auto& planned) {
-      planned.step = prediction.estimate.step();
-      planned.unplanned = unplanned.estimate.step();
+    const auto compared = [&](auto& both) {
+      both.step = prediction.estimate.step();
+      both.unplanned = unplanned.estimate.step();
     };
     if (layout.planner == Planning::dip) {
       compared(answer.order.emplace(searched_order(scenario, resolved, plan, batch)));

@@ -71,7 +71,8 @@ CollectiveFit fit_collective(const HardwareProfile& prior, const Cluster& links,
     const auto time = [&](double value) { return collective.time(value, row.bytes); };
     if (time(high) > row.time || time(low) < row.time)
       refuse("an array of " + std::to_string(row.bytes.value) + " bytes took " +
-                 std::to_string(row.time.count() * 1e6) + " us, which no efficiency of these links explains",
+                 std::to_string(row.time.count() * 1e6) +
+                 " us, which no efficiency of these links explains",
              "check the device and, between nodes, the rate of a NIC");
     while (high - low > 1e-9) {
       const double middle = (low + high) / 2;

@@ -123,7 +123,7 @@ void fit_memory(HardwareProfile& profile, const MachineRecords& measured) {
   const auto copies = of<MemcpyRecord>(measured);
   profile.memory_efficiency = reached(copies, 2);
   if (!copies.empty())
-    profile.optimizer_bytes_efficiency = profile.memory_efficiency;  // until a trace gives a better value
+    profile.optimizer_bytes_efficiency = profile.memory_efficiency;  // without a trace
   profile.memory_efficiency = reached(of<PassRecord>(measured), 1);
 }
 

@@ -111,7 +111,8 @@ HardwareProfile merge_profiles(const HardwareProfile& first, const HardwareProfi
   }
   const Eigen::LLT<MatrixXd> root(together);
   if (root.info() != Eigen::Success)
-    throw InputError(origin ? origin->name : name, "", "states smaller errors than the profiles calibrated from it",
+    throw InputError(origin ? origin->name : name, "",
+                     "states smaller errors than the profiles calibrated from it",
                      "give the profile from which both were calibrated, or none");
   const VectorXd mean = root.solve(pull);
   const auto n = static_cast<Index>(all.size());

@@ -47,11 +47,12 @@ class StepPrograms {
     const StepPlan made = make_step_plan(scenario_, layout, plan, step.batch);
     for (const RecordedPart& part : step.recorded)
       if (part.ops.plan != digest(made, step.batch))
-        throw InputError(part.file, "",
-                         "step " + std::to_string(step.step) +
-                             " was recorded with a plan that differs from that of this scenario, "
-                             "layout and batch",
-                         "keep it in the folder with scenario.json and batches.jsonl of its own run");
+        throw InputError(
+            part.file, "",
+            "step " + std::to_string(step.step) +
+                " was recorded with a plan that differs from that of this scenario, "
+                "layout and batch",
+            "keep it in the folder with scenario.json and batches.jsonl of its own run");
     return lower(scenario_, layout, plan, made, step.batch);
   }
 

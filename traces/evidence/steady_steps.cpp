@@ -8,7 +8,7 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr double kToSigma = 1.4826;  // median absolute distance to standard deviation, normal distribution
+constexpr double kToSigma = 1.4826;       // MAD to σ, normal distribution
 constexpr double kMedianToMean = 1.2533;  // √(π/2)
 
 double distance(const std::vector<Seconds>& values, Seconds from) {

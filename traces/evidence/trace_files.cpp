@@ -7,7 +7,7 @@
 #include "shared/error.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/split/balanced_plan.h"
+#include "shared/split/planned_layout.h"
 #include "traces/format/chrome_json.h"
 
 namespace polyphony::traces {
@@ -21,9 +21,10 @@ Batch batch_of(const std::string& file, std::uint64_t step, const Scenario& scen
   const auto found = std::find_if(batches.begin(), batches.end(),
                                   [&](const StepBatch& batch) { return batch.step == step; });
   if (found == batches.end())
-    throw InputError(recorded, "",
-                     "does not contain step " + std::to_string(step) + ", of which " + file + " is a trace",
-                     "keep traces in the folder with batches.jsonl of their own run");
+    throw InputError(
+        recorded, "",
+        "does not contain step " + std::to_string(step) + ", of which " + file + " is a trace",
+        "keep traces in the folder with batches.jsonl of their own run");
   return found->batch;
 }
 
@@ -46,8 +47,7 @@ Measurement read_trace_files(const std::vector<std::string>& paths, const Scenar
   if (paths.size() > 1) result.source += " and " + std::to_string(paths.size() - 1) + " more";
   result.scenario_file = scenario.file;
   result.scenario = scenario;
-  if (!is_split(scenario.model, layout))
-    result.scenario.layout = with_blocks(layout, balanced_plan(scenario, layout, profile));
+  result.scenario.layout = plan_layout(borrow_inputs(scenario, profile), layout).resolved;
   std::vector<TracedStep> in_order;
   for (auto& [number, step] : steps) in_order.push_back(std::move(step));
   read_steps(in_order, files, result);

@@ -80,7 +80,7 @@ json parse_json(const std::string& text, const std::string& file, const std::str
           "the file ends in the middle, after " + std::to_string(text.size()) + " bytes", hint);
     }
     throw InputError(file, place.pointer(),
-                     "is not valid JSON: unexpected text at byte " + std::to_string(error.byte), hint);
+                     "is not JSON: unexpected text at byte " + std::to_string(error.byte), hint);
   } catch (const json::exception&) {  // a number outside the range of double
     throw InputError(file, place.pointer(), "a number is out of range", hint);
   }

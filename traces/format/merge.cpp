@@ -34,11 +34,12 @@ void check_clocks(const Program& program, const Timeline& whole,
     longest = std::max(longest, last - first);
   }
   if (found->by <= apart + kMostApart * longest) return;
-  throw InputError(files[began], "/traceEvents",
-                   describe(program, found->began) + " begins " + seconds_text(found->by) +
-                       " after " + describe(program, found->ended) + " in " + files[ended] +
-                       " has ended, although it must begin before: clocks differ, or runs are mixed",
-                   "give unchanged files of a single run");
+  throw InputError(
+      files[began], "/traceEvents",
+      describe(program, found->began) + " begins " + seconds_text(found->by) + " after " +
+          describe(program, found->ended) + " in " + files[ended] +
+          " has ended, although it must begin before: clocks differ, or runs are mixed",
+      "give unchanged files of a single run");
 }
 
 }  // namespace

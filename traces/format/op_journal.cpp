@@ -147,7 +147,8 @@ JournalReader::JournalReader(std::istream& in, std::string file) : in_(in), file
   in_.seekg(0);
   std::string head(std::min<std::uint64_t>(left, kHead.size()), '\0');
   in_.read(head.data(), static_cast<std::streamsize>(head.size()));
-  if (!kHead.starts_with(head)) throw InputError(file_, "", "is not a journal of this version", kHint);
+  if (!kHead.starts_with(head))
+    throw InputError(file_, "", "is not a journal of this version", kHint);
   left -= head.size();
   std::vector<ClockSample> clocks;
   while (true) {

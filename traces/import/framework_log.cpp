@@ -21,8 +21,8 @@ using What = LogLine::What;
 struct Reader {
   const std::string& file;
   std::map<int, std::vector<LoggedStep>> steps{};       // by rank
-  std::map<int, std::vector<LoggedStep>> step_times{};  // Megatron-Bridge's lines without a step number
-  std::map<int, std::vector<LoggedStep>> breakdowns{};  // DeepSpeed's lines without a step number
+  std::map<int, std::vector<LoggedStep>> step_times{};  // Megatron-Bridge: without a step number
+  std::map<int, std::vector<LoggedStep>> breakdowns{};  // DeepSpeed: without a step number
   std::array<int, 3> first_line{};                      // by framework; 0: none
   std::vector<int> garbled{};
   FrameworkLog log{};
@@ -109,17 +109,16 @@ struct Reader {
     const auto n = static_cast<double>(garbled.size());
     const std::string where = file + ":" + std::to_string(garbled.front());
     if (n > kMostGarbled * (n + static_cast<double>(good)) && garbled.size() > 1)
-      throw InputError(where, "",
-                       std::to_string(garbled.size()) + " of " +
-                           std::to_string(garbled.size() + good) +
-                           " step lines cannot be parsed: they are truncated or mixed with each other",
-                       kHint);
+      throw InputError(
+          where, "",
+          std::to_string(garbled.size()) + " of " + std::to_string(garbled.size() + good) +
+              " step lines cannot be parsed: they are truncated or mixed with each other",
+          kHint);
     std::string lines;
     for (std::size_t i = 0; i < std::min<std::size_t>(garbled.size(), 3); ++i)
       lines += (i ? ", " : "") + std::to_string(garbled[i]);
     log.notes.push_back(file + ": omitted " + std::to_string(garbled.size()) +
-                        " garbled step lines: line " + lines +
-                        (garbled.size() > 3 ? ", …" : ""));
+                        " garbled step lines: line " + lines + (garbled.size() > 3 ? ", …" : ""));
   }
 
   // The rank that printed the most lines represents the run; the lowest of them if several.
@@ -182,7 +181,8 @@ FrameworkLog read_framework_log(const std::string& text, const std::string& file
   }
   reader.choose();
   reader.judge_garbled();
-  if (reader.steps.empty()) throw InputError(file, "", "contains no line of a training step", kHint);
+  if (reader.steps.empty())
+    throw InputError(file, "", "contains no line of a training step", kHint);
   reader.split_ranks();
   return std::move(reader.log);
 }

@@ -59,7 +59,8 @@ class Table {
 
   CollectiveTimes finish() {
     line_ = 0;
-    if (ranks_ < 2) fail("its header must list at least 2 ranks (got " + std::to_string(ranks_) + ")");
+    if (ranks_ < 2)
+      fail("its header must list at least 2 ranks (got " + std::to_string(ranks_) + ")");
     if (times_.rows.empty()) fail("it has no rows");
     times_.ranks = ranks_;
     times_.nodes = std::max(1, static_cast<int>(hosts_.size()));
@@ -90,7 +91,9 @@ class Table {
                bus = number(words[7]);
     if (!size || !time || !rate || !bus || !(*size >= 0) || !(*time > 0) || !std::isfinite(*time) ||
         *size > 1e15)
-      fail("size, time, algbw and busbw are columns 1, 6, 7 and 8; one of them is not a valid number");
+      fail(
+          "size, time, algbw and busbw are columns 1, 6, 7 and 8; one of them is not a valid "
+          "number");
     if (const auto wrong = number(words[8]); wrong && *wrong > 0)
       fail("the test found " + words[8] + " wrong results; its times are not usable");
     times_.rows.push_back({Bytes(std::llround(*size)), Seconds(*time * 1e-6)});
@@ -103,7 +106,7 @@ class Table {
     if (reduces_ && std::abs(factor_ / (2 * share) - 1) < kPrinted)
       return CollectiveKind::all_reduce;
     if (reduces_ && std::abs(factor_ / share - 1) < kPrinted) return CollectiveKind::reduce_scatter;
-    fail("the collective cannot be determined from the rates and the header");
+    fail("the header and the rates do not determine the collective");
   }
 
   std::string file_;

@@ -36,7 +36,7 @@ std::vector<std::uint32_t> GraphBuilder::waited_for(std::uint32_t rank,
     if ((before - lines.launched.begin()) - (done - lines.ended.begin()) < kQueued) return found;
   }
   if (wait.what == WaitsFor::stream && before != lines.launched.begin())
-    take_last_of(lines.streams.at(events[*(before - 1)].stream));  // PyTorch synchronizes the current stream
+    take_last_of(lines.streams.at(events[*(before - 1)].stream));  // the current stream
   if (!found.empty()) return found;
   // An event, or another stream: the event that ended last before the call returned.
   std::optional<std::uint32_t> latest;

@@ -64,8 +64,9 @@ void GraphBuilder::meet() {
     }
   }
   if (uneven > 0)
-    graph_.notes.push_back(counted(uneven, "collective is", "collectives are") +
-                           " recorded a different number of times on the ranks of a step: simulated separately");
+    graph_.notes.push_back(
+        counted(uneven, "collective is", "collectives are") +
+        " recorded a different number of times on the ranks of a step: simulated separately");
   // Some members ended before others had entered: the clocks differ too much, or a root does not
   // wait for other ranks.
   std::vector<Meeting> apart;

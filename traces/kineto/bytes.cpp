@@ -69,7 +69,7 @@ class Unpacker {
     stream_.avail_out = static_cast<uInt>(wanted);
     while (stream_.avail_out == wanted) {
       if (!more()) {
-        if (!ended_) fail("the packed file is truncated");
+        if (!ended_) fail("the packed file ends in the middle");
         return 0;
       }
       if (ended_) {  // the next member: gzip files may be concatenated

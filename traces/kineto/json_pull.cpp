@@ -46,9 +46,10 @@ void JsonPull::fail(const std::string& what) const {
 }
 
 void JsonPull::fail_cut() const {
-  throw InputError(file_, place_(),
-                   "the file ends in the middle, after " + std::to_string(passed_ + at_) + " bytes",
-                   "export the trace again, or copy the whole file: sums over a part would be wrong");
+  throw InputError(
+      file_, place_(),
+      "the file ends in the middle, after " + std::to_string(passed_ + at_) + " bytes",
+      "export the trace again, or copy the whole file: sums over a part would be wrong");
 }
 
 // Reads more bytes after those that are kept. Returns false at the end.

@@ -22,7 +22,7 @@ constexpr Row kKernels[] = {
     {"_scatter_gather_elementwise_kernel", data_movement},
     {"direct_copy_kernel", data_movement},
     {"elementwise_kernel", elementwise},
-    {"multi_tensor_apply_kernel", optimizer},  // _foreach_ and fused optimizers of PyTorch, and Apex
+    {"multi_tensor_apply_kernel", optimizer},  // PyTorch _foreach_ and fused optimizers, Apex
     {"split_embedding", embedding},            // FBGEMM, including its optimizers
     {"Adam", optimizer},
     {"adam", optimizer},

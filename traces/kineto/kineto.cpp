@@ -40,12 +40,13 @@ class Reader {
     where_.clear();
     json_.end();
     if (!has_events_)
-      throw InputError(trace_.file, "/traceEvents", "the key is missing: this is not a profiler's trace",
-                       kRecord);
+      throw InputError(trace_.file, "/traceEvents",
+                       "the key is missing: this is not a profiler's trace", kRecord);
     if (trace_.events.empty())
       throw InputError(
           trace_.file, "/traceEvents",
-          "no kernel and no copy of a device among its " + std::to_string(index_) + " events", kRecord);
+          "no kernel and no copy of a device among its " + std::to_string(index_) + " events",
+          kRecord);
     if (trace_.ours && !trace_.rank)
       throw InputError(trace_.file, "/distributedInfo", "the file holds several ranks",
                        "give one file per rank: polyphony run --trace-steps writes them");
@@ -89,7 +90,8 @@ class Reader {
       const bool rank = key == "rank";
       if (rank || key == "world_size") {
         value = read_integer(json_);
-        if (value < 0 || value > 100'000'000) json_.fail("rank and world_size must be from 0 to 100000000");
+        if (value < 0 || value > 100'000'000)
+          json_.fail("rank and world_size must be from 0 to 100000000");
         (rank ? trace_.rank : trace_.world) = static_cast<int>(value);
       } else if (key == "backend") {
         read_text(json_, trace_.backend);

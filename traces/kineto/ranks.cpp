@@ -27,8 +27,8 @@ std::set<std::int64_t> step_numbers(const DeviceTrace& trace) {
 void check_together(const DeviceTrace& first, const DeviceTrace& trace) {
   if (trace.world && first.world && trace.world != first.world) {
     throw InputError(trace.file, "/distributedInfo/world_size",
-                     "is of a job with " + std::to_string(*trace.world) + " ranks, but " + first.file +
-                         " is of a job with " + std::to_string(*first.world),
+                     "is of a job with " + std::to_string(*trace.world) + " ranks, but " +
+                         first.file + " is of a job with " + std::to_string(*first.world),
                      kHint);
   }
   const std::set<std::int64_t> steps = step_numbers(trace), others = step_numbers(first);
@@ -77,7 +77,7 @@ void check(const std::vector<DeviceTrace>& traces) {
 }
 
 // One collective on all ranks that recorded it.
-using Key = std::tuple<std::int64_t, CollectiveShape, std::size_t>;  // step, shape, position among equal ones
+using Key = std::tuple<std::int64_t, CollectiveShape, std::size_t>;  // step, shape, index
 using Matches = std::map<Key, std::vector<const DeviceEvent*>>;      // by rank; null: not recorded
 
 Matches match(const std::vector<DeviceTrace>& traces) {

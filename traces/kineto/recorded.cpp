@@ -107,8 +107,9 @@ void Finisher::join() {
     if (event.kind == KernelClass::collective && event.detail == kNone)
       event.detail = r_.add({.call = collective_call(r_.names.text(event.name))});
   if (alone > 0)
-    trace_.notes.push_back(std::to_string(alone) +
-                           " events have no launch on the host: their step is determined by their start");
+    trace_.notes.push_back(
+        std::to_string(alone) +
+        " events have no launch on the host: their step is determined by their start");
 }
 
 // Uses recorded calls only; launches are found by correlation.

@@ -104,7 +104,8 @@ Figure memory_figure(const Program& program, const Timeline& timeline, Bytes cap
   options.title = "Memory over one step";
   options.width = 760;
   std::string caption =
-      "Parameters, gradients and optimizer state stay resident; activations are allocated and freed.";
+      "Parameters, gradients and optimizer state stay resident; activations are allocated and "
+      "freed.";
   if (ranks.size() < memory.size()) {
     caption = "The " + std::to_string(ranks.size()) + " ranks with the largest peaks. " + caption;
   }

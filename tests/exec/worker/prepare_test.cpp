@@ -10,6 +10,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/lower/lower.h"
 #include "shared/plan/plan.h"
+#include "shared/split/planned_layout.h"
 #include "shared/verify/verify.h"
 #include "tests/exec/support/temp_folder.h"
 #include "tests/shared/support/mutate.h"
@@ -47,6 +48,16 @@ TEST_CASE("a valid scenario is prepared, a wrong number of ranks rejected") {
         "ranks, or change the layout)");
   CHECK(refusal([] { prepare_file("scenarios/easy_vqa.json", 2); }).find("/layout: is missing") !=
         std::string::npos);
+}
+
+TEST_CASE("a run plans its layout once") {
+  const std::uint64_t before = layouts_planned();
+  const auto outcome = prepare_file("scenarios/tiny.json", 2);
+  REQUIRE(std::holds_alternative<Prepared>(outcome));
+  CHECK(layouts_planned() == before + 1);
+  const Prepared& ready = std::get<Prepared>(outcome);
+  CHECK(is_split(ready.scenario.model, *ready.scenario.layout));
+  CHECK(ready.plan == make_plan(ready.scenario, *ready.scenario.layout));
 }
 
 TEST_CASE("lack of memory is reported before ranks connect") {

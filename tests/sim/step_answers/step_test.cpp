@@ -5,7 +5,10 @@
 
 #include "shared/hardware/devices.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/split/planned_layout.h"
 #include "sim/answer_json/answers_json.h"
+#include "sim/plan_answers/plan_answer.h"
+#include "sim/sweep/candidate.h"
 #include "tests/shared/support/scenario_files.h"
 #include "tests/sim/runner/bench_scenario.h"
 
@@ -35,6 +38,24 @@ TEST_CASE("recomputation is part of the backward pass, and the answer states it"
   CHECK_FALSE(json["busiest_rank_seconds"].contains("recompute"));  // no op has this part
   CHECK(json["mfu"] == again.figures.model_flops_utilization);
   CHECK(json["chance"]["mfu"] == json["mfu"]);
+}
+
+TEST_CASE("a step, a plan and a sweep's candidate plan their layout once") {
+  const Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  REQUIRE_FALSE(is_split(scenario.model, *scenario.layout));
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const auto plans_of = [](const auto& work) {
+    const std::uint64_t before = layouts_planned();
+    work();
+    return layouts_planned() - before;
+  };
+  CHECK(plans_of([&] { answered(scenario, {.predictor = Predictor::simulate}); }) == 1);
+  CHECK(plans_of([&] { answer_plan(scenario, profile); }) == 1);
+  const Question question(borrow_inputs(scenario, profile));
+  CHECK(plans_of([&] { estimate_candidate(question, *scenario.layout, true, {}); }) == 1);
+  CHECK(plans_of([&] { examine_candidate(question, Predictor::simulate, *scenario.layout, {}); }) ==
+        1);
+  CHECK(plans_of([&] { stream_candidate(question, *scenario.layout, {}); }) == 1);
 }
 
 TEST_CASE("notes are part of the answer") {
