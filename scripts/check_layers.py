@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Checks that folders and rooms include only what they may, and that the READMEs show the map below.
 
-check_layers.py           exit 1 and one line per fault
-check_layers.py --map     prints the map: room, what it is for, which rooms it includes
-check_layers.py --write   puts the map into the READMEs (between the lines "<!-- rooms -->" and "<!-- end of rooms -->")
+check_layers.py           exits with 1 and prints one line per violation
+check_layers.py --map     prints the map: room, its purpose, the rooms that it includes
+check_layers.py --write   writes the map into the READMEs (between the lines "<!-- rooms -->" and
+                          "<!-- end of rooms -->")
 
-Folders: shared <- nothing of ours; traces <- shared; sim <- shared, traces; exec <- shared, traces.
-Rooms of a folder stand in order below: a file may include its own room's files and those of rooms of earlier levels,
-never of its own level's other rooms. "" is the folder itself.
+Folders: shared <- no folder of ours; traces <- shared; sim <- shared, traces; exec <- shared,
+traces. Rooms of a folder are listed in order below: a file may include files of its own room and of
+rooms of earlier levels, but no files of other rooms of its own level. "" is the folder itself.
 """
 import collections
 import pathlib
@@ -15,7 +16,7 @@ import re
 import sys
 
 LIBRARIES = {  # folder -> what its files may include besides our folders and the standard library
-    "shared": {"nlohmann"},  # in *_json.cpp only
+    "shared": {"nlohmann"},  # only in *_json.cpp
     "traces": {"Eigen", "nlohmann", "zlib"},
     "sim": {"simgrid", "xbt", "cxxopts", "nlohmann"},
     "exec": {"torch", "ATen", "c10", "gloo", "png", "cuda", "nccl", "cxxopts", "nlohmann"},
@@ -165,7 +166,7 @@ def faults():
                 elif name not in LIBRARIES[folder] and name not in FOLDERS[folder]:
                     yield f"{where}: {folder}/ may not include {included} (allowed: {', '.join(FOLDERS[folder] + sorted(LIBRARIES[folder]))})"
                 elif path.endswith((".cu", ".cuh")) and name != "cuda":
-                    yield f"{where}: nvcc compiles no LibTorch; that belongs into a .cpp file beside it"
+                    yield f"{where}: nvcc compiles no LibTorch; move it to a .cpp file next to it"
                 elif folder == "shared" and name == "nlohmann" and not path.endswith(("_json.cpp", "/json_pch.h")):
                     yield f"{where}: in shared/, JSON belongs into *_json.cpp"
         readme = ROOT / folder / "README.md"
@@ -189,9 +190,9 @@ def room_map(folder: str) -> str:
 
 
 def with_map(readme: str, folder: str) -> str:
-    """The README with today's map between its two marks."""
+    """The README with the current map between its two marks."""
     if BEGIN not in readme or END not in readme:
-        return readme + BEGIN + END  # differs: --write cannot know where it belongs
+        return readme + BEGIN + END  # differs from the README: --write does not know the place
     head, rest = readme.split(BEGIN, 1)
     return head + BEGIN + room_map(folder) + END + rest.split(END, 1)[1]
 

@@ -1,4 +1,5 @@
-"""Layouts of DIP's models (scenarios/varying/dip_*.json) and what the simulator says of them: what bench_dip, dip_dynamic and rank_splits share."""
+"""Layouts of DIP's models (scenarios/varying/dip_*.json) and their simulations. Shared by bench_dip,
+dip_dynamic and rank_splits."""
 import copy
 import json
 import pathlib
@@ -7,7 +8,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECOMPUTE = ("none", "full")
-SUB_MICROBATCH, MOST_PARTS = 12, 4  # images: the paper's best size; of the 48 that a sequence may have
+SUB_MICROBATCH, MOST_PARTS = 12, 4  # images: the paper's best size; a sequence has at most 48
 SLACK = 1.02
 
 
@@ -16,7 +17,7 @@ class Case:
 
     def __init__(self, path, program, folder, grid="best"):
         self.program, self.folder = program, folder
-        self.memory = None  # of a device: known with the first estimate
+        self.memory = None  # of a device; set by the first estimate
         self.whole = json.loads(subprocess.run([program, "plan", path, "--resolved"], capture_output=True, text=True, check=True).stdout)
         layout = self.whole["layout"]
         self.modules = [name for name, module in self.whole["model"].items() if module.get("kind", name) != "projector"]
@@ -37,14 +38,14 @@ class Case:
         return max(1, self.samples // (self.ranks // (tp * pp)))
 
     def blocks(self):
-        """Parameters of each block of the chain, with the embedding and the head that cling to it."""
+        """Parameters of each block of the chain, including the embedding or the head that belongs to it."""
         weights = []
         for name in self.modules:
             m = self.whole["model"][name]
             h, width = m["hidden"], m["heads"] * m["head_dim"]
             each = 2 * h * (width + m.get("kv_heads", m["heads"]) * m["head_dim"]) + (3 if m.get("gated") else 2) * h * m["ffn"]
             if "latent_channels" in m:
-                each += 2 * h * width + 2 * m.get("condition", h) * width  # across
+                each += 2 * h * width + 2 * m.get("condition", h) * width  # cross-attention
             own = [each] * m["layers"]
             if "vocab" in m:
                 own[0] += m["vocab"] * h
@@ -53,12 +54,12 @@ class Case:
         return weights
 
     def by_parameters(self, chunks):
-        """Blocks a chunk: consecutive, the largest chunk as small as can be."""
+        """Numbers of blocks by chunk: consecutive blocks, with the smallest possible largest chunk."""
         weights = self.blocks()
         if chunks > len(weights):
             return None
         low, high = max(weights), sum(weights)
-        while low < high:  # the least limit that greedy filling keeps, with a block left for every later chunk
+        while low < high:  # the smallest limit for which greedy filling leaves a block for every later chunk
             limit = (low + high) // 2
             low, high = (low, limit) if self.fill(weights, chunks, limit) else (limit + 1, high)
         return self.fill(weights, chunks, low)
@@ -108,7 +109,7 @@ class Case:
         return [e for e in (1, 2, 4, 8) if e <= tp] if self.encoder else [tp]
 
     def searched(self, layout, placements, chooses):
-        """`layout` under planner dip, whole microbatches and cut ones; `chooses`: turns recompute what they must, not all that the layout says."""
+        """`layout` under planner dip, with whole and divided microbatches; `chooses`: actions recompute only what memory requires, not everything that the layout states."""
         for cut in (False, True) if self.encoder else (False,):
             other = {**copy.deepcopy(layout), "planner": "dip", "placements": placements}
             for name in self.modules:
@@ -133,7 +134,7 @@ class Case:
         return json.loads(done.stdout)
 
     def estimate(self, layout, stack=None):
-        """Seconds of the first batch, or why not."""
+        """Seconds of the first batch, or the reason why there are none."""
         answer = self.answer(layout, 1, stack, ["--batches", "1", "--jobs", "1"])
         if "step" not in answer:
             return answer["error"]["what"]
@@ -141,11 +142,11 @@ class Case:
         return answer["step"]["largest_seconds"] if answer["worst"]["peak_bytes"] <= self.memory else "out of memory"
 
     def step(self, layout, seed, stack=None):
-        """Seconds of the batch that `seed` draws, or why not."""
+        """Seconds of the batch that `seed` draws, or the reason why there are none."""
         answer = self.answer(layout, seed, stack, [])
         if "step_seconds" not in answer:
             return answer["error"]["what"]
-        # Recomputation is chosen for the room that the first batch leaves; others may take a little more.
+        # Recomputation is chosen for the memory that the first batch leaves; other batches may need slightly more.
         slack = SLACK if layout.get("planner") and seed > 1 else 1
         return answer["step_seconds"] if answer["peak_memory_bytes"] <= slack * self.memory else "out of memory"
 

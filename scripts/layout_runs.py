@@ -1,4 +1,5 @@
-"""What benchmarks share that run layouts with `polyphony`: the program, folders of its runs, figures of their repeats."""
+"""Shared by benchmarks that run layouts with `polyphony`: the program, folders of its runs, figures
+over repeats."""
 import json
 import pathlib
 import statistics
@@ -25,8 +26,8 @@ def losses(folder):
 
 
 def gain(before, after, points=0.10):
-    """Of two layouts' runs, each (predicted, measured) seconds: by how much the second's median is faster, and whether that was predicted: within
-    `points` of what was measured, or twice the repeatability."""
+    """From the runs of two layouts, each (predicted, measured) seconds: by how much the median of the second is faster, and whether that was predicted
+    within `points` of the measured gain, or twice the repeatability."""
     predicted, measured = (statistics.median(row[i] for row in before) / statistics.median(row[i] for row in after) - 1 for i in (0, 1))
     noise = sum(spread(times) / statistics.median(times) for times in ([row[1] for row in rows] for rows in (before, after)))
     return {"predicted_gain": predicted, "measured_gain": measured, "repeatability": noise, "predicted": abs(predicted - measured) <= max(points, 2 * noise)}
@@ -38,7 +39,7 @@ def apart(some, others):
 
 
 class LayoutRuns:
-    """`bench` names the caller in messages; `out` is made."""
+    """`bench` names the caller in messages; `out` is created."""
 
     def __init__(self, bench, build, out):
         self.bench, self.build = bench, pathlib.Path(build)
@@ -47,7 +48,7 @@ class LayoutRuns:
         self.machine, self.calibrated = self.out / "machine.json", self.out / "calibrated.json"
 
     def polyphony(self, *arguments):
-        """stdout of the command; its end is ours when it fails."""
+        """stdout of the command; ends this program if the command fails."""
         command = [str(self.build / "polyphony"), *map(str, arguments)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if done.returncode != 0:

@@ -1,5 +1,5 @@
-"""What benchmarks share that calibrate on some layouts of scenarios/easy_vqa.json, predict others and measure them: layouts as texts, the runs,
-a layout's line in the answer, coverage of intervals."""
+"""Shared by benchmarks that calibrate on some layouts of scenarios/easy_vqa.json, predict others and
+measure them: layouts as texts, the runs, a layout's line of the output, coverage of intervals."""
 import argparse
 import json
 import math
@@ -11,7 +11,7 @@ from layout_runs import ROOT, LayoutRuns, file_name, spread
 
 WARM_UP = 3  # steps that are not measured
 BAR = 0.08
-WITHIN = {True: "yes", False: "NO", None: "cannot tell"}  # by what `result()` finds
+WITHIN = {True: "yes", False: "NO", None: "cannot tell"}  # by the value of `result()`
 
 
 def one_grid(microbatches, schedule="1f1b", **grid):
@@ -30,7 +30,7 @@ def two_parts(microbatches, vision, language, schedule="1f1b"):
 
 
 class Bench(LayoutRuns):
-    """`calibration`: names of layouts that the profile is fitted on."""
+    """`calibration`: names of the layouts to which the profile is fitted."""
 
     def __init__(self, name, options, calibration):
         super().__init__(name, options.build, options.out)
@@ -60,8 +60,8 @@ class Bench(LayoutRuns):
         self.polyphony("calibrate", *runs, "--profile", self.machine, "--out", self.calibrated)
 
     def covered(self, path, error):
-        """Whether the 80 % interval of the calibrated prediction holds what was measured. Paced steps are longer than simulated ones: what is
-        asked of the simulation is how sure it is, what the prediction was off by is known."""
+        """Whether the 80 % interval of the calibrated prediction contains the measured step. Steps with emulated compute are longer than simulated ones, so
+        only the relative width of the interval is taken from the simulation, and the error from the prediction."""
         answer = self.rows("simulate", path, "--profile", self.calibrated)
         step, high = answer["step_seconds"], answer["chance"]["interval90_seconds"][1]
         deviation = math.log(high / step) / NormalDist().inv_cdf(0.95)
@@ -77,14 +77,14 @@ class Bench(LayoutRuns):
         return lines
 
     def judged(self, lines):
-        """Those of layouts that the calibration did not see, with what their intervals hold."""
+        """The lines of unseen layouts, with the coverage of their intervals."""
         unseen = [line for line in lines if line["layout"] not in self.calibration]
         for line in unseen:
             line["covered"] = self.covered(self.out / (file_name(line["layout"]) + ".json"), line["error"])
         return unseen
 
     def rehearse(self, paced):
-        """{name: a comparison a round}; `paced`: name -> (scenario, layout, changes of the model, ranks)."""
+        """{name: one comparison per round}; `paced`: name -> (scenario, layout, changes of the model, ranks)."""
         scenarios = {name: self.scenario(name, layout, base, *model) for name, (base, layout, *model) in paced.items()}
         found = {name: [] for name in paced}
         for number in range(self.options.rounds):
@@ -108,7 +108,7 @@ def arguments(doc, name):
 
 
 def result(name, rows, before=None):
-    """One line of the answer from a layout's comparisons, one a round."""
+    """One line of the output from the comparisons of a layout, one per round."""
     measured = [row["measured_seconds"] for row in rows]
     median = statistics.median(measured)
     predicted = statistics.median(row["predicted_seconds"] for row in rows)
@@ -120,7 +120,7 @@ def result(name, rows, before=None):
 
 
 def summary(unseen):
-    """Of the lines of layouts that no calibration saw, their `covered` known."""
+    """Coverage over the lines of unseen layouts, whose `covered` is known."""
     return {"unseen": len(unseen), "within": sum(r["within"] is True for r in unseen), "mean_error": statistics.mean(abs(r["error"]) for r in unseen),
             "bias": statistics.mean(r["error"] for r in unseen), "covered_by_80": statistics.mean(r["covered"] for r in unseen)}
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""The training loop that scripts/bench_executor times beside polyphony-worker: the model of a scenario in plain eager PyTorch on CPU.
+"""The training loop with which scripts/bench_executor compares polyphony-worker: the model of a
+scenario in plain eager PyTorch on CPU.
 
   scripts/pytorch_loop.py SCENARIO --threads N --steps N [--count]
 
-Written as one would by hand for a single process: nn.Modules over padded-free batches (every sample of the scenario has one length),
-scaled_dot_product_attention, fused query-key-value and gate-up matrices, the head over the loss rows only, gradient accumulation over the
-microbatches, clip_grad_norm_ and fused AdamW. Batches lie ready in memory, so that loading costs this loop nothing.
-Prints one JSON object: seconds of every step, and seconds that the process spent on cores meanwhile, parameters, tokens, and with --count the
-FLOPs of the GEMMs of a step as PyTorch counts them.
+Written as one would write it by hand for a single process: nn.Modules over batches without padding
+(all samples of the scenario have the same length), scaled_dot_product_attention, fused
+query-key-value and gate-up matrices, the head over the loss rows only, gradient accumulation over
+the microbatches, clip_grad_norm_ and fused AdamW. Batches are prepared in memory, so that this loop
+spends no time on loading.
+Prints one JSON object: seconds of every step, processor seconds of the process meanwhile,
+parameters, tokens, and with --count the FLOPs of the GEMMs of a step as counted by PyTorch.
 """
 import argparse
 import json
@@ -19,7 +22,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
-BATCHES = 4  # different ones, taken in turn
+BATCHES = 4  # different batches, used in rotation
 
 
 class VisionBlock(nn.Module):
@@ -117,7 +120,7 @@ class VisionLanguage(nn.Module):
         self.vocab = language["vocab"]
         text = scenario["data"]["text"]
         self.text, self.labels = text["tokens"], text["loss_tokens"]
-        self.tokens = self.patches // merge**2 + self.text  # of a sample, in the language module
+        self.tokens = self.patches // merge**2 + self.text  # tokens of a sample in the language module
         self.vision = Vision(**vision)
         self.projector = Projector(merge, vision["hidden"], projector["hidden"], language["hidden"])
         self.language = Language(**language, tokens=self.tokens)

@@ -1,26 +1,26 @@
-"""Rows that a fit does not see, predicted: a family, the largest scale of each, a software stack, a
-generation of devices left out of a stage's fit. What the fit then knows of them:
+"""Predicts rows that a fit did not see: a family, the largest scale of each family, a software stack,
+or a generation of devices is left out of a stage's fit. Rows are classified by what the fit knows:
   known     stack and device, where a family or a scale is left out
-  foreign   the device alone, where a stack is left out: its numbers are at their start values
-  borrowed  the stack alone, where a device is left out: its numbers are another generation's, all of them,
-            as those of a device without rows of its own are (shared/hardware/devices.cpp)
-Rows of which more is unknown are no measure of any of the three. A stack without fitted numbers counts as
+  foreign   only the device, where a stack is left out: its numbers are at their start values
+  borrowed  only the stack, where a device is left out: all its numbers are those of another
+            generation, as for a device without rows of its own (shared/hardware/devices.cpp)
+Rows of which less is known belong to none of the classes. A stack without fitted numbers counts as
 known."""
 import math
 
-# Whose numbers a generation would have, had it no rows: the one before it, or its sister's.
+# The generation whose numbers are used for a generation without rows: the previous or a similar one.
 DONOR = {"a100-80": "h100", "a100-40": "h100", "h100": "a100-80", "b200": "h100", "gb200": "b200"}
 
 CASE_OF = {"family_out": "known", "scale_out": "known", "stack_out": "foreign", "device_out": "borrowed"}
 
 
 def owners(names):
-    """{"a100-80": {"a100-80", "a100-40"}, …}: who shares a number with whom."""
+    """{"a100-80": {"a100-80", "a100-40"}, …}: devices that share a number."""
     groups = {}
     for name in names:
-        who = name.rsplit(".", 1)[0].split(",")
-        for one in who:
-            groups.setdefault(one, set()).update(who)
+        devices_of_name = name.rsplit(".", 1)[0].split(",")
+        for one in devices_of_name:
+            groups.setdefault(one, set()).update(devices_of_name)
     return groups
 
 
@@ -35,24 +35,24 @@ class Folds:
         return self.groups.get(one, {one})
 
     def case(self, row, left_out):
-        """What a fit without `left_out` knows of the row; None: neither stack nor device."""
+        """The class of the row for a fit without `left_out`; None: neither stack nor device is known."""
         rest = [r for r in self.rows if r["id"] not in left_out]
         stack = row["stack"] not in self.groups or any(r["stack"] in self.group(row["stack"]) for r in rest)
         device = any(r["device"] in self.group(row["device"]) for r in rest)
         return {(True, True): "known", (False, True): "foreign", (True, False): "borrowed"}.get((stack, device))
 
     def borrowed(self, device, values):
-        """The donor's numbers in place of the device's."""
+        """The donor's numbers instead of the device's."""
         donor = DONOR[device]
         numbers = dict(self.predictor.devices[donor])
         for names, value in {**self.predictor.fixed, **values}.items():
-            who, key = names.rsplit(".", 1)
-            if donor in who.split(","):
+            devices_of_name, key = names.rsplit(".", 1)
+            if donor in devices_of_name.split(","):
                 numbers[key] = value
         return {f"{device}.{key}": value for key, value in numbers.items()}
 
     def without(self, left_out, wanted):
-        """The rows left out of which as much is known as is wanted."""
+        """The rows that were left out and have the given class."""
         ids = {row["id"] for row in self.rows if row["id"] in left_out and self.case(row, left_out) == wanted}
         if not ids:
             return []
@@ -64,7 +64,7 @@ class Folds:
         return [row for row in self.predictor.rows(values) if row["id"] in ids]
 
     def parts(self, key):
-        """The ids of the rows that share what `key` says of them."""
+        """Groups the ids of rows by `key`."""
         parts = {}
         for row in self.rows:
             parts.setdefault(key(row), set()).add(row["id"])
@@ -80,7 +80,7 @@ class Folds:
                          if r["gpus"] == most[r["family"]] and least[r["family"]] < most[r["family"]])
 
     def all(self):
-        """By fold, the rows as predicted."""
+        """The predicted rows by fold."""
         folds = {
             "family_out": self.parts(lambda r: r["family"]),
             "scale_out": [self.largest()],

@@ -1,14 +1,14 @@
-"""Least squares of log(predicted / measured) over the logarithms of a stage's parameters: Levenberg-Marquardt
-with a weak prior. Standard library only."""
+"""Least squares of log(predicted / measured) over the logarithms of a stage's parameters, by
+Levenberg-Marquardt with a weak prior. Standard library only."""
 import math
 
-# A parameter e times its start value weighs as much as an error of this in every row of a block: what
-# rows do not determine stays where publications put it.
+# A parameter at e times its start value has the same penalty as this error in every row of a block:
+# parameters that the rows do not determine stay at their published values.
 PRIOR = 0.03
 
 
 def weights(rows, left_out):
-    """Each block weighs as much as any other."""
+    """All blocks have equal weight."""
     count = {}
     for row in rows:
         if row["id"] not in left_out:
@@ -17,7 +17,7 @@ def weights(rows, left_out):
 
 
 def solve(matrix, right):
-    """Gaussian elimination with pivots."""
+    """Gaussian elimination with pivoting."""
     n = len(right)
     rows = [matrix[i][:] + [right[i]] for i in range(n)]
     for i in range(n):
@@ -34,7 +34,7 @@ def solve(matrix, right):
 
 
 class Fit:
-    """The stage's parameters, their logarithms the unknowns."""
+    """The parameters of the stage; their logarithms are the unknowns."""
 
     def __init__(self, predictor):
         self.predictor = predictor
@@ -49,7 +49,7 @@ class Fit:
         return rows, [math.log1p(r["error"]) for r in rows]
 
     def slopes(self, point, here):
-        """By parameter, of each row's error."""
+        """Derivatives of the error of each row, by parameter."""
         columns = []
         for i in range(len(point)):
             moved = point[:]

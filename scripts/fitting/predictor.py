@@ -1,4 +1,5 @@
-"""Rows of one stage of scripts/fit_profiles, predicted by `polyphony validate` with some numbers replaced."""
+"""Predicts the rows of one stage of scripts/fit_profiles with `polyphony validate`, with some numbers
+replaced."""
 import concurrent.futures
 import csv
 import json
@@ -78,11 +79,11 @@ class Predictor:
     def rows(self, values):
         numbers = {}
         for names, value in {**self.fixed, **values}.items():
-            who, key = names.rsplit(".", 1)
-            numbers.update({(one, key): value for one in who.split(",")})
+            device_names, key = names.rsplit(".", 1)
+            numbers.update({(one, key): value for one in device_names.split(",")})
         jobs = []
         for owner, files in self.groups.items():
-            mine = {f"{who}.{key}": value for (who, key), value in sorted(numbers.items()) if who in owner}
+            mine = {f"{device_names}.{key}": value for (device_names, key), value in sorted(numbers.items()) if device_names in owner}
             jobs += [(path, mine, (path, tuple(mine.items()))) for path in files]
         missing = [job for job in jobs if job[2] not in self.known]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:

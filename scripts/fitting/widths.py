@@ -1,30 +1,33 @@
-"""Widths of intervals, fitted to errors of rows that a fit did not see (scripts/fitting/folds.py) and of
-rows of no fit. Two of them: of one layout's step, and of the difference of two. Logarithms throughout.
-  one layout   scale² = residual² + Σ effect², residual by footing (known, foreign, borrowed), the effects
-               of the errors that the profile states; that of experts' products in proportion
-  difference   scale² = Σ (effect - effect)² + layout² · d + tensor² · t, doublings between the layouts
-Errors over their scale are of Student's t. Maximum likelihood, a row weighing 1 / √(rows of its block on
-its footing), a weak prior. Stated for all rows, and again without each block, or family of pairs: what a
-width is judged with."""
+"""Fits the widths of intervals to the errors of rows that a fit did not see (scripts/fitting/folds.py)
+and of rows that belong to no fit. There are two widths: of the step of one layout, and of the
+difference of two layouts. All errors are logarithms.
+  one layout   scale² = residual² + Σ effect², residual by calibration basis (known, foreign,
+               borrowed), the effects of the errors that the profile states; that of the experts'
+               GEMMs in proportion
+  difference   scale² = Σ (effect - effect)² + layout² · d + tensor² · t, with d and t doublings
+               between the layouts
+Errors over their scale follow Student's t distribution. Maximum likelihood, a row weighs
+1 / √(rows of its block with its basis), with a weak prior. Widths are given for all rows, and again
+without each block, or family of pairs: those are used to judge a width."""
 import math
 
 FREEDOM = 5
 FOLDS = {"family_out": "known", "scale_out": "known", "stack_out": "foreign", "device_out": "borrowed"}
 EXPERTS = "grouped_efficiency"
 
-# Where rows say nothing; a factor of e away weighs as much as one row that is a deviation off.
+# Priors for widths that the rows do not determine; a factor of e has the penalty of one row that is one deviation off.
 START = {"known": 0.05, "foreign": 0.1, "borrowed": 0.2, "experts": 0.2, "one": 0.1,
          "layout": 0.03, "tensor": 0.05}
 WEAK = 0.7
 
 
 def student(error, squares):
-    """-ln of the density, but for a constant."""
+    """-ln of the density, up to a constant."""
     return 0.5 * math.log(squares) + (FREEDOM + 1) / 2 * math.log1p(error * error / squares / FREEDOM)
 
 
 def minimum(cost, names):
-    """By steps along one logarithm at a time, halved where none helps."""
+    """Minimizes by steps along one logarithm at a time, halved if no step improves."""
     point = {name: math.log(START[name]) for name in names}
 
     def with_prior(at):
@@ -96,11 +99,11 @@ class Pair:
 
     def squares(self, widths):
         return (self.parameters + widths["layout"] ** 2 * self.other + widths["tensor"] ** 2 * self.tensor
-                + 1e-8)  # of layouts that differ in nothing that is counted
+                + 1e-8)  # for layouts without a counted difference
 
 
 def pairs_of(pairs, rows, unseen):
-    """Both of one fold, or both of no fit."""
+    """True if both are of the same fold, or both of no fit."""
     errors = dict(unseen.get("family_out", {}))
     left_out = {row for fold in unseen.values() for row in fold}
     errors.update({i: math.log1p(row["error"]) for i, row in rows.items() if i not in left_out})
@@ -114,8 +117,8 @@ def fit_pairs(pairs):
 
 
 def fit_widths(answer, unseen):
-    """Of an answer of `polyphony validate` on every row: widths, those without each block, those without
-    each family's pairs."""
+    """Widths from the output of `polyphony validate` on every row: all, without each block, without each
+    family's pairs."""
     rows = {row["id"]: row for row in answer["rows"]
             if "effects" in row and "duplicate_of" not in row and "outlier" not in row}
     claims = claims_of(rows, unseen, answer["experts"])
