@@ -1,4 +1,4 @@
-"""Whatever a person gets wrong: exit code 2 and one line with the file, the JSON pointer, what is wrong and how to fix it. No rank hangs."""
+"""Invalid input: exit code 2 and one line with the file, the JSON pointer, the problem and the remedy. No rank hangs."""
 import json
 import os
 import shutil
@@ -11,7 +11,7 @@ def layout(**modules):
     return {"placement": "non-colocated", "all": None, "microbatches": 2, **modules}
 
 
-# name -> (changes to tiny.json, JSON pointer in the message, what else it names)
+# name -> (changes to tiny.json, JSON pointer in the message, other text in the message)
 WRONG_SCENARIOS = {
     "unknown key": ({"data": {"global_bacth": 8}}, "/data/global_bacth", ["global_batch"]),
     "wrong unit": ({"cluster": {"node": {"device": "H100", "ranks": 2}, "ranks": None, "nic": "400parsec"}}, "/cluster/nic", ["400parsec"]),
@@ -32,14 +32,14 @@ WRONG_SCENARIOS = {
 
 
 class BadScenario(harness.SystemTest):
-    def test_both_programs_refuse_in_one_line(self):
+    def test_both_programs_reject_with_one_line(self):
         for name, (changes, pointer, words) in WRONG_SCENARIOS.items():
             path = self.scenario(name.replace(" ", "_") + ".json", **changes)
             for command in ([POLYPHONY, "plan", path], [POLYPHONY, "run", path, "--out", self.folder / "run"], [WORKER, path, "--steps", 1]):
                 with self.subTest(name, command=os.path.basename(command[0]) + " " + str(command[1])):
                     self.assert_one_line(run(*command, limit=20), path, pointer, *words)
 
-    def test_files_that_are_not_there_or_not_json(self):
+    def test_missing_files_and_files_without_json(self):
         empty, cut = self.folder / "empty.json", self.folder / "cut.json"
         empty.write_text("")
         cut.write_text((SCENARIOS / "tiny.json").read_text()[:200])
@@ -49,12 +49,12 @@ class BadScenario(harness.SystemTest):
                     self.assert_one_line(run(*program, path, limit=20), path)
         self.assert_one_line(run(POLYPHONY, "plan", self.scenario(extends="nowhere.json")), "nowhere.json")
 
-    def test_turns_that_cannot_run(self):
+    def test_actions_that_deadlock_or_do_not_match(self):
         scenario, order = SCENARIOS / "rehearse_4.json", self.folder / "order.csv"
         self.assertEqual(run(POLYPHONY, "schedules", "gpipe", "--scenario", scenario, "--out", order).returncode, 0)
         rows = [line.split(",") for line in order.read_text().splitlines()]
         lost = [row[:-1] if i == 0 else row for i, row in enumerate(rows)]
-        # The encoder sends its works in rising order: the second first, nobody gets on.
+        # The encoder sends its microbatches in ascending order: if the second one must come first, all ranks wait.
         swapped = [[row[1], row[0], *row[2:]] if row[0] else [row[0], row[2], row[1], *row[3:]] for row in rows]
         for name, changed in (("lost", lost), ("swapped", swapped)):
             order.write_text("\n".join(",".join(row) for row in changed) + "\n")
@@ -63,7 +63,7 @@ class BadScenario(harness.SystemTest):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertNotIn("internal error", done.stderr)
 
-    def test_times_of_stages(self):
+    def test_stage_times(self):
         times = self.folder / "times.csv"
         times.write_text("module,stage,microbatch,forward,backward_input,backward_weight\nl,0,0,1,fast,1\n")
         command = [POLYPHONY, "schedules", "--all", "--times", times]
@@ -90,7 +90,7 @@ class BadScenario(harness.SystemTest):
 
 
 class InJson(harness.SystemTest):
-    """With --format json, a command without an answer prints an object in the answer's place; stderr says the same line as ever."""
+    """With --format json, a command without an answer prints an error object instead; stderr has the same line as without."""
 
     def error_of(self, *command, code=2):
         plain = run(*command, limit=20)
@@ -125,12 +125,12 @@ class InJson(harness.SystemTest):
 
 
 class BadLaunch(harness.SystemTest):
-    def test_world_size_unequal_to_the_layout(self):
+    def test_world_size_differs_from_the_layout(self):
         for size in (1, 3):
             done = run(WORKER, SCENARIOS / "tiny.json", limit=20, env=environment(RANK=0, WORLD_SIZE=size))
             self.assert_one_line(done, "tiny.json", "/layout", "2 ranks", f"{size} were started")
 
-    def test_variables_that_make_no_sense(self):
+    def test_invalid_environment_variables(self):
         for variables in ({"RANK": 2, "WORLD_SIZE": 2}, {"RANK": "x", "WORLD_SIZE": 2}, {"WORLD_SIZE": 2}, {"RANK": 0, "WORLD_SIZE": 2, "MASTER_PORT": 70000}):
             with self.subTest(variables):
                 self.assert_one_line(run(WORKER, SCENARIOS / "tiny.json", limit=20, env=environment(**variables)))
@@ -156,7 +156,7 @@ class BadData(harness.SystemTest):
                 with self.subTest(name, program=os.path.basename(command[0])):
                     self.assert_one_line(run(*command, limit=30), data)
 
-    def test_easy_vqa_that_is_not_there_or_damaged(self):
+    def test_missing_or_damaged_easy_vqa(self):
         path = self.scenario(base="easy_vqa.json", layout={"placement": "homogeneous", "schedule": "1f1b", "microbatches": 4, "all": {"pp": 2}}, search=None)
         nowhere = self.folder / "nowhere"
         nowhere.mkdir()
@@ -237,7 +237,7 @@ class BadFiles(harness.SystemTest):
 
 
 class BadDisk(harness.SystemTest):
-    def test_a_folder_that_cannot_be_made(self):
+    def test_a_folder_that_is_not_writable(self):
         file = self.folder / "file"
         file.write_text("")
         tiny = self.scenario(cluster={"ranks": 1}, layout={"all": {"pp": 1}})
@@ -247,8 +247,8 @@ class BadDisk(harness.SystemTest):
             with self.subTest(" ".join(str(c) for c in command)):
                 self.assert_one_line(run(*command, limit=30))
 
-    def test_a_disk_that_fills_up(self):
-        """Files of at most 8 KiB (ulimit -f): the metrics' first lines fit, checkpoint and traces do not."""
+    def test_a_disk_that_becomes_full(self):
+        """Files of at most 8 KiB (ulimit -f): the first lines of the metrics fit, checkpoint and traces do not."""
         for options in (["--trace-steps", "1:3"], []):
             with self.subTest(options):
                 out = self.folder / ("run" + "-".join(options))

@@ -1,4 +1,4 @@
-"""Others' step times as a user brings them: calibrate, watch, profile show|diff|merge|check, on logs whose steps are known here."""
+"""Step times of other frameworks: calibrate, watch, profile show|diff|merge|check, on logs with known steps."""
 import json
 import math
 import signal
@@ -35,7 +35,7 @@ WRITERS = {"Megatron-LM": megatron, "torchtitan": torchtitan, "DeepSpeed": deeps
 class Evidence(harness.SystemTest):
     def setUp(self):
         super().setUp()
-        # Four blocks of Llama-3-8B's dimensions on a node of eight H100.
+        # Four blocks with the dimensions of Llama-3-8B on a node of eight H100.
         self.today = self.folder / "today.json"
         self.today.write_text(json.dumps({
             "polyphony": 1, "about": "made by a test", "model": {"language": {"preset": "llama-3-8b", "layers": 4}},
@@ -66,7 +66,7 @@ class Calibrate(Evidence):
     def test_a_log_of_every_framework_moves_the_prediction_to_its_step(self):
         _, predicted, _, _ = self.prediction()
         measured = 1.1 * predicted
-        # The first line counts compilation; a checkpoint at line 15.
+        # The first line includes compilation; line 15 a checkpoint.
         times = [5 * measured] + [measured] * 13 + [3 * measured] + [measured] * 15
         after = {}
         for framework, writer in WRITERS.items():
@@ -77,9 +77,9 @@ class Calibrate(Evidence):
                 row, = answer["evidence"]
                 self.assertEqual(row["source"], str(log))
                 self.assertAlmostEqual(row["measured_seconds"] / measured, 1, delta=1e-5)  # digits of the log
-                self.assertAlmostEqual(row["before_seconds"] / predicted, 1, delta=0.01)  # the estimate beside the simulation
+                self.assertAlmostEqual(row["before_seconds"] / predicted, 1, delta=0.01)  # estimate compared with simulation
                 error = {k: abs(math.log(row[k + "_seconds"] / measured)) for k in ("before", "after")}
-                # Part of it stays: what no parameter explains belongs to each layout.
+                # Part of the error stays: the part that no parameter explains belongs to each layout.
                 self.assertLess(error["after"], 0.6 * error["before"])
                 self.assertFalse(row["outlier"])
                 self.assertTrue(any(p["moved"] for p in answer["errors"]))
@@ -89,7 +89,7 @@ class Calibrate(Evidence):
         self.assertAlmostEqual(after["torchtitan"] / after["Megatron-LM"], 1, delta=1e-4)
         self.assertAlmostEqual(after["DeepSpeed"] / after["Megatron-LM"], 1, delta=1e-4)
 
-    def test_a_step_time_an_evidence_file_and_a_log_say_the_same(self):
+    def test_a_step_time_an_evidence_file_and_a_log_give_the_same_result(self):
         _, predicted, _, _ = self.prediction()
         measured = round(1.1 * predicted, 6)
         self.log([measured] * 20)
@@ -138,7 +138,7 @@ class Calibrate(Evidence):
 class Watch(Evidence):
     def test_a_job_that_leaves_its_interval_at_a_known_step(self):
         prediction, predicted, _, high = self.prediction()
-        # A warm-up line, inside until step 40, then half as long again as the interval allows: 8 of 10 are outside at 48.
+        # A warm-up line, inside the interval until step 40, then 1.5 times its upper end: at step 48, 8 of 10 are outside.
         log = self.log([3 * predicted] + [predicted] * 39 + [1.5 * high] * 20)
         answer = self.json_of("watch", log, "--prediction", prediction, "--once", code=1)
         left, = [e for e in answer["events"] if e["what"] == "left"]
@@ -153,7 +153,7 @@ class Watch(Evidence):
         self.assertRegex(text.stdout, r"step 41: LEFT the predicted interval, \+\d+.* \(detected at step 48\)")
         self.assertTrue(text.stdout.endswith("outside\n"), text.stdout)
 
-    def test_a_job_that_stays_and_one_that_comes_back(self):
+    def test_a_job_that_stays_inside_and_one_that_returns(self):
         prediction, predicted, _, high = self.prediction()
         for framework, writer in WRITERS.items():
             with self.subTest(framework):
@@ -177,7 +177,7 @@ class Watch(Evidence):
         answer = self.json_of("watch", log, "--prediction", prediction, "--once", "--batch", SAMPLES, code=1)
         self.assertEqual([e["phase"] for e in answer["events"] if e["what"] == "left"], ["all-reduce"])
 
-    def test_a_log_that_is_cut(self):
+    def test_a_truncated_log(self):
         prediction, predicted, _, _ = self.prediction()
         log = self.log([predicted] * 30)
         text = log.read_text()
@@ -189,10 +189,10 @@ class Watch(Evidence):
                 answer = self.json_of("watch", log, "--prediction", prediction, "--once")
                 self.assertEqual(answer["steps"], 30 if cut > inside + 2 else 29)
                 self.assertAlmostEqual(answer["step_seconds"] / predicted, 1, delta=1e-4)
-                # Part of a number is no step time.
+                # A truncated number is not a step time.
                 row, = self.json_of("calibrate", log, "--scenario", self.today)["evidence"]
                 self.assertAlmostEqual(row["measured_seconds"] / predicted, 1, delta=1e-4)
-        # The cut number itself: never a step of its own.
+        # The truncated number never counts as a step.
         log.write_text(text[:text.index("(ms): ") + len("(ms): ") + 2])
         self.assert_one_line(run(POLYPHONY, "watch", log, "--prediction", prediction, "--once"), log)
 
@@ -207,7 +207,7 @@ class Watch(Evidence):
                 half = len(lines[i]) // 2
                 growing.write("".join(lines[i:i + 7]) + lines[i + 7][:half])
                 growing.flush()
-                time.sleep(0.7)  # longer than it sleeps: it sees half a line
+                time.sleep(0.7)  # longer than its polling interval: it reads half a line
                 growing.write(lines[i + 7][half:])
                 growing.flush()
         time.sleep(1.2)
@@ -218,7 +218,7 @@ class Watch(Evidence):
         self.assertRegex(out, r"step 21: LEFT .*\(detected at step 28\)")
         self.assertIn("40 steps, ", out)
         self.assertEqual(err, "")
-        # Inside, and none of its steps seen yet.
+        # Inside, with none of its steps read yet.
         calm = self.log([predicted] * 30)
         process = self.start(POLYPHONY, "watch", calm, "--prediction", prediction)
         time.sleep(1.2)
@@ -228,7 +228,7 @@ class Watch(Evidence):
         self.assertTrue(out.endswith("inside\n"), out)
         self.assert_ok(run(POLYPHONY, "watch", calm, "--prediction", prediction, "--idle", "1s", limit=20))
 
-    def test_a_run_of_ours_ends_the_watch(self):
+    def test_the_end_of_a_polyphony_run_ends_the_watch(self):
         out, prediction = self.folder / "run", self.folder / "tiny.json"
         prediction.write_text(json.dumps(self.json_of("simulate", SCENARIOS / "tiny.json")))
         self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", out, "--steps", 30, limit=120))

@@ -1,4 +1,4 @@
-"""--execution-trace of simulate and replay: files that others' simulators read, decoded and walked here by the schema alone."""
+"""--execution-trace of simulate and replay: files for other simulators, decoded and simulated here from the schema only."""
 import collections
 import json
 import os
@@ -22,7 +22,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """[(field, number or bytes)] of a message."""
+    """Decodes a message to [(field, number or bytes)]."""
     at, found = 0, []
     while at < len(data):
         key, at = varint(data, at)
@@ -66,7 +66,7 @@ def nodes(path):
 
 
 def play(ranks):
-    """Microseconds until the last node has ended: messages by tag, collectives by their order in a group, together."""
+    """Microseconds until the last node ends. The two ends of a message (by tag) and the members of a collective (by order in the group) run together."""
     meetings, meeting_of, after, waiting = collections.defaultdict(list), {}, collections.defaultdict(list), {}
     for rank, graph in enumerate(ranks):
         calls = collections.Counter()
@@ -110,7 +110,7 @@ def play(ranks):
 
 class ExecutionTraces(harness.SystemTest):
     def exported(self, *command):
-        """The graphs by rank, and the command's answer."""
+        """The graphs by rank, and the output of the command."""
         folder = self.folder / "et"
         done = run(POLYPHONY, *command, "--execution-trace", folder, "--format", "json", limit=120)
         self.assert_ok(done)
@@ -125,10 +125,10 @@ class ExecutionTraces(harness.SystemTest):
                     self.assertGreater(node.attributes["comm_size"], 0)
         return ranks, json.loads(done.stdout)
 
-    def test_a_simulated_step_is_played_again(self):
+    def test_a_simulated_step_is_reproduced(self):
         ranks, answer = self.exported("simulate", SCENARIOS / "rehearse_8.json")
         self.assertEqual(len(ranks), 8)
-        # Stamps are rounded, not lengths: to the microsecond, however many nodes follow each other.
+        # Starts and ends are rounded, not durations: exact to the microsecond for any number of nodes.
         self.assertAlmostEqual(play(ranks) / 1e6, answer["step_seconds"], delta=1.1e-6)
         sends, receives = collections.Counter(), collections.Counter()
         for rank, graph in enumerate(ranks):
@@ -144,19 +144,19 @@ class ExecutionTraces(harness.SystemTest):
         self.assertGreater(len(sends), 0)
         self.assertEqual(set(sends.values()), {1})
 
-    def test_inside_an_op_its_collectives(self):
+    def test_collectives_inside_an_op(self):
         ranks, answer = self.exported("simulate", SCENARIOS / "tiny_text_only.json")
         self.assertAlmostEqual(play(ranks) / 1e6, answer["step_seconds"], delta=1.1e-6)
         inner = [n for n in ranks[0] if n.type == COLLECTIVE and re.match("F |B ", n.name)]
         self.assertGreater(len(inner), 0, {n.name for n in ranks[0]})
         self.assertGreater(sum(n.attributes["duration_nanos"] for n in inner), 0)
 
-    def test_a_measured_step_is_played_again(self):
+    def test_a_measured_step_is_reproduced(self):
         out = self.folder / "run"
         self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", out, "--steps", 9, "--trace-steps", "3:9", limit=120))
         ranks, answer = self.exported("replay", out)
         self.assertEqual(len(ranks), 2)
-        # Its critical path ends with the step that is shown.
+        # Its critical path ends with the printed step.
         path = answer[0]["before"]["critical_path"]
         self.assertAlmostEqual(play(ranks) / 1e6, max(piece["end_seconds"] for piece in path), delta=1.1e-6)
         changed, answer = self.exported("replay", out, "--faster", "update=0.01")
@@ -164,7 +164,7 @@ class ExecutionTraces(harness.SystemTest):
         self.assert_one_line(run(POLYPHONY, "replay", out, "--execution-trace", self.folder / "x", "--vary", "layout.microbatches=2,4"),
                              "--vary gives several steps")
 
-    def test_where_it_cannot_be_written(self):
+    def test_folders_that_are_not_writable(self):
         tiny = SCENARIOS / "tiny.json"
         file = self.folder / "file"
         file.write_text("")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/first_gpu_hour as far as it goes without a GPU: what it skips, what it leaves, and that what it would run on one is there."""
+"""scripts/first_gpu_hour without a GPU: skipped parts, written files, and that everything it would run on a GPU exists."""
 import importlib.machinery
 import importlib.util
 import json
@@ -31,8 +31,8 @@ class FirstGpuHour(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
 
-    def test_without_a_gpu_it_skips_says_so_and_leaves_an_archive(self):
-        parts = [part for part in script().PARTS if part != "queued"]  # minutes long, and ctest's own
+    def test_without_a_gpu_it_skips_with_a_reason_and_writes_an_archive(self):
+        parts = [part for part in script().PARTS if part != "queued"]  # takes minutes, and is a ctest test itself
         done = run(sys.executable, SCRIPT, "--build", BUILD, "--out", self.folder / "hour", "--only", ",".join(parts), env=environment(PATH="/nowhere"))
         self.assertEqual(done.returncode, 0, done.stderr)
         for part in parts:
@@ -40,7 +40,7 @@ class FirstGpuHour(unittest.TestCase):
         with tarfile.open(self.folder / "hour.tar.gz") as archive:
             self.assertEqual(archive.extractfile("hour/summary.md").read().decode().strip(), done.stdout[:done.stdout.rindex("|") + 1].strip())
 
-    def test_a_part_that_fails_is_named_and_the_next_one_still_runs(self):
+    def test_a_failed_part_is_reported_and_the_next_one_still_runs(self):
         done = run(sys.executable, SCRIPT, "--build", self.folder, "--out", self.folder / "hour", "--only", "queued,train", env=environment(PATH="/nowhere"))
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"\| queued \| FAILED \| \d+ \| FileNotFoundError: .*exec_test.*\|\n\| train \| skipped ")
@@ -48,7 +48,7 @@ class FirstGpuHour(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no part nothing", done.stderr)
 
-    def test_what_it_runs_on_gpus_is_there(self):
+    def test_everything_it_runs_on_gpus_exists(self):
         module = script()
         suites = run(BUILD / "exec_test", "--list-test-suites").stdout
         seen, helps = [], {}
@@ -83,7 +83,7 @@ class FirstGpuHour(unittest.TestCase):
                 return done.stderr + done.stdout
 
             def as_if_run(hour, words):
-                """A GPU that slows down by a fifth when half of the steps are over, and 2 % a step for being recorded."""
+                """A GPU that slows down by a fifth after half of the steps; recording costs 2 % of a step."""
                 of = lambda option: words[words.index(option) + 1]
                 first, last = map(int, of("--trace-steps").split(":"))
                 folder, steps = pathlib.Path(of("--out")), int(of("--steps"))
@@ -91,7 +91,7 @@ class FirstGpuHour(unittest.TestCase):
                 lines = ({"step": k, "seconds": (1.0 if k < module.WARM + module.HALF else 1.2) * (1.02 if first <= k < last else 1)} for k in range(steps))
                 model = json.loads(pathlib.Path(words[2]).read_text()).get("model", {})
                 if name := next((name for name in ("vision", "language") if "layers" in model.get(name, {})), None):
-                    # 10 ms and 1 ms a layer forward, twice that backward.
+                    # Forward 10 ms plus 1 ms per layer, backward twice as much.
                     events = [{"cat": "kernel", "dur": times * (10e3 + 1e3 * model[name]["layers"]), "args": {"module": name, "phase": phase}}
                               for phase, times in (("forward", 1), ("backward", 2), ("update", 9))]
                     (folder / "trace").mkdir()
@@ -125,7 +125,7 @@ class FirstGpuHour(unittest.TestCase):
                 said[part] = f"skipped: {why}"
         self.assertEqual([part for part, text in said.items() if text.startswith("skipped")], [])
         self.assertEqual(said["blocks"], "llama_8b eager 4.096 ms (2,000,000 tokens/s, 500 TFLOP/s)")
-        # 3 ms a layer. Llama-3.1-8B's at 989 TFLOP/s: 3 * (2 * 8192 * 218.1e6 + 4 * 8192 * 4096 * 8192 / 2) = 1.237e13 FLOPs, 12.5 ms.
+        # 3 ms per layer. A layer of Llama-3.1-8B at 989 TFLOP/s: 3 * (2 * 8192 * 218.1e6 + 4 * 8192 * 4096 * 8192 / 2) = 1.237e13 FLOPs, 12.5 ms.
         self.assertRegex(said["own_blocks"], r"; llama_8b 3\.000 ms \(2,730,667 tokens/s, MFU 41[67]\.\d%, PyTorch eager 1\.37 times as long\); vit_1b_no_dropout 3\.000 ms \(")
         self.assertRegex(said["machine"], r"^8 × NVIDIA H100.*; polyphony-worker: ")
         self.assertEqual(said["recording"], "recorded steps take +2.00% (goal: under 1 %)")
@@ -133,7 +133,7 @@ class FirstGpuHour(unittest.TestCase):
             self.assertRegex(said[part], r"^llama-1b 1020\.0 ms \([\d,]+ tokens/s of a GPU, MFU \d+\.\d%\), predicted \d+\.\d ms \([+-]\d+\.\d%\); llama-8b-4-layers 1020\.0 ms ")
         self.assertEqual([part.split()[0] for part in said["pipeline"].split("; ")], ["pipeline2", "pipeline4", "pipeline8"])
         self.assertFalse(list(self.folder.glob("hour/runs/*/checkpoints")))
-        self.assertEqual(sum("calibrated.json" in " ".join(words) for words in seen), 3)  # fitted, and two predictions after
+        self.assertEqual(sum("calibrated.json" in " ".join(words) for words in seen), 3)  # the fit, and two predictions with it
 
 
 if __name__ == "__main__":

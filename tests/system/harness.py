@@ -1,4 +1,4 @@
-"""What the system tests share: the two programs, folders, processes. Python 3's standard library only.
+"""Shared by the system tests: the two programs, folders, processes. Python 3's standard library only.
 
 Each test file runs alone: python3 tests/system/NAME.py BUILD_FOLDER [unittest arguments]. Nothing here waits without a limit.
 """
@@ -20,8 +20,8 @@ BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release
 POLYPHONY = str(BUILD / "polyphony")
 WORKER = str(BUILD / "polyphony-worker")
 SCENARIOS = ROOT / "scenarios"
-LIMIT = 60  # seconds for a command that has little to do
-# Who a worker is comes from these alone, whatever started the tests.
+LIMIT = 60  # seconds for a short command
+# The identity of a worker is given by these variables only, independent of the environment of the tests.
 LAUNCHER_VARIABLES = re.compile(
     r"^(RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_ADDR|MASTER_PORT|(TORCHELASTIC|SLURM|OMPI|PMI|MPI)_.*)$")
 
@@ -32,7 +32,7 @@ def environment(**more):
 
 
 def run(*command, limit=LIMIT, env=None, **options):
-    """The finished process, with its output as text and how long it took as .seconds."""
+    """Runs a command; returns the finished process, with its output as text and its duration as .seconds."""
     begin = time.monotonic()
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", timeout=limit, cwd=ROOT,
                           stdin=subprocess.DEVNULL, env=environment() if env is None else env, **options)
@@ -41,7 +41,7 @@ def run(*command, limit=LIMIT, env=None, **options):
 
 
 def start(*command, env=None):
-    """A running process in a session of its own: signals sent to it reach nobody else."""
+    """Starts a process in its own session, so that signals sent to it reach no other process."""
     return subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
                             stdin=subprocess.DEVNULL, env=environment() if env is None else env, start_new_session=True)
 
@@ -65,7 +65,7 @@ def workers_of(folder):
             rank = re.search(rb"(?:^|\0)RANK=(\d+)", (entry / "environ").read_bytes())
             found[int(rank[1])] = int(entry.name)
         except (OSError, TypeError):
-            continue  # it ended meanwhile
+            continue  # the process has ended meanwhile
     return found
 
 
@@ -80,7 +80,7 @@ def wait_until(condition, limit, what):
 
 
 def metrics(folder):
-    """The whole lines of a run's metrics."""
+    """The complete lines of a run's metrics."""
     path = pathlib.Path(folder) / "metrics.jsonl"
     text = path.read_text() if path.exists() else ""
     return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
@@ -98,7 +98,7 @@ def checkpoints(folder):
 
 
 class SystemTest(unittest.TestCase):
-    """A test with a folder of its own, after which no worker may be left."""
+    """A test with its own folder; no worker may be running after it."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="polyphony-test-"))
@@ -124,7 +124,7 @@ class SystemTest(unittest.TestCase):
         return process
 
     def finish(self, process, limit):
-        """stdout, stderr of a started process that has to end by itself."""
+        """stdout and stderr of a started process, which must end by itself."""
         try:
             out, err = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -136,7 +136,7 @@ class SystemTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{done.args}\n{done.stdout}\n{done.stderr}")
 
     def assert_one_line(self, done, *wanted, code=2):
-        """Exit code 2 and one line on stderr that holds every wanted text."""
+        """Asserts exit code 2 and one line on stderr that contains every expected text."""
         self.assertEqual(done.returncode, code, f"{done.args}\n{done.stdout}\n{done.stderr}")
         lines = done.stderr.splitlines()
         self.assertEqual(len(lines), 1, f"one line is wanted:\n{done.stderr}")
@@ -147,7 +147,7 @@ class SystemTest(unittest.TestCase):
         self.assertNotIn("json.exception", lines[0])
 
     def scenario(self, name="scenario.json", base="tiny.json", **changes):
-        """A scenario file in the test's folder that extends a shipped one."""
+        """Writes a scenario file to the test's folder that extends a shipped one."""
         path = self.folder / name
         path.write_text(json.dumps({"polyphony": 1, "about": "made by a test", "extends": str(SCENARIOS / base), **changes}))
         return path

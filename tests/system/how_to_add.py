@@ -1,12 +1,13 @@
-"""The lists "how to add one more" in the folders' READMEs, held against what adding one really changed.
+"""Compares the lists "how to add one more" in the READMEs with the files that a real commit changed.
 
-A list is a section "### To add KIND", its items begin with files or patterns in backquotes, and its last line names a commit by its subject (a list
-whose kind no commit has added alone names none):
+A list is a section "### To add KIND". Its items begin with files or patterns in backquotes, and its
+last line names a commit by its subject (there is no such line if no commit added only one KIND):
     ### To add a device
     * `shared/hardware/devices.cpp`: its row
     Done so in: Devices: the L40S
-Every file of that commit must be in the list, tests too, and every item of the list must be a file that is there. READMEs and pictures do not
-count. Without the tests such a commit has few files.
+Every file of that commit, including tests, must be in the list, and every item of the list must be
+an existing file. READMEs and images do not count. Without its tests such a commit changes few
+files.
 """
 import fnmatch
 import pathlib
@@ -38,7 +39,7 @@ def lists():
 
 
 def changed(commit):
-    """The files that the commit changed, by the names that they have today."""
+    """The files that the commit changed, under their current names."""
     files = git("show", "--format=", "--name-only", commit).stdout.split()
     moves = git("diff", "-M40%", "-l0", "--diff-filter=R", "--name-status", commit, "HEAD").stdout.splitlines()
     today = dict(line.split("\t")[1:] for line in moves)
@@ -46,24 +47,24 @@ def changed(commit):
 
 
 class HowToAdd(unittest.TestCase):
-    def test_there_is_a_list_for_what_people_add(self):
+    def test_there_is_a_list_for_every_kind_of_addition(self):
         kinds = " ".join(name for name, _, _ in lists())
         for kind in ["a layer kind", "a schedule", "a collective algorithm", "an importer", "a device"]:
             self.assertIn(kind, kinds)
 
-    def test_every_item_is_there(self):
+    def test_every_listed_file_exists(self):
         for name, patterns, _ in lists():
             self.assertTrue(patterns, name)
             for pattern in patterns:
                 self.assertTrue(list(ROOT.glob(pattern)), f"{name}: nothing is called {pattern}")
 
-    def test_lists_that_a_commit_has_followed_name_it(self):
+    def test_lists_name_the_commit_that_followed_them(self):
         named = {name.split(": ")[1] for name, _, subjects in lists() if subjects}
         self.assertLessEqual({"a layer kind", "a schedule", "a collective algorithm", "a device"}, named)
 
-    def test_a_real_commit_changed_no_other_file_and_few(self):
+    def test_a_real_commit_changed_few_files_and_only_listed_ones(self):
         if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
-            self.skipTest("no history here")
+            self.skipTest("no git history")
         log = dict(reversed(line.split("\t", 1)) for line in git("log", "--no-merges", "--format=%H%x09%s").stdout.splitlines())
         for name, patterns, subjects in lists():
             for subject in subjects:

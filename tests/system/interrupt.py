@@ -1,4 +1,4 @@
-"""Ctrl-C and a launcher that dies: nothing stays, nothing is lost."""
+"""Ctrl-C, and a launcher that dies: no process is left, no step is lost."""
 import os
 import pathlib
 import re
@@ -11,7 +11,7 @@ from harness import POLYPHONY, SCENARIOS, WORKER, run
 
 
 def waits(pid):
-    """Its main thread leaves both signals to another: then it is some tenths of a second from its rendezvous."""
+    """True once the main thread has delegated both signals to another thread, some tenths of a second before its rendezvous."""
     both = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGTERM - 1)
     blocked = re.search(r"SigBlk:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]
     return int(blocked, 16) & both == both
@@ -28,7 +28,7 @@ class Interrupt(harness.SystemTest):
     def assert_gone(self, pids, limit):
         harness.wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids.values()), limit, "the workers' end")
 
-    def test_ctrl_c_saves_and_stops_and_resume_goes_on(self):
+    def test_ctrl_c_saves_and_stops_and_resume_continues(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(signal=number.name):
                 out = self.folder / number.name
@@ -47,7 +47,7 @@ class Interrupt(harness.SystemTest):
                 self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", whole, "--steps", done + 4))
                 self.assertEqual(harness.losses(out), harness.losses(whole))
 
-    def test_a_worker_that_waits_for_its_peers_ends_at_once(self):
+    def test_a_worker_that_waits_for_other_ranks_ends_immediately(self):
         for rank in (0, 1):
             for number in (signal.SIGINT, signal.SIGTERM):
                 with self.subTest(rank=rank, signal=number.name):
@@ -57,21 +57,21 @@ class Interrupt(harness.SystemTest):
                     time.sleep(1)
                     self.assert_ends_soon(worker, number, number.name)
 
-    def test_a_worker_deaf_by_a_silent_stranger_ends_at_once(self):
+    def test_a_worker_connected_to_a_silent_server_ends_immediately(self):
         with socket.create_server(("127.0.0.1", 0)) as stranger:
             worker = self.start(WORKER, SCENARIOS / "tiny.json", "--rank", 1, "--world-size", 2, "--master", f"127.0.0.1:{stranger.getsockname()[1]}")
             stranger.settimeout(30)
             guests = []
-            for _ in range(2):  # who listens?, and the store's greeting
+            for _ in range(2):  # the connection check, and that of the store
                 guests.append(stranger.accept()[0])
                 guests[-1].recv(1)
             self.assert_ends_soon(worker, signal.SIGTERM, "SIGTERM")
             for guest in guests:
                 guest.close()
 
-    def test_a_second_signal_ends_a_training_rank_at_once_and_the_others_hear_of_it(self):
+    def test_a_second_signal_ends_a_training_rank_immediately_and_the_others_report_it(self):
         launcher, pids = self.running(self.folder / "twice", "tiny_fan_out.json", 4)
-        os.kill(pids[3], signal.SIGSTOP)  # so that no rank gets to its checkpoint
+        os.kill(pids[3], signal.SIGSTOP)  # so that no rank reaches its checkpoint
         for _ in range(2):
             os.kill(pids[1], signal.SIGTERM)
             time.sleep(0.3)
@@ -85,11 +85,11 @@ class Interrupt(harness.SystemTest):
         worker.send_signal(number)
         begin = time.monotonic()
         _, err = self.finish(worker, 20)
-        self.assertLess(time.monotonic() - begin, 3)  # a second, on a machine with nothing else to do
+        self.assertLess(time.monotonic() - begin, 3)  # one second on an idle machine
         self.assertEqual(worker.returncode, 1, err)
         self.assertEqual(err, f"polyphony-worker: stopped by {name} before its first step: there is nothing to save\n")
 
-    def test_the_launcher_killed_takes_its_workers_along(self):
+    def test_killing_the_launcher_ends_its_workers(self):
         launcher, pids = self.running(self.folder / "run", "tiny_fan_out.json", 4)
         launcher.kill()
         self.assert_gone(pids, 10)

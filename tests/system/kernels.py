@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Programs hold our kernels for GPUs of compute capability 8.0, 9.0 and 10.0, and PTX for later ones: kernels.py BUILD
+"""Checks that programs contain our kernels for compute capability 8.0, 9.0 and 10.0, and PTX for later ones: kernels.py BUILD
 
-Exit code 77 (skipped) where the build has none: no nvcc, or no CUDA libraries of LibTorch.
+Exit code 77 (skipped) if the build has none: no nvcc, or no CUDA libraries of LibTorch.
 Read from the program's own bytes, because cuobjdump is not in every toolkit: a fat binary is a header (magic, version,
 bytes of header, bytes of all entries), then entries (kind: 1 PTX, 2 machine code; bytes of header, bytes of payload; the
 architecture at byte 28), as nvcc 13.0 writes them.
@@ -24,7 +24,7 @@ def fat_binaries(data):
         at, found = match.start() + header, set()
         end = at + size
         if version != 1 or header != 16 or end > len(data):
-            continue  # the same four bytes elsewhere in the program
+            continue  # the same four bytes in another part of the program
         while at < end:
             kind, _, entry_header, entry_size = struct.unpack_from("<HHIQ", data, at)
             found.add((kind, struct.unpack_from("<I", data, at + 28)[0]))
@@ -37,7 +37,7 @@ def main(build):
     if not files:
         print("this build has no kernels of its own: skipped")
         return 77
-    for program, least in (("exec_test", len(files)), ("polyphony-worker", 1)):  # which has what it calls
+    for program, least in (("exec_test", len(files)), ("polyphony-worker", 1)):  # which contains only the kernels that it calls
         found = list(fat_binaries((build / program).read_bytes()))
         print(f"{program}: {len(found)} fat binaries of {len(files)} files")
         if not least <= len(found) <= len(files) or any(entries != WANTED for entries in found):

@@ -1,4 +1,4 @@
-"""The worker under the variables that torchrun, Slurm, Open MPI and PMI set: two processes train together."""
+"""The worker with the environment variables of torchrun, Slurm, Open MPI and PMI: two processes train together."""
 import json
 
 import harness

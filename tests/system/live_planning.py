@@ -1,4 +1,4 @@
-"""Steps planned while earlier ones train, over Gloo: a lost rank and Ctrl-C leave nothing behind, plans that were kept go on."""
+"""Steps planned while earlier ones train, over Gloo: a lost rank and Ctrl-C leave no process, and a resumed run uses the saved plans."""
 import json
 import os
 import signal
@@ -17,7 +17,7 @@ class LivePlanning(harness.SystemTest):
         return path
 
     def running(self, out):
-        """(launcher, {rank: pid}, file of plans) of a run with some steps behind it."""
+        """(launcher, {rank: pid}, file of plans) of a run that has completed some steps."""
         plans = self.folder / f"{out.name}.plans"
         launcher = self.start(POLYPHONY, "run", self.scenario(), "--out", out, "--steps", 1000000, "--planning", "live", "--plans", plans)
 
@@ -32,7 +32,7 @@ class LivePlanning(harness.SystemTest):
     def assert_gone(self, pids):
         harness.wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids.values()), 1, "the workers' end")
 
-    def test_a_lost_rank_who_plans_or_is_told(self):
+    def test_a_lost_rank_that_plans_or_receives_plans(self):
         for rank in (0, 2):
             with self.subTest(rank=rank):
                 launcher, pids, _ = self.running(self.folder / f"killed-{rank}")
@@ -43,7 +43,7 @@ class LivePlanning(harness.SystemTest):
                     self.assertRegex(err, rf"(?m)^rank {other}: lost rank {rank}: \S")
                 self.assert_gone(pids)
 
-    def test_ctrl_c_and_the_kept_plans_go_on(self):
+    def test_ctrl_c_and_resume_with_the_saved_plans(self):
         out = self.folder / "run"
         launcher, pids, plans = self.running(out)
         launcher.send_signal(signal.SIGINT)

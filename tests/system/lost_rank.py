@@ -1,4 +1,4 @@
-"""A worker killed in mid-step: the others leave and name it, `polyphony run` says so, the last checkpoint goes on."""
+"""A worker killed in the middle of a step: the others end and name it, `polyphony run` reports it, and the last checkpoint resumes."""
 import os
 import shutil
 import signal
@@ -35,8 +35,8 @@ class LostRank(harness.SystemTest):
         self.assertEqual([pid for pid in pids.values() if os.path.exists(f"/proc/{pid}")], [])
         return out
 
-    def test_a_silent_rank_is_said_when_it_is_known(self):
-        """The launcher beside a worker that is played: rank 0 names rank 1, which does not end by itself."""
+    def test_a_silent_rank_is_reported_once_it_is_known(self):
+        """The launcher with a scripted worker: rank 0 names rank 1, which does not end by itself."""
         shutil.copy(POLYPHONY, self.folder / "polyphony")
         worker = self.folder / "polyphony-worker"
         worker.write_text('#!/bin/sh\n[ "$RANK" = 1 ] && exec sleep 600\necho "rank 0: lost rank 1: it is silent" >&2\nexit 1\n')
@@ -54,7 +54,7 @@ class LostRank(harness.SystemTest):
         self.assertEqual(err, "run: lost rank 1: it is silent; no checkpoint was saved yet\n")
 
     def go_on(self, out, scenario):
-        """{step: loss} of the steps after the last checkpoint, resumed with the scenario's layout."""
+        """{step: loss} after the last checkpoint, resumed with the layout of the scenario."""
         first = harness.checkpoints(out)[-1]
         self.assert_ok(run(POLYPHONY, "run", scenario, "--out", out, "--steps", first + STEPS_AFTER, "--resume"))
         again = harness.losses(out)
@@ -63,7 +63,7 @@ class LostRank(harness.SystemTest):
         self.assertEqual(lines, sorted(set(lines)), "steps that were lost with the rank are still in the metrics")
         return {step: again[step] for step in range(first, first + STEPS_AFTER)}
 
-    def test_a_rank_in_the_middle_and_every_way_on(self):
+    def test_a_rank_in_the_middle_and_every_way_to_resume(self):
         out = self.kill_in_mid_step(2)
         last = harness.checkpoints(out)[-1]
         elsewhere = self.folder / "elsewhere"
@@ -75,11 +75,11 @@ class LostRank(harness.SystemTest):
         uninterrupted = harness.losses(whole)
         for step, loss in resumed.items():
             self.assertLessEqual(abs(loss / uninterrupted[step] - 1), 1e-6, f"step {step}")
-        # Another layout adds in another order: fp32's 1.2e-7 a sum, over some hundred sums and the steps since.
+        # Another layout sums in another order: fp32 rounding of 1.2e-7 per sum, over some hundred sums and the steps since.
         for step, loss in moved.items():
             self.assertLessEqual(abs(loss / uninterrupted[step] - 1), 1e-4, f"step {step} in another layout")
 
-    def test_rank_0_which_hosts_the_meeting_point(self):
+    def test_rank_0_which_hosts_the_rendezvous(self):
         self.go_on(self.kill_in_mid_step(0), FOUR_RANKS)
 
 

@@ -1,4 +1,4 @@
-"""2,000 random mutations of the shipped scenarios through `polyphony plan`, a process each; some through polyphony-worker.
+"""Runs `polyphony plan` on 2,000 random mutations of the shipped scenarios, one process each, and polyphony-worker on some.
 
 Every one ends by itself within 10 s with exit code 0, 2 or 3: never 1 (our mistake), never a signal. Refusals are one line. The worker's own
 2,000 run in one process (tests/exec/worker/prepare_test.cpp), for LibTorch takes half a second to start.
@@ -23,7 +23,7 @@ ODD = [None, True, -1, 0, 1, 2, 3, 7, 64, 1 << 20, 2**31 - 1, -2**31, 2**63 - 1,
 
 
 def places(value, container=None, key=None):
-    """(container, key) of everything inside."""
+    """(container, key) of every nested value."""
     if container is not None:
         yield container, key
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -62,7 +62,7 @@ def mutate_bytes(text, dice):
 class Mutations(harness.SystemTest):
     def setUp(self):
         super().setUp()
-        # The scenarios whole: what they extend lies beside them, and `--resolved` has more keys to change.
+        # The resolved scenarios: they need no other file, and have more keys to change.
         self.originals = []
         for path in sorted(SCENARIOS.glob("*.json")):
             (self.folder / path.name).write_bytes(path.read_bytes())

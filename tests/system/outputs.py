@@ -1,4 +1,4 @@
-"""A disk that is full behind any output is exit code 1 and one line; endless and enormous inputs are refused."""
+"""A full disk at any output causes exit code 1 and one line; endless and enormous inputs are rejected."""
 import json
 import os
 import subprocess
@@ -73,8 +73,8 @@ class Outputs(harness.SystemTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         text = out.read_text()
         self.assertIn("<svg", text)
-        self.assertIn("tokens/s/rank", text)  # neither has overwritten the other
-        for ignored in ("", "trap '' PIPE; "):  # a reader that leaves is no trouble, whoever is told of it
+        self.assertIn("tokens/s/rank", text)  # neither output has overwritten the other
+        for ignored in ("", "trap '' PIPE; "):  # a reader that closes the pipe is not an error, with or without SIGPIPE
             done = run("bash", "-c", ignored + '{ "$@"; echo "code $?" >&2; } | true', "-", POLYPHONY, "schema")
             self.assertRegex(done.stderr, r"^code \d+\n$")
 
@@ -97,8 +97,8 @@ class Outputs(harness.SystemTest):
 
 
 class Sizes(harness.SystemTest):
-    def test_what_there_is_no_memory_for(self):
-        """49 million ops; with half a gigabyte of addresses, nowhere near enough. Refused at once, by figures."""
+    def test_programs_that_exceed_memory(self):
+        """49 million ops with an address space of half a gigabyte. Rejected immediately, with the numbers."""
         block = {"layers": 1000, "hidden": 64, "heads": 4, "kv_heads": 4, "ffn": 64, "vocab": 64}
         path = self.folder / "large.json"
         path.write_text(json.dumps({

@@ -36,7 +36,7 @@ class Readme(harness.SystemTest):
         self.assertGreater(len(found), 10)
         for command in dict.fromkeys(found):
             with self.subTest(command):
-                done = harness.subprocess.run(["bash", "-c", command], cwd=tree, capture_output=True, text=True, timeout=120,
+                done = harness.subprocess.run(["bash", "-c", command], cwd=tree, capture_output=True, text=True, timeout=600,
                                               env=harness.environment(PATH=f"{BUILD}:{os.environ['PATH']}"))
                 self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}")
 

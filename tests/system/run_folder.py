@@ -1,4 +1,4 @@
-"""What `polyphony run` leaves, and the commands that read it."""
+"""The folder that `polyphony run` writes, and the commands that read it."""
 import json
 
 import harness
@@ -28,7 +28,7 @@ class RunFolder(harness.SystemTest):
         self.assertGreater(row["predicted_seconds"], 0)
         self.assertIn("forward", row["parts"])
 
-        # The same step by the other door: its trace files, and the scenario they are of.
+        # The same step from its trace files and the scenario that was run.
         files = sorted((out / "trace").glob("step-5.rank-*.json"))
         alone, = json.loads(run(POLYPHONY, "compare", *files, "--scenario", out / "scenario.json", "--format", "json").stdout)
         self.assertEqual(alone["steps"], 1)
@@ -43,7 +43,7 @@ class RunFolder(harness.SystemTest):
         self.assert_ok(run(POLYPHONY, "report", out, "--training", out, "--out", page))
         self.assertIn("<svg", page.read_text())
 
-    def test_what_a_killed_run_traced_is_not_lost(self):
+    def test_traces_of_a_killed_run_are_kept(self):
         out = self.folder / "run"
         killed = self.start(POLYPHONY, "run", SCENARIOS / "tiny_non_colocated.json", "--out", out, "--steps", 1000000, "--trace-steps", "4:1000000")
         harness.wait_until(lambda: len(harness.losses(out)) > 12, 60, "some steps")
@@ -57,7 +57,7 @@ class RunFolder(harness.SystemTest):
         self.assertFalse(list((out / "trace").glob("journal*")))
         self.assertEqual(json.loads(run(POLYPHONY, "compare", out, "--format", "json").stdout)[0]["steps"], 2)
 
-    def test_a_run_goes_on_where_it_stopped(self):
+    def test_a_run_continues_where_it_stopped(self):
         whole, parts = self.folder / "whole", self.folder / "parts"
         tiny = SCENARIOS / "tiny.json"
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", whole, "--steps", 6))
@@ -65,14 +65,14 @@ class RunFolder(harness.SystemTest):
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 6, "--resume"))
         self.assertEqual(harness.losses(parts), harness.losses(whole))
         self.assertEqual(harness.checkpoints(parts)[-1], 6)
-        refused = run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 6)  # an earlier run is never removed unasked
+        refused = run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 6)  # an earlier run is never removed without a request
         self.assert_one_line(refused, "checkpoints")
         self.assertEqual(harness.checkpoints(parts)[-1], 6)
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 2, "--fresh"))
         self.assertEqual(harness.checkpoints(parts), [2])
 
     def test_the_split_of_a_run_is_its_own(self):
-        """Stages are split once: the folder and the checkpoint say how, and a later profile does not change it."""
+        """Stages are split once: the folder and the checkpoint record the split, and a later profile does not change it."""
         out = self.folder / "run"
         tiny = SCENARIOS / "tiny.json"
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", out, "--steps", 2))
@@ -98,14 +98,14 @@ class RunFolder(harness.SystemTest):
         alone = self.one_worker(SCENARIOS / "tiny.json")
         self.assert_one_line(run(WORKER, alone, "--out", out, "--steps", 5, "--resume"), "another run is using this folder")
         self.assertIsNone(first.poll())
-        first.kill()  # and all its workers with it: the folder is free
+        first.kill()  # and all its workers: the folder is free
         first.communicate()
         done = run(POLYPHONY, "run", tiny, "--out", out, "--steps", 5, "--resume")
         self.assert_ok(done)
         self.assertIn("restarts from the beginning", done.stderr)
         self.assertEqual(sorted(harness.losses(out)), list(range(5)))
 
-    def test_a_worker_alone_owns_its_folder_too(self):
+    def test_a_worker_without_a_launcher_also_owns_its_folder(self):
         out, alone = self.folder / "run", self.one_worker(SCENARIOS / "tiny.json")
         self.assert_ok(run(WORKER, alone, "--out", out, "--steps", 3))
         before = self.contents(out)
@@ -116,7 +116,7 @@ class RunFolder(harness.SystemTest):
         self.assert_ok(run(POLYPHONY, "run", out / "scenario.json", "--out", self.folder / "again", "--steps", 5))
         self.assertEqual(harness.losses(self.folder / "again"), harness.losses(out))
 
-    def test_files_that_no_run_wrote_stay(self):
+    def test_files_not_written_by_a_run_are_kept(self):
         out, tiny = self.folder / "user", SCENARIOS / "tiny.json"
         (out / "trace").mkdir(parents=True)
         (out / "trace/thesis.txt").write_text("a year of work")
@@ -134,7 +134,7 @@ class RunFolder(harness.SystemTest):
                 self.assert_one_line(done, "metrics.jsonl", "no run has marked")
         self.assertEqual(self.contents(mine), {"metrics.jsonl": b"{\"loss\": 1}\n"})
 
-    def test_a_refused_resume_changes_nothing(self):
+    def test_a_rejected_resume_changes_nothing(self):
         out = self.folder / "run"
         self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", out, "--steps", 4))
         before = self.contents(out)
@@ -145,7 +145,7 @@ class RunFolder(harness.SystemTest):
         self.assert_one_line(run(POLYPHONY, "run", scenario, "--out", out, "--steps", 6, "--resume"), "model.language.rope_theta was")
         self.assertEqual(self.contents(out), before)
 
-    def test_what_a_resume_changes_is_said(self):
+    def test_changes_of_a_resume_are_reported(self):
         out = self.folder / "run"
         self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", out, "--steps", 4))
         scenario = self.scenario(data={"seed": 5, "global_batch": 16}, training={"learning_rate": 0.5})
@@ -154,7 +154,7 @@ class RunFolder(harness.SystemTest):
         for what in ("data.global_batch was 8, is 16", "data.seed was 1, is 5", "training.learning_rate was 0.001, is 0.5"):
             self.assertIn(f"from step 4 on: {what}", done.stderr)
 
-    def test_damaged_metrics_are_told_and_kept(self):
+    def test_damaged_metrics_are_reported_and_kept(self):
         out, tiny = self.folder / "run", SCENARIOS / "tiny.json"
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", out, "--steps", 4))
         whole = (out / "metrics.jsonl").read_text()
@@ -173,7 +173,7 @@ class RunFolder(harness.SystemTest):
         return self.scenario(name="alone.json", base=base.name, layout={"placement": "homogeneous", "microbatches": 4, "all": {"pp": 1}}, cluster={"ranks": 1})
 
     def contents(self, folder):
-        """{name: bytes}, but for the line that says who owns it."""
+        """{name: bytes}, without the line that names the owner."""
         return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "run.lock"}
 
     def test_a_layout_that_only_the_simulator_knows(self):
@@ -183,7 +183,7 @@ class RunFolder(harness.SystemTest):
             self.assertIn(done.returncode, (2, 3), done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
-    def test_stdout_that_is_full(self):
+    def test_full_stdout(self):
         with open("/dev/full", "w") as full:
             done = harness.subprocess.run([POLYPHONY, "plan", str(SCENARIOS / "tiny.json")], stdout=full,
                                           stderr=harness.subprocess.PIPE, text=True, timeout=harness.LIMIT)

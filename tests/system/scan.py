@@ -1,4 +1,4 @@
-"""polyphony scan: shards and folders made here become a recorded data source that plans and predicts."""
+"""polyphony scan: shards and folders created here become a recorded data source for planning and prediction."""
 import io
 import json
 import struct
@@ -47,7 +47,7 @@ class Scan(harness.SystemTest):
         self.assert_ok(answer)
         self.assertGreater(len(answer.stdout), 0)
 
-    def test_nothing_found_and_cut_off(self):
+    def test_no_samples_and_truncated_files(self):
         empty = run(POLYPHONY, "scan", TINY, self.folder)
         self.assertEqual(empty.returncode, 2, empty.stderr)
         self.assertIn("no sample was found", empty.stderr)

@@ -1,4 +1,4 @@
-"""What commands print with --format json, held against what `polyphony schema` prints for it."""
+"""Checks the output of commands with --format json against `polyphony schema`."""
 import copy
 import json
 
@@ -10,7 +10,7 @@ TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": 
 
 
 def faults(value, schema, root, at=""):
-    """Where a value is not as its schema says; of JSON Schema the words that ours use."""
+    """The places where a value violates its schema; supports the keywords of JSON Schema that ours use."""
     known = {"$schema", "title", "description", "$defs", "$ref", "type", "properties", "required", "additionalProperties", "items",
              "anyOf", "minItems", "maxItems", "enum", "const", "minimum", "exclusiveMinimum", "pattern", "default", "examples"}
     assert set(schema) <= known, set(schema) - known
@@ -50,7 +50,7 @@ class Schemas(harness.SystemTest):
         return json.loads(done.stdout)
 
     def holds(self, of, *command, codes=(0,)):
-        """The answer obeys its schema, and the schema binds its keys: none may be missing that must be there, none may be added."""
+        """The output obeys its schema, and the schema is strict: removing a required key or adding a key is a violation."""
         with self.subTest(" ".join(map(str, command))):
             answer = self.answer(*command, codes=codes)
             schema = json.loads(run(POLYPHONY, "schema", of).stdout)
@@ -70,7 +70,7 @@ class Schemas(harness.SystemTest):
                         del of_key[key]
                     else:
                         continue
-                    # A map of anything, such as a whole profile, takes any object.
+                    # A map of arbitrary values, such as a whole profile, accepts any object.
                     if change == "wrong" and own.get("properties", {}).get(key) and not faults(of_key[key], own["properties"][key], schema):
                         continue
                     if "anyOf" in own and key == "profile":
@@ -86,7 +86,7 @@ class Schemas(harness.SystemTest):
         self.holds("simulate", "simulate", REHEARSE, "--set", "layout.microbatches=8", "--estimate")
         jitter = self.holds("simulate", "simulate", SCENARIOS / "stage_times.json", "--estimate")
         self.assertNotIn("jitter", jitter["chance"])
-        large = self.folder / "large.json"  # 70B on a node: the answer says that it does not fit, and why
+        large = self.folder / "large.json"  # 70B on one node: the output states that it does not fit, and why
         large.write_text(json.dumps({
             "polyphony": 1, "about": "made by a test", "model": {"language": {"preset": "llama-3-70b"}},
             "cluster": {"node": "hgx-h100"}, "data": {"source": "synthetic", "text": {"tokens": 4096}, "sequence": 4096, "global_batch": 8},
@@ -107,7 +107,7 @@ class Schemas(harness.SystemTest):
         self.holds("calibrate", "calibrate", out, "--out", fitted)
         self.holds("calibrate", "calibrate", out, out / "trace/step-3.rank-0.json", out / "trace/step-3.rank-1.json", "--scenario", TINY)
         answer = self.holds("simulate", "simulate", TINY, "--profile", fitted, "--jitter", 40, "--estimate")
-        self.assertIsNone(answer["chance"]["jitter"]["p99_seconds"])  # of 40 steps none is the slowest hundredth
+        self.assertIsNone(answer["chance"]["jitter"]["p99_seconds"])  # 40 steps are too few for a 99th percentile
         self.holds("replay", "replay", out, "--set", "cluster.node.link=100MBps")
         prediction = self.folder / "prediction.json"
         prediction.write_text(json.dumps(self.answer("simulate", TINY)))

@@ -1,4 +1,4 @@
-"""A sweep as a user meets it: killed and asked again, stopped, in parts, its rows saved, its lists contradicting each other."""
+"""The sweep command: killed and repeated, stopped, in parts, with saved rows, with contradicting lists."""
 import csv
 import io
 import json
@@ -30,7 +30,7 @@ class Sweep(harness.SystemTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def test_killed_and_asked_again(self):
+    def test_killed_and_repeated(self):
         path, journal = self.question(), self.folder / "journal.jsonl"
         plain = self.sweep(path)
         whole = self.assert_answered(plain)
@@ -41,14 +41,14 @@ class Sweep(harness.SystemTest):
         os.killpg(killed.pid, signal.SIGKILL)
         killed.communicate()
         with journal.open("a") as file:
-            file.write('{"key": "estimate [')  # cut off in the middle of a line
+            file.write('{"key": "estimate [')  # truncated in the middle of a line
         again = self.sweep(path, "--journal", journal)
         self.assertEqual(again.stdout, plain.stdout)
         size = journal.stat().st_size
         self.assertEqual(self.sweep(path, "--journal", journal).stdout, plain.stdout)
-        self.assertEqual(journal.stat().st_size, size)  # nothing was left to work out
+        self.assertEqual(journal.stat().st_size, size)  # nothing was left to compute
         self.assertGreater(len(whole["ranked"]), 10)
-        # Damaged: worked out again.
+        # Damaged: computed again.
         journal.write_text(journal.read_text().replace('\\"step\\":0.', '\\"step\\":0.9', 3))
         self.assertEqual(self.sweep(path, "--journal", journal).stdout, plain.stdout)
 
@@ -60,7 +60,7 @@ class Sweep(harness.SystemTest):
         joined = self.sweep(path, "--journal", f"{self.folder / 'all.jsonl'},{parts[0]},{parts[1]}")
         self.assertEqual(joined.stdout, self.sweep(path).stdout)
 
-    def test_stopped_it_says_what_it_has(self):
+    def test_stopped_it_prints_its_results_so_far(self):
         path = self.folder / "large.json"
         path.write_text((SCENARIOS / "vlm_12b_70b_h100.json").read_text())
         process = start(POLYPHONY, "sweep", path, "--format", "json", "--set", "search.language.tp=[2,4,8]",
@@ -71,7 +71,7 @@ class Sweep(harness.SystemTest):
         self.assertIn(process.returncode, (0, 1), error)
         answer = json.loads(out)
         self.assertEqual(answer["stopped"], process.returncode == 1)
-        if answer["stopped"] and answer["ranked"]:  # the question as it is written is not asked then
+        if answer["stopped"] and answer["ranked"]:  # the original question is then not answered
             self.assertIn("stopped", answer["unchanged"]["no_answer"])
 
     def test_a_row_is_saved_and_simulated(self):
@@ -83,7 +83,7 @@ class Sweep(harness.SystemTest):
         self.assertAlmostEqual(simulated["step_seconds"], first["step_seconds"], places=9)
         self.assertEqual({b["name"] for b in answer["baselines"]}, {"rule of thumb"})
 
-    def test_what_it_costs(self):
+    def test_cost_goals(self):
         path, journal = self.question(), self.folder / "journal.jsonl"
         goal = ("--objective", "days,dollars", "--nodes", "4..8", "--tokens", "1e11")
         refused = self.sweep(path, *goal)
@@ -93,7 +93,7 @@ class Sweep(harness.SystemTest):
         priced.write_text(json.dumps({**QUESTION, "cluster": {**QUESTION["cluster"], "price": "2USD/GPUh"}}))
         first = self.sweep(priced, *goal, "--journal", journal)
         points = self.assert_answered(first)["goal"]["points"]
-        self.assertEqual([point["nodes"] for point in points], [8, 4])  # days and dollars, each better in one
+        self.assertEqual([point["nodes"] for point in points], [8, 4])  # days and dollars: each point is better in one of them
         self.assertLess(points[0]["values"]["days"], points[1]["values"]["days"])
         self.assertGreater(points[0]["values"]["dollars"], points[1]["values"]["dollars"])
         for point in points:
@@ -101,7 +101,7 @@ class Sweep(harness.SystemTest):
             self.assertAlmostEqual(point["values"]["dollars"], hours, delta=1e-6 * hours)
         size = journal.stat().st_size
         self.assertEqual(self.sweep(priced, *goal, "--journal", journal).stdout, first.stdout)
-        self.assertEqual(journal.stat().st_size, size)  # each choice of nodes is known by its own keys
+        self.assertEqual(journal.stat().st_size, size)  # each choice of nodes has its own keys
         alone = self.assert_answered(self.sweep(priced, "--set", "cluster.nodes=4"))
         self.assertEqual(points[1]["candidate"]["step_seconds"], alone["ranked"][0]["step_seconds"])
 
@@ -111,20 +111,20 @@ class Sweep(harness.SystemTest):
         self.assertEqual([row["set"]["cluster.nic"] for row in rows], ["100Gbps"] * 2 + ["200Gbps"] * 2 + ["400Gbps"] * 2)
         alone = self.assert_answered(self.sweep(self.question(), "--set", "cluster.nic=400Gbps", "--set", "data.global_batch=512"))
         self.assertEqual(rows[-1]["best"]["step_seconds"], alone["ranked"][0]["step_seconds"])
-        self.assertLess(rows[4]["best"]["step_seconds"], rows[0]["best"]["step_seconds"])  # a quicker fabric
+        self.assertLess(rows[4]["best"]["step_seconds"], rows[0]["best"]["step_seconds"])  # a faster fabric
 
-    def test_layouts_that_are_written_down(self):
+    def test_layouts_from_a_file(self):
         path, planner = SCENARIOS / "varying/tiny_clips.json", "layout.planner"
         rows = self.assert_answered(self.sweep(path, "--vary", f"{planner}=none,dip,entrain"))["questions"]
         self.assertEqual([row["set"][planner] for row in rows], ["none", "dip", "entrain"])
-        for row in rows[:2]:  # each as simulate has it
+        for row in rows[:2]:  # equal to the output of simulate
             alone = run(POLYPHONY, "simulate", path, "--estimate", "--format", "json", "--set", f"{planner}={row['set'][planner]}")
             self.assertEqual(row["best"]["step_seconds"], self.assert_answered(alone)["step_seconds"])
         self.assertIsNone(rows[2]["best"])
-        self.assertIn("entrain", rows[2]["why_not"])  # it takes no diffusion module
+        self.assertIn("entrain", rows[2]["why_not"])  # it does not support diffusion modules
         lines = run(POLYPHONY, "sweep", path, "--estimate", "--vary", f"{planner}=none,dip,entrain").stdout.splitlines()
         self.assertIn("vs the quickest", lines[0])
-        self.assertTrue(lines[-1].startswith("entrain"))  # ranked, what has no answer last
+        self.assertTrue(lines[-1].startswith("entrain"))  # ranked; layouts without an answer come last
 
     def table(self, done):
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -134,9 +134,9 @@ class Sweep(harness.SystemTest):
         path = self.question()
         answer = self.assert_answered(self.sweep(path))
         rows = self.table(run(POLYPHONY, "sweep", path, "--estimate", "--format", "csv"))
-        beside = answer["ranked"] + answer["baselines"]
+        listed = answer["ranked"] + answer["baselines"]
         self.assertEqual([row["rank"] for row in rows], [str(i + 1) for i in range(len(answer["ranked"]))] + [b["name"] for b in answer["baselines"]])
-        for row, candidate in zip(rows, beside, strict=True):
+        for row, candidate in zip(rows, listed, strict=True):
             self.assertNotIn(None, row)  # as many cells as columns
             for key in ("step_seconds", "peak_memory_bytes", "step_change", "bound_seconds"):
                 self.assertEqual(float(row[key]), candidate[key])
@@ -148,11 +148,11 @@ class Sweep(harness.SystemTest):
             self.assertEqual(ways[0] * ways[1] * ways[2] * ways[3], int(row["language.ranks"]))
             self.assertEqual(row["layout"], candidate["layout"])
         varied = self.table(run(POLYPHONY, "sweep", path, "--estimate", "--format", "csv", "--vary", "cluster.nic=200Gbps,400Gbps", "--vary",
-                                "search.language.tp=1,3"))  # 3 divides no heads
+                                "search.language.tp=1,3"))  # 3 does not divide the heads
         self.assertEqual([(row["cluster.nic"], row["search.language.tp"], row["rank"], row["why_not"]) for row in varied],
                          [(nic, *rest) for nic in ("200Gbps", "400Gbps") for rest in (("1", "1", ""), ("3", "", "no layout fits"))])
 
-    def test_nonsense(self):
+    def test_invalid_options(self):
         path, other = self.question(), self.folder / "other.jsonl"
         self.assert_answered(self.sweep(self.question("b.json", microbatch=[1]), "--journal", other))
         foreign = self.folder / "foreign.txt"

@@ -1,4 +1,4 @@
-"""polyphony validate: exit codes, what it prints, that every row of the JSON has its id and a prediction or a reason."""
+"""polyphony validate: exit codes, output, and that every row of the JSON has its id and a prediction or a reason."""
 import json
 
 import harness
@@ -27,7 +27,7 @@ class Validate(harness.SystemTest):
         table = run(POLYPHONY, "validate", self.csv(ROW, wrong))
         self.assertEqual(table.returncode, 0, table.stderr)
         self.assertIn("contradiction: gpus 16", table.stdout)
-        self.assertEqual(table.stderr, "")  # no progress where there is no terminal
+        self.assertEqual(table.stderr, "")  # no progress output without a terminal
 
     def test_bad_input(self):
         for name, command, words in (
@@ -57,7 +57,7 @@ class Validate(harness.SystemTest):
         self.assertEqual(sum(one["pairs"] for one in result["order"]["bins"]), result["order"]["pairs"])
 
     def test_given_stage_times(self):
-        """Published times of stages: where the language model dominates within 15 %, gains of the aware split in the published order."""
+        """Published stage times: within 15 % where the language model dominates, and gains of the aware split in the published order."""
         files = sorted((SCENARIOS / "published").glob("cornstarch-stages_*.json"))
         self.assertEqual(len(files), 8)
         done = run(POLYPHONY, "validate", *files, "--format", "json")
@@ -71,9 +71,9 @@ class Validate(harness.SystemTest):
             return sorted(("sss", "ssm", "llm", "mml"), key=lambda name: rows[name + "_unaware"][what] / rows[name + "_aware"][what])
 
         self.assertEqual(order("predicted"), order("measured"))
-        self.assertNotIn("effects", rows["llm_aware"])  # no profile's errors are theirs
+        self.assertNotIn("effects", rows["llm_aware"])  # errors of a profile do not apply to them
 
-    def test_a_row_of_no_fit_is_judged_where_it_stands(self):
+    def test_a_row_outside_of_the_fits_is_judged(self):
         foreign = ROW.replace("mine_1", "mine_2").replace(",fsdp", ",polyphony")
         done = run(POLYPHONY, "validate", self.csv(ROW, foreign), "--format", "json")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,4 +1,4 @@
-"""What-ifs and refusals as a user meets them: --set on plan, simulate and sweep, machines with failed links, layouts that do not fit."""
+"""What-if questions and rejections: --set for plan, simulate and sweep, machines with failed links, layouts that do not fit."""
 import json
 
 import harness
@@ -9,7 +9,7 @@ REHEARSE = SCENARIOS / "rehearse_8.json"
 
 
 class WhatIf(harness.SystemTest):
-    def test_the_answer_as_written_stands_beside(self):
+    def test_the_unchanged_answer_is_also_printed(self):
         plain = json.loads(run(POLYPHONY, "simulate", REHEARSE, "--format", "json").stdout)
         done = run(POLYPHONY, "simulate", REHEARSE, "--format", "json", "--set", "profile.op_overhead=1ms", "--set", "layout.microbatches=8")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -22,15 +22,15 @@ class WhatIf(harness.SystemTest):
         table = run(POLYPHONY, "simulate", REHEARSE, "--set", "layout.microbatches=8").stdout
         self.assertRegex(table, r"what if +as written +changed +difference\n-+\nstep ")
 
-    def test_times_alone_are_for_simulation(self):
+    def test_stage_times_are_only_for_simulation(self):
         path = SCENARIOS / "stage_times.json"
         done = run(POLYPHONY, "simulate", path, "--format", "json")
         self.assertEqual(done.returncode, 0, done.stderr)
         answer = json.loads(done.stdout)
-        # Three encoder stages until the language module has a microbatch, 12 and 2 more in it; op overheads are added.
+        # Three encoder stages until the language module has its first microbatch, then 12 + 2 slots; op overheads are added.
         self.assertAlmostEqual(answer["step_seconds"], 3 * 2.19991 + 14 * (0.37611 + 4.02322), delta=0.02)
         self.assertEqual(answer["mfu"], 0)
-        # A language module of no work: the encoder's 12 microbatches and 2 more.
+        # A language module that takes no time: 12 + 2 slots of the encoder.
         idle = run(POLYPHONY, "simulate", path, "--format", "json",
                    "--set", 'model.language.layer_times={"forward": "0s", "backward_input": "0s"}')
         self.assertAlmostEqual(json.loads(idle.stdout)["step_seconds"], 14 * 2.19991, delta=0.02)
@@ -39,7 +39,7 @@ class WhatIf(harness.SystemTest):
             out = ["--out", self.folder / verb]
             self.assert_one_line(run(POLYPHONY, verb, path, *out), "defined by its layer_times alone, which is simulation only", code=3)
 
-    def test_a_question_that_only_the_change_answers(self):
+    def test_a_scenario_that_is_only_valid_with_the_change(self):
         path = self.scenario("too_few.json", cluster={"ranks": 1})
         done = run(POLYPHONY, "simulate", path, "--set", "cluster.ranks=2")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -57,7 +57,7 @@ class WhatIf(harness.SystemTest):
         plan = json.loads(run(POLYPHONY, "plan", TINY, "--set", "cluster.ranks=4", "--format", "json").stdout)
         self.assertEqual(plan["program"]["ranks"], 4)
 
-    def test_a_shipped_stack_wherever_something_is_predicted(self):
+    def test_a_shipped_stack_for_every_predicting_command(self):
         def step(*more, command="simulate"):
             done = run(POLYPHONY, command, REHEARSE, "--format", "json", *more)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -74,7 +74,7 @@ class WhatIf(harness.SystemTest):
                 self.assert_one_line(run(POLYPHONY, command, TINY, "--stack", "megatron"), "--stack", "megatron-core")
                 self.assertIn("fsdp2-compiled", run(POLYPHONY, command, "--help").stdout)
 
-    def test_a_plan_says_why_its_stages_are_split_so(self):
+    def test_a_plan_explains_its_split(self):
         page = self.folder / "plan.html"
         plain = json.loads(run(POLYPHONY, "plan", REHEARSE, "--format", "json", "--report", page).stdout)
         self.assertIn("<svg", page.read_text())
@@ -87,7 +87,7 @@ class WhatIf(harness.SystemTest):
         self.assertRegex(table, r"between stages +a block to the first +a block to the second\n")
         self.assert_one_line(run(POLYPHONY, "plan", TINY, "--set", "layout.balance=even"), "/layout/balance", "aware")
 
-    def test_stages_are_dealt_to_modules(self):
+    def test_stages_are_assigned_to_modules(self):
         dealt = json.loads(run(POLYPHONY, "plan", REHEARSE, "--stages", 8, "--format", "json").stdout)
         self.assertEqual([deal["balance"] for deal in dealt["deals"]], ["aware", "unaware"])
         for deal in dealt["deals"]:
@@ -96,13 +96,13 @@ class WhatIf(harness.SystemTest):
         self.assertEqual(done.returncode, 3)
         self.assertIn("the number of stages must divide the 8 ranks (got 3)", done.stderr)
 
-    def test_virtual_stages_come_round_to_the_same_ranks(self):
+    def test_virtual_stages_return_to_the_same_ranks(self):
         path = self.scenario(layout={"schedule": "interleaved", "microbatches": 4, "all": {"pp": 2, "vpp": 2}})
         plan = json.loads(run(POLYPHONY, "plan", path, "--format", "json").stdout)
         self.assertEqual([stage["ranks"] for stage in plan["stages"]], ["0", "1", "0", "1"])
 
     def test_recorded_samples_drive_the_prediction(self):
-        """They stood for full images and texts as long as the sequence."""
+        """Without them, full images and texts of the sequence length were assumed."""
         def tokens(name, text):
             (self.folder / f"{name}.jsonl").write_text(f'{{"items": [["text", {text}, 1]]}}\n' * 8)
             data = {"source": {"recorded": f"{name}.jsonl"}, "sequence": 256, "images": None, "text": None}
@@ -129,7 +129,7 @@ class WhatIf(harness.SystemTest):
         }.items():
             for command in ("simulate", "plan", "sweep"):
                 if command == "sweep" and text == "layout.all.tp=3":
-                    continue  # looks for layouts of its own
+                    continue  # searches layouts itself
                 with self.subTest(text, command=command):
                     self.assert_one_line(run(POLYPHONY, command, TINY, "--set", text), *words)
 
@@ -147,8 +147,8 @@ class Refusals(harness.SystemTest):
         done = run(POLYPHONY, "simulate", TINY, "--format", "json", "--set", slow)
         self.assertGreater(json.loads(done.stdout)["step_change"], 0.02)
 
-    def test_out_of_memory_says_what_would_fit(self):
-        # tiny.json's worst stage holds less than a MiB.
+    def test_out_of_memory_suggests_what_fits(self):
+        # The largest stage of tiny.json needs less than a MiB.
         peak = json.loads(run(POLYPHONY, "simulate", TINY, "--format", "json").stdout)["peak_memory_bytes"]
         done = run(POLYPHONY, "simulate", TINY, "--set", f"cluster.node.device.memory={peak - 1}B")
         self.assert_infeasible(done, "out of memory: ", "stage", "parameters", "activations", "; fits: ")

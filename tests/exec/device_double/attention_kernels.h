@@ -6,7 +6,7 @@
 
 namespace polyphony::exec::testing {
 
-// While it lives, attention by this kernel, which takes any format here.
+// While it exists, attention uses this kernel, which accepts any format here.
 struct Preferred {
   explicit Preferred(std::optional<AttentionKernel> kernel) { prefer_kernel(kernel); }
   ~Preferred() { prefer_kernel(std::nullopt); }
@@ -18,7 +18,7 @@ struct Preferred {
 
 namespace polyphony::exec::testing::queued {
 
-// Whether the last backward of flash attention was told to add in one order.
+// Returns whether the last backward of flash attention was called in deterministic mode.
 bool summed_in_order();
 
 }  // namespace polyphony::exec::testing::queued

@@ -26,42 +26,44 @@
 
 namespace polyphony::exec::testing::queued {
 
-// A group's kernel, from its turn on its stream to its end.
+// A group kernel, from when it is next on its stream until it ends.
 struct GroupKernel {
   Queue* stream = nullptr;
   c10::DeviceIndex device = 0;
   std::string what;  // "all-reduce of 4 Double, call 2 of group all"
   bool holds = false;
-  // Streams that its missing members' calls are queued on; those not queued are left out.
+  // Streams on which the calls of its missing members are queued; calls that are not queued are
+  // omitted.
   std::function<std::vector<Queue*>()> missing = {};
 };
 
 class Board {
  public:
-  std::mutex mutex;  // of all that follows, and of all meetings
+  std::mutex mutex;  // protects the members below, and all meetings
   std::condition_variable changed;
 
-  std::atomic<int> slots{0};  // of each device; 0: enough for all
-  std::map<c10::DeviceIndex, std::list<GroupKernel*>> wants, holders;  // in their order
-  std::map<Queue*, GroupKernel*> heads;  // kernels of groups whose turn has come
+  std::atomic<int> slots{0};                                           // per device; 0: unlimited
+  std::map<c10::DeviceIndex, std::list<GroupKernel*>> wants, holders;  // in order of arrival
+  std::map<Queue*, GroupKernel*> heads;  // group kernels that are next on their streams
   struct EventWait {
     Event event;
     std::int64_t version;
     Queue* recorded_on;
   };
   std::map<Queue*, EventWait> event_waits;  // while slots are limited
-  std::set<const GroupKernel*> dead;        // wait for ever; each is to throw `deadlock`
+  std::set<const GroupKernel*> dead;  // kernels that wait for ever; each must throw `deadlock`
   std::string deadlock;
 
-  // A stream waits for an event.
+  // Records that a stream waits for an event.
   void waits(Queue& stream, EventWait wait);
   void waits_no_more(Queue& stream);
-  // Under the lock: waits for a slot; throws when it never comes. False: `ends` said so first. The kernel is to look()
-  // when it has brought what others wait for.
+  // Call with the lock held. Waits for a slot; throws if none will ever be free. Returns false if
+  // `ends` returned true first. The kernel must call look() when it has provided what others wait
+  // for.
   bool take_slot(std::unique_lock<std::mutex>& lock, GroupKernel& kernel,
                  const std::function<bool()>& ends);
   void leave(GroupKernel& kernel);
-  // Call it with the lock held, after something new waits or is queued. Finds kernels that wait for
+  // Call with the lock held, after a new wait or a newly queued kernel. Finds kernels that wait for
   // ever.
   void look();
   void throw_if_dead(const GroupKernel& kernel) const;

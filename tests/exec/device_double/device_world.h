@@ -15,27 +15,27 @@
 
 namespace polyphony::exec::testing {
 
-// What ranks of one world share.
+// State shared by the ranks of one world.
 class DeviceWorld {
  public:
   DeviceWorld();
 
-  // Over `inner`, of one rank. `patience`: how long a kernel waits for its peers.
+  // Wraps `inner`, the transport of one rank. `patience`: how long a kernel waits for its peers.
   std::unique_ptr<Transport> transport(Transport& inner, torch::Device device, bool in_order,
                                        Seconds patience = Seconds(60));
-  // Of all ranks: what waits for others on any device ends.
+  // For all ranks: ends everything that waits for other ranks on any device.
   void abort();
-  // Its families are called so and then as DeviceTransport calls them.
+  // Prefix of the names of its families, followed by the name that DeviceTransport gives.
   const std::string& name() const { return name_; }
 
  private:
-  std::string name_;  // of its groups, so that those of several worlds do not meet
+  std::string name_;  // of its groups, so that groups of several worlds have different names
   std::mutex mutex_;
   std::vector<FamilyPointer> families_;  // of all ranks
   bool aborted_ = false;
 };
 
-// Each rank's body on its own thread; throws what the first of them threw.
+// Runs the body of each rank on its own thread; rethrows the first exception.
 void on_devices(int ranks, bool in_order,
                 const std::function<void(Transport&, torch::Device)>& body);
 

@@ -16,7 +16,7 @@ namespace polyphony::exec::testing {
 inline constexpr int kRanks = 4;
 inline constexpr Rank kVictim(1);
 
-using Fault = std::function<void(torch::Device)>;  // on the thread of the victim's op
+using Fault = std::function<void(torch::Device)>;  // runs on the thread of the victim's op
 
 struct FaultyWorld {
   GlooOptions options;
@@ -25,20 +25,20 @@ struct FaultyWorld {
   std::uint64_t step = 1;
   std::string making =
       {};  // not in a step, but at the victim's first split of a family with this in its name
-  bool at_meeting = false;  // before it comes to that family
-  bool vanishes = false;  // the victim says nothing at its end, and gives no sign of life any more
+  bool at_meeting = false;  // before it reaches that family
+  bool vanishes = false;    // the victim ends without a report and stops its heartbeats
   std::uint16_t port = listen_at("127.0.0.1").port;
   std::latch survivors{kRanks - 1};
-  // What ranks end with: what they threw, and the last loss.
+  // Results of the ranks: their exceptions, and the last loss.
   std::array<std::string, kRanks> said{};
   std::array<double, kRanks> losses{};
-  Seconds began{};  // the fault
-  double took = 0;  // from then on, seconds; until the last has ended
+  Seconds began{};  // time of the fault
+  double took = 0;  // seconds from the fault until the last rank has ended
 };
 
 GlooOptions impatient();
 
-// Until all ranks have ended.
+// Returns when all ranks have ended.
 void run(FaultyWorld& world);
 
 }  // namespace polyphony::exec::testing

@@ -1,5 +1,5 @@
-// A rank that arrives late at a collective which the other ranks overlap with other work; tests
-// whether they did that work meanwhile.
+// Delays a rank at a collective that the other ranks overlap with other work; tests whether they
+// did that work meanwhile.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -13,10 +13,12 @@
 
 namespace polyphony::exec::testing {
 
-// How often the devices of all ranks but the last have done what was beside a call.
+// How often the devices of all ranks except the last one have finished the work that was overlapped
+// with a call.
 using Done = std::atomic<int>;
 
-// The last rank comes to a call that something is beside when the others' devices have done theirs.
+// Lets the last rank start an overlapped call only after the devices of the others have finished
+// the overlapping work.
 class LateRank : public Communicator {
  public:
   LateRank(Communicator& inner, torch::Device device, Done& done)
@@ -73,7 +75,7 @@ class LateRank : public Communicator {
     const int here = ++calls_;
     inner([&] {
       beside();
-      // The innermost call's is the work itself.
+      // The work of the innermost call is the overlapping work itself.
       if (calls_ == here && index() + 1 < size()) queue_on_current(device_, [this] { ++done_; });
     });
     --depth_;

@@ -21,33 +21,36 @@ class Meeting {
   Meeting(std::string name, int size, Seconds patience);
 
   struct Part {
-    std::string what;                    // the same of all members
-    std::vector<torch::Tensor> in, out;  // as kernels see them
+    std::string what;                    // equal for all members
+    std::vector<torch::Tensor> in, out;  // as used by the kernels
   };
   using Parts = std::vector<std::optional<Part>>;
   // Messages of one coalesced call; from and to are members.
   struct Message {
     int from, to;
-    std::int64_t number;  // of those between the two
+    std::int64_t number;  // index among the messages between the two
     torch::Tensor tensor;
     bool sends;
   };
 
-  // Of the host. A member's kernels run on `stream`.
+  // Called by the host. The kernels of a member run on `stream`.
   void join(int member, const c10::Stream& stream);
-  // Of the host, before it queues what needs them: both ends of a message are connected at their first, which waits for
-  // the other as NCCL's does (src/group.cc of NCCL 2.28: connections are made before the launch).
+  // Called by the host before it queues messages. The first message between two members connects
+  // them and waits for the other end, as in NCCL (src/group.cc of NCCL 2.28: connections are made
+  // before the launch).
   void connect(int member, const std::vector<Message>& messages);
-  // Of the host: the call of that number is queued, on that stream; these messages are.
+  // Called by the host: records that the call of this number, or these messages, are queued on the
+  // stream.
   void call_queued(int member, std::int64_t number, const c10::Stream& stream);
   void messages_queued(int member, const std::vector<Message>& messages);
 
-  // Of kernels. Return when all have come to their call of this number, and `run`, of the last, is done; when all
-  // messages have moved; or when the member has aborted.
+  // Called by kernels. They return when all members have reached their call of this number and the
+  // `run` of the last one is done, when all messages have moved, or when the member has aborted.
   void meet(std::int64_t number, int member, Part part, const std::function<void(Parts&)>& run);
   void move(int member, const std::vector<Message>& messages);
 
-  // What this member's kernels and calls wait for ends, and nothing of it is done; its peers wait on.
+  // Ends all waits of this member's kernels and calls, without executing them; its peers keep
+  // waiting.
   void abort(int member);
   // Of the host.
   std::string own_error(int member) const;
@@ -70,10 +73,11 @@ class Meeting {
   bool aborted(int member) const { return aborted_[static_cast<std::size_t>(member)]; }
   Queue* stream(int member) const { return streams_[static_cast<std::size_t>(member)]; }
   GroupKernel kernel(int member, Queue* stream, const std::string& what) const;
-  // Until `comes` or the member has aborted; throws when neither does for too long, with what `missing` says.
+  // Waits until `comes` returns true or the member has aborted. Throws after a timeout, with the
+  // text of `missing`.
   void wait(Lock& lock, int member, const GroupKernel* kernel, const std::function<bool()>& comes,
             const std::function<std::string()>& missing);
-  // What break_group() asked for: true when the kernel is to end then, which the abort made it do.
+  // Executes a request of break_group(). Returns true if the kernel must end because of the abort.
   bool broke(Lock& lock, int member, const GroupKernel& kernel);
   void await_ends(int member, const std::vector<Message>& messages);
   std::string missing(const Call& call) const;
@@ -81,7 +85,7 @@ class Meeting {
   std::string name_;
   int size_;
   Seconds patience_;
-  // Under the board's mutex.
+  // Protected by the board's mutex.
   std::vector<bool> aborted_;
   std::vector<std::string> errors_;  // own_error(), by member
   std::vector<Queue*> streams_;      // by member; null before it has joined
@@ -89,15 +93,16 @@ class Meeting {
   std::map<std::pair<int, std::int64_t>, Queue*> calls_queued_;  // by member and number: where
   std::map<End, std::int64_t> messages_queued_;
   std::map<End, int>
-      ends_;  // that have come, each with its thread's chain of host waits then, and one
+      ends_;  // ends that have arrived, with the chain of host waits of their thread plus one
   std::map<std::int64_t, Call> calls_;
   std::map<std::tuple<int, int, std::int64_t>, Mail> mails_;
 };
 
-// Waits of the host for others: now, or, among calls that run together, when all have been made; what follows them then.
+// Lets the host wait for other ranks: immediately, or, for calls that run together, after all have
+// been made; then runs the continuations.
 void host_wait(std::function<void()> wait);
 void after_host_waits(std::function<void()> work);
-int& host_waits();  // the chain of this thread (tests/exec/device_double/queued_backend.h)
+int& host_waits();  // chain of this thread (queued_backend.h)
 Seconds delay_of_host_waits();
 
 DeviceBackend backend_of(std::shared_ptr<Meeting> meeting, int index, int size,

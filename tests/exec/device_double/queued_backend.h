@@ -25,23 +25,24 @@ namespace polyphony::exec::testing {
 
 FamilyPointer queued_family(const std::string& name, int index, int size, torch::Device device,
                             Seconds patience = Seconds(60));
-// DeviceMaking's.
+// Implements DeviceMaking.
 void queued_together(const std::function<void()>& calls);
 
-// Of this thread: the longest chain of waits of hosts for each other, families' and first messages', that it has come to
-// the end of. A thread that begins has none.
+// Returns, for this thread, the longest completed chain of waits of hosts for each other (at
+// families and first messages). A new thread has none.
 int chain_of_host_waits();
-// Each such wait takes so much longer; 0 from the start.
+// Makes each such wait longer by this time (default 0).
 void delay_host_waits(Seconds time);
-// Splits of a family, until it is gone.
+// Counts the splits of a family while it exists.
 int splits_of(const std::string& family);
 
-// How many kernels of groups a device runs at a time, of all devices; 0: any number. Kernels that then wait for each
-// other for ever fail with an error that begins with "deadlock" and names them.
+// Limits the number of group kernels that each device runs at the same time; 0: no limit. Kernels
+// that then wait for each other for ever fail with an error that begins with "deadlock" and names
+// them.
 void limit_slots(int slots);
 
-// The next kernel on the device, of groups with this in their names, waits until its group is aborted, and the group
-// reports these words (GroupBackend::own_error()).
+// Makes the next group kernel on the device, in a group whose name contains this text, wait until
+// its group is aborted; the group then reports this error (GroupBackend::own_error()).
 void break_group(torch::Device device, const std::string& group, const std::string& words);
 
 }  // namespace polyphony::exec::testing

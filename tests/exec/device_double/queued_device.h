@@ -33,37 +33,41 @@ torch::Device queued_device(int index);
 
 struct QueuedCounts {
   std::int64_t kernels = 0;
-  // All of these by name: ATen's operators without "aten::", "copy" and where to, a group's calls.
+  // Counts by name: ATen's operators without "aten::", "copy" and its destination, calls of a
+  // group.
   std::map<std::string, std::int64_t> names;
-  std::int64_t products = 0;  // of them, of two matrices
+  std::int64_t products = 0;  // matrix multiplications among them
   double product_flops = 0;
-  std::map<std::string, std::int64_t> waits;  // of the host, by what it waited for
+  std::map<std::string, std::int64_t> waits;  // of the host, by reason
   std::map<std::string, std::int64_t>
-      unshaped;  // operators waited for because their result's shape is not known
+      unshaped;  // operators that wait because the shape of their result is unknown
   std::int64_t host_waits() const;
 };
-// Of a device since the last call.
+// Returns the counts of a device since the last call.
 QueuedCounts take_counts(torch::Device device);
 
-// Of all devices: before each kernel a pause of up to this long, drawn by `seed`; 0: none.
+// For all devices: a random pause of up to this time before each kernel, drawn from `seed`; 0: no
+// pause.
 void delay_kernels(std::int64_t longest_microseconds, std::uint64_t seed);
 
-// Mistakes that programs of GPUs have, for tests that must find them. Of all devices.
+// Typical mistakes of GPU programs, for tests that must detect them. For all devices.
 enum class SeededFault : std::uint8_t {
   none,
-  missing_wait,  // no stream waits for another's event
-  freed_early,   // memory is given out again although another stream still uses it
+  missing_wait,  // no stream waits for an event of another stream
+  freed_early,   // memory is reused although another stream still uses it
 };
 void seed_fault(SeededFault fault);
 
-// Queues host work on the current stream of the device: what a library's kernel (NCCL's) would be there.
+// Queues host work on the current stream of the device, in place of a kernel of a library (NCCL).
 void queue_on_current(torch::Device device, std::function<void()> work,
                       const std::string& name = "host work");
 
-// The tensor's memory as a CPU's tensor. Only work of the stream that is queued may look at it.
+// Returns a CPU tensor that shares the tensor's memory. Only work that is queued on the stream may
+// read it.
 torch::Tensor seen_by_kernels(const torch::Tensor& tensor);
 
-// Returns when all streams of the device are done; drain() rethrows what a kernel threw. Not counted.
+// Returns when all streams of the device are done; drain() rethrows the exception of a kernel. Not
+// counted as a host wait.
 void wait_idle(torch::Device device);
 void drain(torch::Device device);
 

@@ -9,7 +9,7 @@ namespace polyphony::exec::testing {
 
 int slots_held(torch::Device device);
 
-// To the end of the scope.
+// Limits the slots until the end of the scope.
 struct Slots {
   explicit Slots(int slots) { limit_slots(slots); }
   ~Slots() { limit_slots(0); }
@@ -17,9 +17,10 @@ struct Slots {
   Slots& operator=(const Slots&) = delete;
 };
 
-// What the streams of a rank, the busiest one's, can have begun at a time: a stream has one op at a time, and of an
-// exchange there is a kernel for each other rank and channel. With as many slots no kernel waits for one, so that a Program which
-// verify() passes cannot wait for ever.
+// Returns the largest number of group kernels that the streams of any rank can have begun at the
+// same time: a stream runs one op at a time, and an exchange has one kernel for each other rank and
+// channel. With this many slots no kernel waits for a slot, so a Program that passes verify() never
+// deadlocks.
 int most_kernels_at_a_time(const Program& program);
 
 }  // namespace polyphony::exec::testing

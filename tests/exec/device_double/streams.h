@@ -21,7 +21,7 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // `kernel`: may be late.
+  // `kernel`: true if it may be delayed.
   void push(std::function<void()> work, bool kernel);
   bool idle();
   void drain();
@@ -34,56 +34,57 @@ class Queue {
     std::function<void()> run;
     bool kernel;
   };
-  std::deque<Work> work_;  // its first one runs
+  std::deque<Work> work_;  // the first one is running
   c10::DeviceIndex device_;
-  std::uint64_t number_, kernels_ = 0;  // what its pauses are drawn by
+  std::uint64_t number_, kernels_ = 0;  // seeds of its random pauses
   bool stop_ = false;
   std::thread thread_;
 };
 
-// By number; 0 is the default one. Made when first asked for.
+// Returns the stream by number; 0 is the default stream. Creates it at first use.
 Queue& queue(c10::Device device, c10::StreamId stream);
 c10::StreamId current_stream(c10::DeviceIndex device);
 c10::DeviceIndex current_device();
-// Of this thread; the one before. As c10's.
+// Sets the stream of this thread; returns the previous one, as in c10.
 c10::StreamId exchange_stream(const c10::Stream& stream);
 c10::DeviceIndex exchange_device(c10::DeviceIndex device);
 c10::StreamId stream_of_pool(c10::DeviceIndex device, bool high_priority);
 
-// Shared with the work that reaches it: an event may go before that has run.
+// Shared with the work that completes it: an event may be destroyed before that has run.
 struct EventState {
   std::mutex mutex;
   std::condition_variable changed;
   std::int64_t recorded = 0, reached = 0;
-  double at_ms = 0;             // when the last version was reached
-  c10::DeviceIndex device = 0;  // whose stream recorded it last
-  Queue* queue = nullptr;       // and which
+  double at_ms = 0;             // time at which the last version was completed
+  c10::DeviceIndex device = 0;  // device of the stream that recorded it last
+  Queue* queue = nullptr;       // that stream
 };
 using Event = std::shared_ptr<EventState>;
 
 void record(const Event& event, const c10::Stream& stream);
-// Until what is recorded now is reached.
+// Waits until the currently recorded version is completed.
 void block(const Event& event, const c10::Stream& stream);
 void await(const Event& event);
 bool reached(const Event& event);
 bool reached(const Event& event, std::int64_t version);
-// What the device's first kernel that failed has thrown, as c10::AcceleratorError. It is the end of the device until
-// wait_idle() or drain(): no kernel runs there, and all calls that queue one or wait throw this.
+// The exception of the first kernel that failed on the device, as c10::AcceleratorError. The device
+// is unusable until wait_idle() or drain(): no kernel runs there, and all calls that queue one or
+// wait throw this exception.
 void throw_failure(c10::DeviceIndex device);
 
 SeededFault seeded();
 
 void count_kernel(c10::DeviceIndex device, const std::string& name);
-void count_product(c10::DeviceIndex device, double flops);  // beside its kernel
+void count_product(c10::DeviceIndex device, double flops);  // in addition to its kernel
 void count_wait(c10::DeviceIndex device, const std::string& what);
 
-// Waits for the stream, and throws the device's failure.
+// Waits for the stream; throws if the device has failed.
 void await_stream(const c10::Stream& stream);
 
 c10::Allocator& allocator();
 c10::Allocator& pinned_allocator();
 bool is_pinned(const void* data);
-// Memory of the tensor is used on this stream, too.
+// Records that this stream also uses the memory of the tensor.
 void use_on(const c10::DataPtr& data, const c10::Stream& stream);
 
 }  // namespace polyphony::exec::testing::queued

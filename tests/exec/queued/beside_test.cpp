@@ -22,10 +22,11 @@ using Counts = std::vector<std::int64_t>;
 constexpr int kRanks = 3;
 constexpr std::int64_t kTokens = 90, kHeads = 3, kGroup = 2, kWidth = 4;
 
-// Each rank's rows of the sequence: of unequal number, one in two pieces.
+// The rows of the sequence on each rank: unequal numbers, one in two ranges.
 const std::vector<std::vector<Interval>> kRows = {{{0, 10}, {70, 90}}, {{10, 50}}, {{50, 70}}};
 
-// By the definition, of one rank alone: queries [K, g, T, D], keys and values [K, 1, T, D].
+// Reference on a single rank, by the definition: queries [K, g, T, D], keys and values [K, 1, T,
+// D].
 struct Whole {
   TokenMask mask = test::RandomMask::make(test::RandomMask::Kind::packed, kTokens, 4);
   Tensor q = random({kHeads, kGroup, kTokens, kWidth}), k = random({kHeads, 1, kTokens, kWidth}),
@@ -54,14 +55,16 @@ Tensor as_rows(const Tensor& keys, const Tensor& values, std::int64_t groups) {
 
 enum class Way { ring, heads };
 
-// The largest relative error of a rank's out and gradients. `late`: the last rank is, by LateRank.
+// Returns the largest relative error of a rank's output and gradients. `late`: LateRank delays the
+// last rank.
 double error(Transport& transport, torch::Device device, const Whole& whole, Way way, Done* late) {
   const torch::NoGradGuard no_grad;
   const int me = static_cast<int>(transport.rank().value);
   const std::vector<Interval>& own = kRows[static_cast<std::size_t>(me)];
   const auto made = transport.make_group("context", {Rank(0), Rank(1), Rank(2)});
   Tensor first = torch::zeros({1}, torch::dtype(torch::kFloat64).device(device));
-  made->all_reduce(first, Reduction::sum);  // the group was not announced: its first call makes it
+  made->all_reduce(first,
+                   Reduction::sum);  // the group was not announced: its first call creates it
   Done nothing{0};
   LateRank seen(*made, device, late ? *late : nothing);
   std::vector<InnerCollective> record;
@@ -110,8 +113,8 @@ double error(Transport& transport, torch::Device device, const Whole& whole, Way
     gradients = attend_groups_backward(plan, dy, queries, keys, attended, heads);
   }
   CHECK(take_counts(device).host_waits() == 0);
-  // Of the three blocks or heads: forward the first two, backward those two and the third, beside which gradients of one
-  // before leave.
+  // Overlapped blocks or heads of three: in forward the first two, in backward those two and the
+  // third, which overlaps with sending the gradients of an earlier one.
   if (late) CHECK(seen.works() == 2 + 3);
   const auto here = [](const Tensor& x) { return x.cpu(); };
   const auto worst = [](double a, double b) { return std::isnan(b) ? INFINITY : std::max(a, b); };
@@ -120,7 +123,7 @@ double error(Transport& transport, torch::Device device, const Whole& whole, Way
   return worst(most, off(here(gradients.keys), of(whole.k.grad(), whole.v.grad())));
 }
 
-// Of any rank; of a device that has failed, too.
+// For any rank, also if its device has failed.
 double worst_error(bool in_order, Way way, Done* late) {
   torch::manual_seed(8);
   const Whole whole;

@@ -20,10 +20,11 @@ using Lengths = std::vector<std::int64_t>;
 
 constexpr std::int64_t kHeads = 3;
 
-// By the definition: item after item, nothing read where there is nothing.
+// Reference by the definition: one item after another; items without conditioning read nothing.
 Tensor read_alone(const Tensor& query, const Tensor& key_value, const Lengths& lengths,
                   const Lengths& conditions, std::int64_t width) {
-  std::vector<Tensor> outs{query.narrow(0, 0, 0) + key_value.sum() * 0};  // all have gradients
+  std::vector<Tensor> outs{query.narrow(0, 0, 0) +
+                           key_value.sum() * 0};  // so that all have gradients
   std::int64_t row = 0, from = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const Tensor q = query.narrow(0, row, lengths[i]).view({-1, kHeads, width}).transpose(0, 1);
@@ -38,7 +39,7 @@ Tensor read_alone(const Tensor& query, const Tensor& key_value, const Lengths& l
   return torch::cat(outs);
 }
 
-// The largest relative error of what is read and of both gradients.
+// Returns the largest relative error of the output and of both gradients.
 double error(const Lengths& lengths, const Lengths& conditions, torch::Device device,
              torch::Dtype dtype, std::int64_t width) {
   const auto rows = [](const Lengths& all) {
@@ -79,7 +80,7 @@ TEST_SUITE("queued device") {
     const torch::Device cpu = torch::kCPU, device = queued_device(0);
     const std::vector<std::pair<Lengths, Lengths>> works{
         {{5, 7, 1}, {4, 9, 1}},              // one call of all rows
-        {{5, 0, 7, 3, 1}, {4, 6, 0, 9, 1}},  // rows and conditioning that are in no call
+        {{5, 0, 7, 3, 1}, {4, 6, 0, 9, 1}},  // rows and conditioning without a call
         {{0, 4}, {3, 0}},
         {{6}, {3}},
         {{}, {}}};
@@ -98,7 +99,8 @@ TEST_SUITE("queued device") {
         const Preferred preferred(kernel);
         CHECK(error(lengths, conditions, device, torch::kFloat64, 5) < 1e-12);
       }
-      // By format and width: fp64 plain, fp32 efficient, bf16 flash up to 256 wide; its roundings are 2⁻⁹.
+      // Kernels by format and width: fp64 plain, fp32 efficient, bf16 flash up to width 256; the
+      // rounding error of bf16 is 2⁻⁹.
       CHECK(error(lengths, conditions, device, torch::kFloat64, 8) < 1e-12);
       CHECK(error(lengths, conditions, device, torch::kFloat32, 12) < 1e-5);
       CHECK(error(lengths, conditions, device, torch::kBFloat16, 16) < 0.02);

@@ -21,25 +21,26 @@ using Kind = test::RandomMask::Kind;
 
 constexpr std::int64_t kTokens = 260, kHeads = 2, kGroup = 3;
 
-// Where, in which format, and how wide keys and values are.
+// Device, format, and widths of keys and values.
 struct Setting {
   torch::Device device = queued_device(0);
   torch::Dtype dtype = torch::kFloat64;
   std::int64_t width = 4, values = 3;
 };
 
-// Relative errors: out, sums, gradients of q, k and v.
+// Relative errors of the output, the sums, and the gradients of q, k and v.
 struct Errors {
   double out, sums, q, k, v;
   double worst() const { return std::max({out, sums, q, k, v}); }
 };
 
-// `parts`: whose keys come one after the other.
+// `parts`: the keys are processed in these parts.
 Errors errors(const TokenMask& mask, std::int64_t window, const std::vector<Interval>& own,
               const std::vector<std::vector<Interval>>& parts, const Setting& setting) {
   const auto [device, dtype, width, values] = setting;
   const auto wide = torch::TensorOptions(torch::kFloat64);
-  const auto random = [&, dtype = dtype](at::IntArrayRef shape) {  // of the format's numbers
+  const auto random = [&,
+                       dtype = dtype](at::IntArrayRef shape) {  // values that the format represents
     return torch::randn(shape, wide).to(dtype).to(torch::kFloat64).requires_grad_(true);
   };
   const std::int64_t rows = rows_of(own).numel();
@@ -120,7 +121,8 @@ TEST_SUITE("queued device") {
     CHECK(kernel_on(7, torch::kFloat32) == efficient);
     for (const int capability : {0, 8, 9, 10, 12})
       CHECK(kernel_on(capability, torch::kBFloat16) == flash);
-    // Windows: of flash all that it does not mistake for none; of efficient, causal ones of squares.
+    // Windows: for flash all that it does not interpret as no window; for efficient, causal windows
+    // with equally many queries and keys.
     CHECK(kernel(torch::kBFloat16, 64, 3, 0, 9, 9) == flash);
     CHECK(kernel(torch::kBFloat16, 64, 3, 3, 9, 9) == flash);
     CHECK(kernel(torch::kBFloat16, 64, 20, 9, 30, 9) == plain);
@@ -148,8 +150,9 @@ TEST_SUITE("queued device") {
     REQUIRE(calls.size() == 1);
     CHECK(calls[0].left == 3);
     CHECK(calls[0].right == 0);
-    // Rows 0, 1 and 6 of a sample of 7, of 3 to 5 of another: the last chunk of the first sees keys that the first one
-    // saw. The others see 2 and 3 to 5 as their last three of six.
+    // Rows 0, 1 and 6 of a sample of 7, and rows 3 to 5 of another: the last chunk of the first
+    // sample sees keys that its first chunk saw. Rows 3 to 5 see 2 and 3 to 5 as the last of six
+    // keys.
     calls = packed({7, 6}, 0, {{0, 2}, {6, 7}, {10, 13}});
     REQUIRE(calls.size() == 2);
     CHECK(torch::equal(calls[0].queries.some.cpu(), torch::tensor({0, 1, 3, 4, 5})));
@@ -159,7 +162,8 @@ TEST_SUITE("queued device") {
     CHECK(calls[1].queries.interval == Interval{2, 3});
     CHECK(calls[1].keys.interval == Interval{0, 7});
     CHECK(calls[1].fresh);
-    // A window of 5, keys 0 and 1 of others, queries 2 to 6: 2 to 4 see both, 5 sees the last.
+    // A window of 5, keys 0 and 1 of other ranks, queries 2 to 6: 2 to 4 see both keys, 5 sees the
+    // last one.
     calls = pack_calls(rectangles(mask_of({7}, true), 5), {{2, 7}}, {{0, 2}}, queued_device(0));
     REQUIRE(calls.size() == 2);
     CHECK(calls[0].queries.interval == Interval{0, 3});
@@ -214,7 +218,7 @@ TEST_SUITE("queued device") {
   }
 }
 
-// What scripts/first_gpu_hour runs: the kernels themselves.
+// Run by scripts/first_gpu_hour: the real kernels.
 TEST_SUITE("machine's GPU") {
   TEST_CASE("attention kernels over every kind of mask, windows, keys at once, joined or split") {
     const torch::Device device = choose_device("", LaunchEnv{});
@@ -241,7 +245,8 @@ TEST_SUITE("machine's GPU") {
             const auto worst = [&, width = width, values = values](torch::Dtype dtype) {
               return errors(mask, window, own, parts, {device, dtype, width, values}).worst();
             };
-            // Products of three parts each of 10 bits; weights and results of 8 bits; fp64's own roundings.
+            // fp32: GEMMs of three parts with 10 bits each; bf16: weights and results with 8 bits;
+            // fp64: its own rounding.
             CHECK(worst(torch::kFloat32) < 1e-4);
             CHECK(worst(torch::kBFloat16) < 0.02);
             CHECK(worst(torch::kFloat64) < 1e-12);

@@ -15,7 +15,7 @@ namespace polyphony::exec::testing {
 
 namespace {
 
-// Of this process, but for the device's own, which it keeps.
+// Number of threads of this process, without those of the device, which it keeps.
 int threads() {
   int count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -26,8 +26,8 @@ int threads() {
   return count;
 }
 
-// Threads that Gloo leaves behind by design in each rank that was told of a loss (GlooContext::~GlooContext):
-// a process is left then.
+// Threads that stay by design in each rank that was notified of a loss (GlooContext::~GlooContext),
+// because the process is expected to end.
 int left_by_gloo() {
   const int before = threads();
   FaultyWorld idle{.options = impatient()};
@@ -60,7 +60,8 @@ const double& loss_of_two_steps() {
   return loss;
 }
 
-// `fault` befalls the victim, which says `own`; all others say `others`. Then all is as if nothing had been.
+// `fault` happens on the victim, which reports `own`; all others report `others`. Afterwards no
+// state of the fault is left.
 void check(FaultyWorld& world, const std::string& own, const std::string& others) {
   const double loss = loss_of_two_steps();
   const int left = left_by_gloo(), before = threads();
@@ -71,7 +72,8 @@ void check(FaultyWorld& world, const std::string& own, const std::string& others
                   world.said[rank]);
   }
   CHECK(world.took < 10);
-  for (int looks = 0; looks < 50 && threads() - before > left; ++looks)  // some are about to end
+  for (int looks = 0; looks < 50 && threads() - before > left;
+       ++looks)  // some threads are about to end
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   if (!world.vanishes) CHECK(threads() - before <= left);
   FaultyWorld fresh{.options = impatient()};

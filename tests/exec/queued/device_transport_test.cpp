@@ -116,7 +116,8 @@ TEST_SUITE("queued device") {
         announce(transport, {{"pair", everyone(2)}});
         const auto group = transport.make_group("pair", everyone(2));
         const auto here = [&] { queue_on_current(device, [&] { ++beside; }); };
-        // The second rank comes when the first one's device has done what it was given besides.
+        // The second rank starts its call when the first one's device has finished the overlapped
+        // work.
         const auto comes = [&](int after) {
           for (int look = 0; look < 20000 && beside < after; ++look)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -127,13 +128,13 @@ TEST_SUITE("queued device") {
                even = torch::empty({4}, device), uneven = torch::empty({3}, device),
                got = torch::empty({3}, device), again = torch::empty({4}, device);
         const Tensor mine = torch::full({first ? 1 : 2}, 3.0, device);
-        group->all_gather(mine, uneven, {1, 2});  // a pair's first messages wait for it
+        group->all_gather(mine, uneven, {1, 2});  // the first messages of a pair wait for it
         if (first) {
           group->all_reduce_beside(largest, Reduction::max, here);
           group->reduce_scatter_beside(all, part, {2, 2}, here);
           group->all_gather_beside(part, even, {2, 2}, here);
           group->all_gather_beside(mine, uneven, {1, 2}, here);
-          // One call beside another: what is beside both.
+          // Nested calls: the work is overlapped with both.
           group->all_to_all_beside(even.narrow(0, 0, 3), got, {0, 3}, {0, 3},
                                    [&] { group->all_gather_beside(part, again, {2, 2}, here); });
         } else {
@@ -200,12 +201,14 @@ TEST_SUITE("queued device") {
                  });
       CHECK(complaint(c, outcome) == "");
     }
-    // Two works of an encoder's action, whose rows the language module takes second first: apart.
+    // Two microbatches of an encoder action, received by the language module in the opposite order:
+    // separate messages.
     CHECK(mixed == 1);
   }
 }
 
-// Real ones: what scripts/first_gpu_hour runs. Ranks share the GPU, and exchange through the host's memory.
+// Real devices: run by scripts/first_gpu_hour. Ranks share the GPU, and exchange through host
+// memory.
 TEST_SUITE("machine's GPU") {
   TEST_CASE("layouts compute the reference's step") {
     const torch::Device device = choose_device("", LaunchEnv{});

@@ -28,15 +28,15 @@ namespace polyphony::exec::testing {
 
 namespace {
 
-// Of one rank's ops of a phase.
+// Counts over one rank's ops of a phase.
 struct Counted {
   std::int64_t ops = 0, products = 0, kernels = 0, expected = 0;
 };
 using Table = std::map<std::string, Counted>;
 
-// What a runner queues for an op besides (exec/runner/runner_ops.cpp): the largest of the numbers that it made for others,
-// the loss of a rank that counts it, and zeros for gradients that are there from a backward to their sum over the ranks
-// that share the parameters.
+// Additional kernels that the runner queues for an op (exec/runner/runner_ops.cpp): the maximum
+// over the numbers computed for other ranks, the loss on a rank that counts it, and zeros for
+// gradients that exist from a backward until their sum over the ranks that share the parameters.
 std::int64_t beside_layers(const Program& program, const Op& op, const Compute& compute) {
   constexpr std::int64_t kLargest = 1, kLoss = 1, kOpened = 1;
   const Module& module = program.model.modules[compute.module.value];
@@ -56,8 +56,9 @@ std::int64_t beside_layers(const Program& program, const Op& op, const Compute& 
   return made * kLargest + (opens ? kOpened : 0);
 }
 
-// Rows with a label, of which each rank has another number: every gather and sum of them is made of messages and
-// reductions, beside a copy of the rank's own (exec/device/device_group.h).
+// Rows with a label, of which each rank has a different number: every gather and sum of them
+// consists of messages and reductions, and a copy of the rank's own rows
+// (exec/device/device_group.h).
 std::int64_t unequal_parts(const QueuedCounts& counts) {
   std::int64_t moved = 0;
   for (const char* name : {"messages", "reductions"})
@@ -81,7 +82,7 @@ std::string described(const Expansion& expansion) {
   return described(names);
 }
 
-enum class Compared { all, kernels, products };  // not FLOPs; not other kernels
+enum class Compared { all, kernels, products };  // kernels: without FLOPs; products: GEMMs only
 
 Table step(const Case& c, Transport& transport, torch::Device device, Compared compared) {
   const Scenario scenario = make_scenario(c);
@@ -95,7 +96,7 @@ Table step(const Case& c, Transport& transport, torch::Device device, Compared c
     const auto* compute = std::get_if<Compute>(&op.what);
     if (compute == nullptr) return;
     const QueuedCounts counts = take_counts(device);
-    if (starts) return;  // what came before
+    if (starts) return;  // earlier calls
     const Module& module = program.model.modules[compute->module.value];
     const ChunkContext context = chunk_context(program, *compute);
     const WorkSize& size = program.size_of(compute->work, compute->module);
@@ -136,7 +137,7 @@ Table step(const Case& c, Transport& transport, torch::Device device, Compared c
   return table;
 }
 
-// Heads as attention kernels take them, of 8 numbers; and then `change`.
+// Heads of width 8, as attention kernels require; then applies `change`.
 Case with_heads(Case c, const std::function<void(Module&)>& change = {}) {
   c.variant = [before = c.variant, change](Model& model) {
     if (before) before(model);
@@ -167,7 +168,7 @@ Case selective(Case c) {
 
 void compare(const Case& c, Compared compared) {
   INFO(c.name);
-  const Preferred flash(AttentionKernel::flash);  // as bf16 has it
+  const Preferred flash(AttentionKernel::flash);  // as in bf16
   const FormsFor fused(kernels::Forms::fused);
   Table table;
   on_devices(world_size(c.layout), false, [&](Transport& transport, torch::Device device) {

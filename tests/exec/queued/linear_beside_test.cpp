@@ -2,15 +2,15 @@
 // GEMMs.
 #include "exec/transport/in_process.h"
 #include "tests/exec/device_double/device_world.h"
-#include "tests/exec/device_double/late_rank.h"  // with doctest, after LibTorch, which has a CHECK of its own
+#include "tests/exec/device_double/late_rank.h"  // after LibTorch, which has its own CHECK
 #include "tests/exec/support/linear_layer.h"
 
 namespace polyphony::exec::testing {
 
 namespace {
 
-// A call that something is beside: the sum of dx, the weight gradient; where rows are shared the gather of x before
-// it, dx.
+// Overlapped calls: the reduction of dx with the weight-gradient GEMM; with sequence parallelism
+// the gather of x before it, with dx.
 int calls_beside(const LinearWay& way) { return !way.column ? 0 : way.sp ? 2 : 1; }
 
 std::vector<Rank> all_ranks(int count) {

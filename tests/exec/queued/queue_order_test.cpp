@@ -41,8 +41,8 @@ bool computes(const Program& program, const Op& op) {
   return program.streams[op.stream.value].kind == StreamKind::compute;
 }
 
-// Ranks whose hosts queue by QueueOrder and wait for the device after every compute op; devices that run what
-// program.h's blocking rules allow.
+// Simulates ranks whose hosts queue by QueueOrder and wait for the device after every compute op,
+// on devices that run everything that the blocking rules of program.h allow.
 class World {
  public:
   explicit World(const Program& program)
@@ -75,7 +75,7 @@ class World {
     }
   }
 
-  // All ops end.
+  // Returns true if all ops end.
   bool runs() {
     std::vector<std::optional<OpId>> waits(orders_.size());
     for (;;) {
@@ -175,7 +175,8 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE("a host is ahead by at most the limit, and always by the newest op") {
-    // The last of two stages gives up what each work received and what it sends back, 8 bytes a row and element.
+    // The last of two stages releases the buffers that each microbatch received and sent back, 8
+    // bytes per element.
     const std::vector<Case> cases = parity_cases();
     const auto found = std::find_if(cases.begin(), cases.end(), [](const Case& c) {
       return c.name == "homogeneous TP1 PP2 DP1, 1f1b x4";
@@ -186,7 +187,7 @@ TEST_SUITE("queued device") {
     const Range own = program.ops_of(Rank(1));
     for (std::uint32_t id = own.begin; id < own.end; ++id) {
       const Op& op = program.ops[id];
-      // Compute ops free what came, sends what backwards made.
+      // Compute ops free received rows, sends free the gradients of backward ops.
       const BufferKind freed =
           computes(program, op) ? BufferKind::boundary : BufferKind::boundary_gradient;
       for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u) {
@@ -196,12 +197,12 @@ TEST_SUITE("queued device") {
           given_up.emplace_back(OpId(id), buffer.rows * buffer.width * 8);
       }
     }
-    REQUIRE(given_up.size() == 8);  // four works, forward and backward
+    REQUIRE(given_up.size() == 8);  // four microbatches, forward and backward
     constexpr std::int64_t kMuch = std::int64_t{1} << 40;
     for (const std::int64_t limit : {std::int64_t{0}, given_up[0].second, kMuch}) {
       RunAhead ahead(program, Rank(1), Bytes(limit));
       std::size_t oldest = 0;
-      std::int64_t bytes = 0;  // of all but the newest
+      std::int64_t bytes = 0;  // of all except the newest
       for (std::size_t i = 0; i < given_up.size(); ++i) {
         ahead.add(given_up[i].first);
         bytes += i == 0 ? 0 : given_up[i - 1].second;

@@ -10,7 +10,7 @@ namespace polyphony::exec::testing {
 
 namespace {
 
-// What is wrong with the step, over seeds of delays until something is; empty: nothing.
+// Returns the first error of the step over several seeds of delays; empty if there is none.
 std::string found(const Case& c, SeededFault fault, std::int64_t longest_delay_us) {
   std::string text;
   for (std::uint64_t seed = 1; seed <= 5 && text.empty(); ++seed) {
@@ -51,7 +51,7 @@ TEST_SUITE("queued device") {
       const auto reduce = [&] { group->all_reduce(sum, Reduction::sum); };
       const auto gather = [&] { group->all_gather(part, all, {2, 2}); };
       const bool first = inner.rank() == Rank(0);
-      const auto both = [&] {  // a device that has failed takes no more calls
+      const auto both = [&] {  // a failed device accepts no more calls
         first ? reduce() : gather();
         first ? gather() : reduce();
         drain(device);

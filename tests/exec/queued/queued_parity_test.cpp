@@ -12,8 +12,8 @@ namespace polyphony::exec::testing {
 
 namespace {
 
-// Of a step: for the loss, the norm and whether all is finite. And for each routing of tokens to experts, whose rows
-// are the host's to know: one event.
+// Host waits of a step: one for the loss, the norm and whether all values are finite; and one event
+// for each routing of tokens to experts, because the host needs the numbers of rows.
 std::int64_t waits_due(const QueuedCounts& counts, const Case& c) {
   const std::vector<Module> modules = make_scenario(c).model.modules;
   const bool routes = std::any_of(modules.begin(), modules.end(),
@@ -53,7 +53,7 @@ TEST_SUITE("queued device") {
     const std::vector<Case> cases = parity_cases();
     CHECK(cases.size() > 90);
     const Preferred flash(AttentionKernel::flash);  // as bf16 has it
-    const FormsFor fused(kernels::Forms::fused);    // and our kernels, as GPUs run them
+    const FormsFor fused(kernels::Forms::fused);    // and our kernels, as on GPUs
     check_all(cases);
   }
   TEST_CASE(
@@ -66,7 +66,8 @@ TEST_SUITE("queued device") {
     check_all(single_precision_cases());
     check_all(every(4, published_cases()));
   }
-  // Every mask with every deal and way of context parallelism, windows, sinks and latent heads.
+  // Every mask with every partition and method of context parallelism, windows, sinks and latent
+  // heads.
   TEST_CASE("masks match the reference, a third with each attention kernel") {
     const std::vector<Case> cases = mask_cases();
     CHECK(cases.size() == 174);
@@ -75,8 +76,8 @@ TEST_SUITE("queued device") {
       check_all({cases[i]});
     }
   }
-  // Each seed another layout and other delays; the layouts by turns, those of few ranks. Twenty in CI, as many as
-  // POLYPHONY_SEEDS says in scripts/nightly.
+  // Each seed has another layout (of those with few ranks) and other delays. Twenty seeds in CI;
+  // POLYPHONY_SEEDS gives the number in scripts/nightly.
   TEST_CASE("randomly late kernels change nothing") {
     std::vector<Case> cheap;
     for (const std::vector<Case>& cases : {parity_cases(), planned_cases(), searched_cases()})
@@ -86,7 +87,7 @@ TEST_SUITE("queued device") {
     const FormsFor fused(kernels::Forms::fused);
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
       CAPTURE(seed);
-      // 7919: prime, so that twenty in a row are spread over all
+      // 7919 is prime, so that twenty consecutive seeds are spread over all layouts
       check_all({cheap[seed * 7919 % cheap.size()]}, 10 << seed % 6, seed);
     }
     MESSAGE(seeds << " seeds over " << cheap.size() << " layouts");
@@ -94,7 +95,7 @@ TEST_SUITE("queued device") {
   TEST_CASE("random layouts and models, with late kernels, compute the reference's step") {
     check_all(random_cases(1000000, seeds_asked(20)), 20, 6);
   }
-  // Twenty minutes: scripts/nightly
+  // Takes twenty minutes; run by scripts/nightly
   TEST_CASE("everything, with late kernels" * doctest::skip()) {
     for (const std::vector<Case>& cases :
          {parity_cases(), planned_cases(), searched_cases(), offload_cases(), published_cases(),

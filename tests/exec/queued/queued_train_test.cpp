@@ -122,8 +122,8 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE("a step with non-finite values changes nothing, although the next one is queued") {
-    // So large a rate that the second step's forward overflows: from then on all steps are skipped, since the weights
-    // stay.
+    // The learning rate is so large that the second step's forward overflows: from then on all
+    // steps are skipped, because the weights do not change.
     Scenario scenario = two_stages();
     scenario.training.learning_rate = 1e30;
     scenario.training.warmup_steps = 0;
@@ -151,7 +151,7 @@ TEST_SUITE("queued device") {
     const CountedRanges ranges;
     const auto* const before = torch::profiler::impl::cudaStubs();
     std::vector<double> losses;
-    std::vector<std::int64_t> waits;  // of the last stage's host
+    std::vector<std::int64_t> waits;  // host waits of the last stage
     for (const bool ahead : {true, false}) {
       double loss = 0;
       exec::run_in_process(2, [&](Transport& inner) {
@@ -176,8 +176,8 @@ TEST_SUITE("queued device") {
     torch::profiler::impl::registerCUDAMethods(
         const_cast<torch::profiler::impl::ProfilerStubs*>(before));
     CHECK(losses[0] == losses[1]);
-    // For the step's numbers; else before a compute op for all but the newest of what was given up: what four works
-    // received and sent back.
+    // One wait for the numbers of the step; the others are before compute ops, for all except the
+    // newest released buffers: those that four microbatches received and sent back.
     CHECK(waits == std::vector<std::int64_t>{1, 1 + 7});
     CHECK(ranges.opened.size() == program.ops_of(Rank(0)).size());
     CHECK(ranges.closed == ranges.opened.size());

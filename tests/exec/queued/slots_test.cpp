@@ -23,8 +23,8 @@ using torch::Tensor;
 
 namespace {
 
-// Both ranks call "a" and "b", each on a stream of its own: rank 0 first "a", rank 1 first "b", each the second when
-// the first runs. What goes wrong, in words.
+// Both ranks call "a" and "b", each on its own stream: rank 0 calls "a" first, rank 1 "b" first,
+// each makes the second call when the first one is running. Returns the error as text.
 std::string crossed(int slots) {
   const Slots limited(slots);
   std::string said;
@@ -34,7 +34,7 @@ std::string crossed(int slots) {
       const auto a = transport.make_group("a", {Rank(0), Rank(1)}),
                  b = transport.make_group("b", {Rank(0), Rank(1)});
       Tensor x = torch::ones({4}, device), y = torch::ones({4}, device);
-      a->all_reduce(x, Reduction::sum);  // connects them
+      a->all_reduce(x, Reduction::sum);  // creates the connections
       b->all_reduce(y, Reduction::sum);
       drain(device);
       transport.barrier();
@@ -55,7 +55,7 @@ std::string crossed(int slots) {
         said = error.what();
         throw;
       }
-      CHECK(x.sum().item<float>() == 16);  // 4 numbers, summed over two twice
+      CHECK(x.sum().item<float>() == 16);  // 4 numbers, summed over two ranks twice
     });
   } catch (const std::exception&) {
   }
@@ -96,8 +96,8 @@ TEST_SUITE("queued device") {
       CHECK(said.find(part) != std::string::npos);
   }
 
-  // Not a test: prints how many slots layouts got by with in three runs with late kernels, beside the number with
-  // which they always do.
+  // Not a test: prints how many slots were sufficient for layouts in three runs with late kernels,
+  // and the number that is always sufficient.
   TEST_CASE("table of slots" * doctest::skip()) {
     std::printf("%6s %6s  %s\n", "enough", "sure", "layout");
     std::map<int, int> layouts;

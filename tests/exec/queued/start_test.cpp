@@ -25,8 +25,8 @@ namespace {
 
 constexpr int kRanks = 8, kGroups = 30;
 
-// The k-th group of a rank: 2, 4 or 8 ranks that are 1, 2 or 4 apart, as tensor, context and data parallel groups are.
-// For each k they partition the ranks.
+// The k-th group of a rank: 2, 4 or 8 ranks with a stride of 1, 2 or 4, as in tensor, context and
+// data parallel groups. For each k the groups partition the ranks.
 NamedGroup group_of(int k, int rank) {
   struct Shape {
     int size, stride;
@@ -55,7 +55,7 @@ std::vector<std::unique_ptr<Communicator>> made(Transport& transport, bool annou
   return groups;
 }
 
-// One sum in each group: members bring their numbers and one.
+// One sum in each group: every member contributes its number plus one.
 void check_sums(Transport& transport, torch::Device device,
                 const std::vector<std::unique_ptr<Communicator>>& groups) {
   const auto mine = static_cast<double>(transport.rank().value) + 1;
@@ -69,7 +69,7 @@ void check_sums(Transport& transport, torch::Device device,
   }
 }
 
-// What members of a family say, each of whom splits it once.
+// Errors of the members of a family, each of which splits it once.
 std::vector<std::string> said(const std::vector<DevicePart>& parts, Seconds patience) {
   static int families = 0;
   const std::string name = "said " + std::to_string(++families);
@@ -94,7 +94,8 @@ std::vector<std::string> said(const std::vector<DevicePart>& parts, Seconds pati
   return texts;
 }
 
-// 8 ranks of this process over Gloo, with 30 groups each: seconds of the last one. Without devices: the host's groups alone.
+// 8 ranks of this process over Gloo, with 30 groups each: seconds of the last rank. Without
+// devices: only the groups of the host.
 double start_over_gloo(bool devices, bool announced) {
   const std::uint16_t port = listen_at("127.0.0.1").port;
   std::vector<double> took(kRanks);
@@ -124,7 +125,8 @@ double start_over_gloo(bool devices, bool announced) {
         transport->barrier();
         const Seconds begin = steady_now();
         const auto groups = made(*transport, announced);
-        if (devices && !announced) check_sums(*transport, device, groups);  // they connect there
+        if (devices && !announced)
+          check_sums(*transport, device, groups);  // the groups connect at their first call
         took[static_cast<std::size_t>(rank)] = (steady_now() - begin).count();
         transport->barrier();
         if (devices) wait_idle(device);
@@ -139,12 +141,12 @@ TEST_SUITE("queued device") {
   TEST_CASE(
       "30 groups on each of 8 ranks need one host wait per group plus two, and none in their "
       "calls") {
-    // Joining the world, a split for each round, all first calls at once.
+    // Waits: joining the world, one split per round, all first calls together.
     on_devices(kRanks, false, [](Transport& transport, torch::Device device) {
       const auto groups = made(transport, true);
       CHECK(chain_of_host_waits() == 1 + kGroups + 1);
       check_sums(transport, device, groups);
-      // An all-to-all, too.
+      // The same for an all-to-all.
       Tensor send = torch::ones({8}, device), receive = torch::zeros({8}, device);
       groups[5]->all_to_all(send, receive, std::vector<std::int64_t>(8, 1),
                             std::vector<std::int64_t>(8, 1));
@@ -195,7 +197,7 @@ TEST_SUITE("queued device") {
       CHECK_THROWS_WITH_AS(announce(transport, mine),
                            doctest::Contains("group some of ranks 0 1 2: rank 1 does not make it"),
                            InternalError);
-      // And may then agree.
+      // Afterwards they can agree.
       announce(transport, {{"all again", all}});
     });
   }

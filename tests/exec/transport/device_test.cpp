@@ -19,7 +19,8 @@ namespace polyphony::exec {
 
 namespace {
 
-// What a run does before its first step: as many groups as a rank of a large layout has, and its neighbors' messages.
+// The start of a run: as many groups as a rank of a large layout has, and messages to its
+// neighbors.
 void start_groups(Transport& transport, torch::Device device) {
   constexpr int kGroups = 30;
   const auto ranks = static_cast<std::size_t>(transport.world_size());

@@ -10,8 +10,8 @@
 
 namespace polyphony::exec {
 
-// A thousand bytes a second: 500 bytes are through after half a second, 250 asked for at the same time a quarter
-// later; after a pause there is nothing to wait for, and nothing is saved up.
+// A thousand bytes per second: 500 bytes are sent after half a second, 250 requested at the same
+// time a quarter later; after a pause there is nothing to wait for, and nothing is saved up.
 TEST_CASE("a token bucket lets bytes through one after another, at its rate, without burst") {
   TokenBucket bucket(BytesPerSecond(1000));
   const TokenBucket::Clock::time_point begin{std::chrono::seconds(100)};
@@ -24,8 +24,8 @@ TEST_CASE("a token bucket lets bytes through one after another, at its rate, wit
   CHECK(after(bucket.take(0, begin + std::chrono::seconds(5))) == doctest::Approx(5.1));
 }
 
-// 1,000 floats at 100 kB/s: 4,000 bytes take 40 ms each way. An all-reduce of two ranks sends 2 · 1/2 · 4,000 bytes
-// from each: 40 ms. No upper bound: the machine may be busy.
+// 1,000 floats at 100 kB/s: 4,000 bytes take 40 ms each way. An all-reduce of two ranks sends 2 ·
+// 1/2 · 4,000 bytes from each: 40 ms. No upper bound: the machine may be busy.
 TEST_CASE("a limited rank's messages and sums are the same, and take at least their bytes' time") {
   auto ranks = make_in_process(2);
   std::vector<std::unique_ptr<Transport>> limited;

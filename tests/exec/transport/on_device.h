@@ -16,8 +16,8 @@
 
 namespace polyphony::exec {
 
-// Work of a thread is on a stream of its own, as the runner's is: on one stream, groups that two ranks come to in
-// different orders would wait for each other.
+// Each thread's work runs on its own stream, as in the runner: on a common stream, groups that two
+// ranks call in different orders would wait for each other.
 class OwnStream {
  public:
   explicit OwnStream(torch::Device device) {

@@ -16,7 +16,7 @@ using Role = std::function<void(Transport&)>;
 // At namespace scope: const bool known = add_role("name", function);
 bool add_role(const std::string& name, const Role& role, const GlooOptions& options = {});
 
-// On connect()'s transport (exec/device/device.h) for the device that the machine has, instead of Gloo's.
+// Uses the transport of connect() (exec/device/device.h) for the machine's device instead of Gloo.
 bool add_device_role(const std::string& name,
                      const std::function<void(Transport&, torch::Device)>& role);
 // Collectives over Gloo's messages even in small groups, as in large ones.
@@ -28,8 +28,8 @@ struct RankResult {
   Seconds ended{};      // since the start
 };
 enum class StoreHost { rank_0, launcher };  // launcher: as torchrun's agent does
-// Exit status 0: the role returned. 1: LostPeer, said on stderr. 3: another exception. Kills what
-// still runs after `limit`.
+// Exit status 0: the role returned. 1: LostPeer, reported on stderr. 3: another exception. Kills
+// what still runs after `limit`.
 std::vector<RankResult> run_rank_processes(const std::string& role, int ranks, Seconds limit,
                                            StoreHost host = StoreHost::rank_0);
 

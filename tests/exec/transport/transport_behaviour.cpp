@@ -22,7 +22,7 @@ Rank shifted(const Transport& transport, int by) {
       static_cast<std::size_t>((static_cast<int>(transport.rank().value) + by + size) % size));
 }
 
-// Runs the jobs at the same time; the first exception comes out.
+// Runs the jobs at the same time; rethrows the first exception.
 void at_once(const std::vector<std::function<void()>>& jobs) {
   std::mutex mutex;
   std::exception_ptr first;

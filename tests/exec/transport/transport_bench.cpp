@@ -1,5 +1,5 @@
-// Not a test: the measurements behind the size limits in exec/transport/in_process.cpp, exec/wire/peer_links.cpp
-// and exec/gloo/gloo.h. On an idle machine:
+// Not a test: the measurements behind the size limits in exec/transport/in_process.cpp,
+// exec/wire/peer_links.cpp and exec/gloo/gloo.h. On an idle machine:
 //   exec_test --test-case="transport bench" --no-skip
 // and for scripts/bench_executor: --test-case="small all-reduce bench"
 #include <doctest/doctest.h>
