@@ -16,8 +16,15 @@ namespace polyphony {
 // Exit codes of every command.
 enum class ExitCode : int { ok = 0, failed = 1, bad_input = 2, infeasible = 3 };
 
+// The name of a function's argument, where an error is not about a file: "stack". The command shows
+// it as its option: "--stack".
+struct Argument {
+  std::string name;
+};
+
 struct InputError : std::runtime_error {
-  std::string file;     // path as the user gave it; empty when there is no file
+  std::string file;       // path as the user gave it, or an argument; empty when there is neither
+  bool argument = false;  // `file` is an argument
   std::string pointer;  // RFC 6901 JSON pointer ("/layout/vision/tp"); empty when not JSON
   std::string what_is_wrong;
   std::string hint;  // how to fix it; should never be empty
@@ -27,8 +34,15 @@ struct InputError : std::runtime_error {
         pointer(std::move(pointer_)),
         what_is_wrong(std::move(what_)),
         hint(std::move(hint_)) {}
+  InputError(const Argument& argument_, std::string pointer_, std::string what_, std::string hint_)
+      : InputError(argument_.name, std::move(pointer_), std::move(what_), std::move(hint_)) {
+    argument = true;
+  }
 
-  // Returns the one line that the user sees.
+  // Returns the line that a command prints: what(), with an argument written as its option.
+  std::string command_line() const { return (argument ? "--" : "") + std::string(what()); }
+
+  // Returns the line that what() holds.
   static std::string line(const std::string& file, const std::string& pointer,
                           const std::string& what, const std::string& hint) {
     std::string text = file;

@@ -92,7 +92,7 @@ class Partial {
       fs::rename(path_, path, error);
       if (error)
         throw InputError(path, "", "cannot be created: " + error.message(),
-                         "choose another --out folder");
+                         "choose another folder");
       published_ = true;
     }
     sync_folder(folder);

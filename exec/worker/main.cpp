@@ -128,7 +128,7 @@ LaunchFlags launch_flags(const cxxopts::ParseResult& args) {
     give_way_to_signal();
     leave_after(loss, rank);
   } catch (const InputError& error) {
-    leave(error, ExitCode::bad_input);
+    leave(std::runtime_error(error.command_line()), ExitCode::bad_input);
   } catch (const std::exception& error) {
     leave(error, ExitCode::failed);
   }
@@ -285,7 +285,7 @@ int main(int argc, char** argv) {
     const int code = exec::run(argc, argv);
     return finish_stdout() ? code : static_cast<int>(ExitCode::failed);
   } catch (const InputError& error) {
-    std::cerr << error.what() << std::endl;
+    std::cerr << error.command_line() << std::endl;
     return static_cast<int>(ExitCode::bad_input);
   } catch (const std::exception& error) {
     std::cerr << error.what() << std::endl;

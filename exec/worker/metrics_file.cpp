@@ -38,7 +38,7 @@ MetricsFile::MetricsFile(const std::string& folder, Rank rank, std::int64_t done
   write_file(path_, kept.text);
   file_.open(path_, std::ios::app);
   if (!file_)
-    throw InputError(path_, "", "cannot be opened for writing", "choose another --out folder");
+    throw InputError(path_, "", "cannot be opened for writing", "choose another folder");
 }
 
 void MetricsFile::write(const traces::MetricsLine& line) {
@@ -46,7 +46,7 @@ void MetricsFile::write(const traces::MetricsLine& line) {
   file_ << traces::to_line(line) << '\n' << std::flush;
   if (!file_)
     throw InputError(path_, "", "cannot be written",
-                     "free some disk space or choose another --out folder");
+                     "free some disk space or choose another folder");
 }
 
 void MetricsFile::sync() const {

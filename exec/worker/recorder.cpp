@@ -101,7 +101,7 @@ void Recorder::finish(const std::function<WholeStep(std::int64_t)>& whole) {
   if (rank == Rank(0) && !plans.empty()) write_file(paths_.plans(), plans_head() + plans);
   if (!failed_.empty())
     throw InputError(failed_, "", "could not be written while training",
-                     "free some disk space or choose another --out folder");
+                     "free some disk space or choose another folder");
   file.close();
   std::error_code kept;
   std::filesystem::remove(path, kept);

@@ -35,6 +35,14 @@ Encoders encoders_of(const Model& model, const Layout& layout, ModuleId language
   return found;
 }
 
+// Returns the names of the schedules that allow encoder_order interleaved: "1f1b or interleaved".
+std::string interleaving_schedules() {
+  std::string names;
+  for (const Schedule& row : kSchedules)
+    if (row.interleaves_encoders) names += (names.empty() ? "" : " or ") + std::string(row.name);
+  return names;
+}
+
 Verdict check_schedule(const Model& model, const Layout& layout, ModuleId language,
                        const Encoders& encoders) {
   const ModuleLayout& grid = layout.modules[language.value];
@@ -51,20 +59,18 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
       return refuse(subject + "vpp must be 1 for an encoder if the layout has actions of its own " +
                     "(got " + number(own.vpp) + ")");
     const int works = std::min(layout.microbatches, encoder_works(layout, own, grid));
-    if (const std::string why =
-            schedule(ScheduleKind::interleaved).refusal({own.pp, own.vpp, works});
-        !why.empty())
-      return refuse(subject + "virtual stages run schedule interleaved, which " + why);
+    const Schedule& row = schedule(default_schedule(own.vpp));
+    if (const std::string why = row.refusal({own.pp, own.vpp, works}); !why.empty())
+      return refuse(subject + "virtual stages run schedule " + row.name + ", which " + why);
   }
   const std::string order = std::string("encoder_order ") + name(layout.encoder_order);
   const std::optional<ModuleId> fed = fed_colocated(layout, language);
   if (encoders.colocated.empty() && !fed && layout.encoder_order != EncoderOrder::in_turn)
     return refuse(order + " applies only to encoders on the language module's ranks; leave it out");
   if (layout.encoder_order == EncoderOrder::interleaved) {
-    if (own_actions || (layout.schedule != ScheduleKind::one_f_one_b &&
-                        layout.schedule != ScheduleKind::interleaved))
-      return refuse(order + " needs schedule 1f1b or interleaved (got " + schedule_name(layout) +
-                    "); use one of them, or encoder_order phases");
+    if (own_actions || !schedule(layout.schedule).interleaves_encoders)
+      return refuse(order + " needs schedule " + interleaving_schedules() + " (got " +
+                    schedule_name(layout) + "); use one of them, or encoder_order phases");
     Pipeline both{grid.pp, grid.vpp, layout.microbatches, after};
     if (!encoders.colocated.empty())
       both.virtual_stages += layout.modules[encoders.colocated.front().value].vpp;

@@ -27,7 +27,7 @@ constexpr std::string_view kMark = "The folder of a polyphony run.";
 constexpr std::chrono::milliseconds kDying{2000}, kPoll{50};
 
 [[noreturn]] void cannot_remove(const std::string& path, const std::error_code& why) {
-  throw InputError(path, "", "cannot be removed: " + why.message(), "choose another --out folder");
+  throw InputError(path, "", "cannot be removed: " + why.message(), "choose another folder");
 }
 
 void remove_file(const std::string& path) {
@@ -71,7 +71,7 @@ bool same_file(int descriptor, const std::string& path) {
 
 EarlierRun earlier_run(bool resume, bool fresh) {
   if (resume && fresh)
-    throw InputError("--fresh", "", "removes the run that --resume would continue",
+    throw InputError(Argument{"fresh"}, "", "removes the run that would be resumed",
                      "give only one of the two");
   return resume ? EarlierRun::resume : fresh ? EarlierRun::remove : EarlierRun::refuse;
 }
@@ -84,7 +84,7 @@ RunFolder::RunFolder(const std::string& path, EarlierRun earlier, const std::str
   made_folder_ = fs::create_directories(paths_.folder, failed);
   if (failed)
     throw InputError(paths_.folder, "", "cannot be created: " + failed.message(),
-                     "choose another --out folder");
+                     "choose another folder");
   try {
     take(owner);
   } catch (...) {
@@ -117,7 +117,7 @@ void RunFolder::take(const std::string& owner) {
     lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock_ < 0)
       throw InputError(file, "", std::string("cannot be opened: ") + std::strerror(errno),
-                       "choose an --out folder that you may write to");
+                       "choose a folder that you may write to");
     const int error = ::flock(lock_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
     // If the last owner has removed the file meanwhile, try again.
     if (error == 0 && same_file(lock_, file)) break;
@@ -132,7 +132,7 @@ void RunFolder::take(const std::string& owner) {
       throw InputError(
           paths_.folder, "",
           "another run is using this folder: " + (holder.empty() ? "it has just started" : holder),
-          "wait for it, stop it, or choose another --out folder");
+          "wait for it, stop it, or choose another folder");
     }
     ::close(lock_);
   }
@@ -149,14 +149,14 @@ void RunFolder::check() const {
   if (steps.empty() && files.empty()) {
     if (earlier_ != EarlierRun::resume || is_marked(paths_)) return;
     throw InputError(paths_.folder, "", "holds no run to continue",
-                     "start without --resume, or give the right --out folder");
+                     "start a new run, or give the right folder");
   }
   const std::string& one = steps.empty() ? files.front() : steps.front();
   // Run folders written before run.lock existed have at least one checkpoint, if they can be
   // continued.
   if (!is_marked(paths_) && (earlier_ != EarlierRun::resume || steps.empty()))
     throw InputError(one, "", "exists, but no run has marked the folder as its own",
-                     "choose another --out folder, or move the file away");
+                     "choose another folder, or move the file away");
   if (earlier_ == EarlierRun::refuse)
     throw InputError(
         one, "", "belongs to an earlier run",

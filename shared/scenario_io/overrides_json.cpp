@@ -16,7 +16,7 @@ std::vector<std::string> split_path(const std::string& text, const std::string& 
     const std::size_t end = path.find(separator, begin);
     keys.push_back(path.substr(begin, end == std::string::npos ? end : end - begin));
     if (keys.back().empty())
-      throw InputError("--set " + text, "", "the path has an empty key", kHow);
+      throw InputError(Argument{"set " + text}, "", "the path has an empty key", kHow);
     if (end == std::string::npos) return keys;
     begin = end + 1;
   }
@@ -38,7 +38,7 @@ bool blocked(const JsonValue& document, const Override& override) {
     if (!at.is_object() || !at.has(override.path[i])) return false;
     at = at.at(override.path[i]);
     if (at.is_list())
-      throw InputError("--set " + override.text, at.pointer(),
+      throw InputError(Argument{"set " + override.text}, at.pointer(),
                        "a list can only be replaced as a whole",
                        "end the path " + override.text.substr(0, override.text.find('=')) +
                            " at the list, and write =[...]");
@@ -57,7 +57,7 @@ std::string Override::pointer() const {
 
 Override parse_override(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) throw InputError("--set " + text, "", "\"=\" is missing", kHow);
+  if (equals == std::string::npos) throw InputError(Argument{"set " + text}, "", "\"=\" is missing", kHow);
   Override override{text, split_path(text, text.substr(0, equals)), text.substr(equals + 1)};
   if (!nlohmann::json::accept(override.value))
     override.value = nlohmann::json(override.value)
@@ -77,7 +77,7 @@ JsonValue apply(const JsonValue& document, const std::vector<Override>& override
       result = replaced("null");
       result = replaced(spelled_out(key).dump());
       if (blocked(result, override))
-        throw InputError("--set " + override.text, override.pointer(),
+        throw InputError(Argument{"set " + override.text}, override.pointer(),
                          "the path leads through a value that has no keys",
                          "end the path at this value");
     }

@@ -116,7 +116,7 @@ Scenario read_scenario(const std::string& text, const std::string& file, const L
     if (error.file != file) throw;
     for (const Override& override : overrides)
       if (is_about(override, error.pointer, written))
-        throw InputError("--set " + override.text, error.pointer, error.what_is_wrong, error.hint);
+        throw InputError(Argument{"set " + override.text}, error.pointer, error.what_is_wrong, error.hint);
     throw InputError(file_of(documents, error.pointer), error.pointer, error.what_is_wrong,
                      error.hint);
   }

@@ -27,6 +27,7 @@
 #pragma once
 
 #include <iterator>
+#include <limits>
 #include <string>
 
 #include "shared/schedule/action.h"
@@ -75,6 +76,8 @@ Actions dualpipe_v(const Pipeline& pipeline, int rank);
 Actions eager_one_f_one_b(const Pipeline& pipeline, int rank);
 }  // namespace schedules
 
+// A row of the table: what a schedule does, and what it needs of a layout. Code outside this folder
+// asks the row, never which schedule it is.
 struct Schedule {
   ScheduleKind kind;
   const char* name;
@@ -83,22 +86,81 @@ struct Schedule {
   int (*place)(const Pipeline&, int stage) = schedules::round_robin;
   // Schedule of the branches that the pipeline feeds.
   ScheduleKind following = ScheduleKind::one_f_one_b;
+
+  // Needs. They restate `refusal` as numbers, so that a search can meet them without trial.
+  // Virtual stages per rank that it accepts. A minimum above 1 also needs more than one rank.
+  int min_virtual_stages = 1, max_virtual_stages = 1;
+  // A step needs at least this many microbatches per pipeline rank; 0: no minimum.
+  int min_microbatches_per_rank = 0;
+  // Microbatches run in groups of pp: their number must be a multiple of pp.
+  bool groups_of_ranks = false;
+
+  // Properties.
+  // Some or all backwards are split into an input part (I) and a weight part (W).
+  bool splits_backward = false;
+  // All forwards of a step come before its first backward. The activations of all microbatches are
+  // in memory at once, and a pipeline of one stage does not alternate forwards and backwards. In
+  // all other schedules, the number of microbatches in flight is limited by the number of stages.
+  bool keeps_all_activations = false;
+  // Allows encoder_order interleaved: stages of encoders on the same ranks join those of the
+  // language module as virtual stages of schedule interleaved.
+  bool interleaves_encoders = false;
 };
+inline constexpr int kAnyVirtualStages = std::numeric_limits<int>::max();
 
 // Indexed by kind. A new schedule needs one row here, an enumerator and a generator function.
 inline constexpr Schedule kSchedules[] = {
-    {ScheduleKind::gpipe, "gpipe", schedules::any, schedules::gpipe, schedules::round_robin,
-     ScheduleKind::gpipe},
-    {ScheduleKind::one_f_one_b, "1f1b", schedules::one_stage_a_rank, schedules::one_f_one_b},
-    {ScheduleKind::interleaved, "interleaved", schedules::groups_of_ranks, schedules::interleaved},
-    {ScheduleKind::zero_bubble, "zero-bubble", schedules::one_stage_a_rank, schedules::zero_bubble},
-    {ScheduleKind::zero_bubble_h2, "zb-h2", schedules::one_stage_a_rank, schedules::zero_bubble_h2},
-    {ScheduleKind::zero_bubble_v, "zb-v", schedules::two_stages_a_rank, schedules::zero_bubble_v,
-     schedules::v_shape},
-    {ScheduleKind::dualpipe_v, "dualpipe-v", schedules::two_stages_and_twice_the_ranks,
-     schedules::dualpipe_v, schedules::v_shape},
-    {ScheduleKind::eager_one_f_one_b, "eager-1f1b", schedules::one_stage_a_rank,
-     schedules::eager_one_f_one_b},
+    {.kind = ScheduleKind::gpipe,
+     .name = "gpipe",
+     .refusal = schedules::any,
+     .order = schedules::gpipe,
+     .following = ScheduleKind::gpipe,
+     .max_virtual_stages = kAnyVirtualStages,
+     .keeps_all_activations = true},
+    {.kind = ScheduleKind::one_f_one_b,
+     .name = "1f1b",
+     .refusal = schedules::one_stage_a_rank,
+     .order = schedules::one_f_one_b,
+     .interleaves_encoders = true},
+    {.kind = ScheduleKind::interleaved,
+     .name = "interleaved",
+     .refusal = schedules::groups_of_ranks,
+     .order = schedules::interleaved,
+     .min_virtual_stages = 2,
+     .max_virtual_stages = kAnyVirtualStages,
+     .groups_of_ranks = true,
+     .interleaves_encoders = true},
+    {.kind = ScheduleKind::zero_bubble,
+     .name = "zero-bubble",
+     .refusal = schedules::one_stage_a_rank,
+     .order = schedules::zero_bubble,
+     .splits_backward = true},
+    {.kind = ScheduleKind::zero_bubble_h2,
+     .name = "zb-h2",
+     .refusal = schedules::one_stage_a_rank,
+     .order = schedules::zero_bubble_h2,
+     .splits_backward = true},
+    {.kind = ScheduleKind::zero_bubble_v,
+     .name = "zb-v",
+     .refusal = schedules::two_stages_a_rank,
+     .order = schedules::zero_bubble_v,
+     .place = schedules::v_shape,
+     .min_virtual_stages = 2,
+     .max_virtual_stages = 2,
+     .splits_backward = true},
+    {.kind = ScheduleKind::dualpipe_v,
+     .name = "dualpipe-v",
+     .refusal = schedules::two_stages_and_twice_the_ranks,
+     .order = schedules::dualpipe_v,
+     .place = schedules::v_shape,
+     .min_virtual_stages = 2,
+     .max_virtual_stages = 2,
+     .min_microbatches_per_rank = 2,
+     .splits_backward = true},
+    {.kind = ScheduleKind::eager_one_f_one_b,
+     .name = "eager-1f1b",
+     .refusal = schedules::one_stage_a_rank,
+     .order = schedules::eager_one_f_one_b},
 };
 inline constexpr auto kLastSchedule = static_cast<ScheduleKind>(std::size(kSchedules) - 1);
 
@@ -106,6 +168,12 @@ constexpr const Schedule& schedule(ScheduleKind kind) {
   return kSchedules[static_cast<std::size_t>(kind)];
 }
 const char* name(ScheduleKind kind);
+
+// Returns the schedule of a pipeline for which none is chosen: 1f1b, or interleaved if its ranks
+// have several virtual stages.
+constexpr ScheduleKind default_schedule(int virtual_stages) {
+  return virtual_stages > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
+}
 
 // Returns `warm_up` forwards, then one forward, one backward, alternating, then the remaining
 // backwards; all of one stage of branch 0.

@@ -166,7 +166,7 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
     for (std::size_t b = 0; b < view_.language; ++b) works[b] = 1;
     works[view_.language] = layout.microbatches / view_.branches.front().works;
   }
-  if (layout.schedule == ScheduleKind::gpipe) return works;
+  if (schedule(layout.schedule).keeps_all_activations) return works;
   const int pp = view_.branches[view_.language].grid->pp, now = works[view_.language];
   int most = 4 * pp + 8;
   for (const BranchView& branch : view_.branches) most += 2 * branch.grid->pp + branch.grid->ahead;

@@ -154,12 +154,7 @@ class Steps {
       Layout layout = from_;
       layout.schedule = row.kind;
       ModuleLayout& grid = of_language(layout);
-      const bool v =
-          row.kind == ScheduleKind::zero_bubble_v || row.kind == ScheduleKind::dualpipe_v;
-      if (v) grid.vpp = 2;
-      if (row.kind == ScheduleKind::interleaved && grid.vpp == 1) grid.vpp = 2;
-      if (!v && row.kind != ScheduleKind::interleaved && row.kind != ScheduleKind::gpipe)
-        grid.vpp = 1;
+      grid.vpp = std::clamp(grid.vpp, row.min_virtual_stages, row.max_virtual_stages);
       keep(std::move(layout), language_);
     }
   }
@@ -260,12 +255,9 @@ class Steps {
     const ModuleLayout& grid = of_language(layout);
     if (grid.dp() != of_language(from_).dp())
       layout.microbatches = std::max(1, scenario_.data.global_batch / (grid.dp() * samples_));
-    if (grid.pp > 1 && grid.vpp > 1 && !schedule(layout.schedule).refusal(shape(layout)).empty())
-      layout.schedule = ScheduleKind::interleaved;
-    if (grid.pp == 1 || grid.vpp == 1)
-      if (!schedule(layout.schedule).refusal(shape(layout)).empty())
-        layout.schedule = ScheduleKind::one_f_one_b;
-    if (layout.schedule == ScheduleKind::interleaved)
+    if (!schedule(layout.schedule).refusal(shape(layout)).empty())
+      layout.schedule = default_schedule(grid.pp > 1 ? grid.vpp : 1);
+    if (schedule(layout.schedule).groups_of_ranks)
       layout.microbatches = std::max(grid.pp, layout.microbatches / grid.pp * grid.pp);
     if (layout.encoder_microbatches > 0)
       layout.encoder_microbatches = divisor_below(layout.microbatches, layout.encoder_microbatches);

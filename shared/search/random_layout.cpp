@@ -218,25 +218,24 @@ class Drawn {
     if (draws_.chance(of.pp > 1 ? 60 : 15))
       layout_.schedule =
           static_cast<ScheduleKind>(draws_.below(static_cast<int>(kLastSchedule) + 1));
-    const bool v = layout_.schedule == ScheduleKind::zero_bubble_v ||
-                   layout_.schedule == ScheduleKind::dualpipe_v;
+    const Schedule& row = schedule(layout_.schedule);
     const int deepest = std::max(1, chain_blocks() / of.pp);
-    if (v) of.vpp = 2;
-    if (layout_.schedule == ScheduleKind::interleaved ||
-        (layout_.schedule == ScheduleKind::gpipe && draws_.chance(20)))
-      of.vpp = std::min(deepest, 2 + draws_.below(4));
+    if (row.min_virtual_stages > 1) of.vpp = row.min_virtual_stages;
+    if (row.max_virtual_stages > row.min_virtual_stages &&
+        (row.min_virtual_stages > 1 || draws_.chance(20)))
+      of.vpp = std::min({deepest, 2 + draws_.below(4), row.max_virtual_stages});
     if (layout_.placement == Placement::homogeneous)
       for (ModuleLayout& other : layout_.modules) other.vpp = of.vpp;
     const int share = std::max(1, scenario_.data.global_batch / of.dp());
     std::vector<int> sizes;
     for (int size = 1; size <= share; size *= 2) sizes.push_back(size);
     layout_.microbatches = share / draws_.pick(sizes);
-    if (layout_.schedule == ScheduleKind::dualpipe_v)
-      layout_.microbatches = std::max(layout_.microbatches, std::min(share, 2 * of.pp));
+    layout_.microbatches =
+        std::max(layout_.microbatches, std::min(share, row.min_microbatches_per_rank * of.pp));
     if (shares_language()) layout_.encoder_order = draws_.any<EncoderOrder>();
     if (layout_.encoder_order == EncoderOrder::interleaved && of.vpp == 1)
       layout_.schedule = ScheduleKind::one_f_one_b;
-    if (layout_.schedule == ScheduleKind::interleaved ||
+    if (schedule(layout_.schedule).groups_of_ranks ||
         layout_.encoder_order == EncoderOrder::interleaved)
       layout_.microbatches = std::max(of.pp, layout_.microbatches / of.pp * of.pp);
     if (layout_.placement != Placement::homogeneous && draws_.chance(shares_language() ? 60 : 25))

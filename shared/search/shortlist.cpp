@@ -20,7 +20,7 @@ auto key_of(const ModuleLayout& grid) {
 
 bool simpler(const Layout& a, const Layout& b) {
   const auto whole = [](const Layout& layout) {
-    return std::tuple(layout.placement, layout.schedule == ScheduleKind::one_f_one_b ? 0 : 1,
+    return std::tuple(layout.placement, layout.schedule == default_schedule(1) ? 0 : 1,
                       layout.schedule, layout.bridge, layout.encoder_order,
                       layout.encoder_microbatches, layout.microbatches);
   };

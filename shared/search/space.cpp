@@ -282,7 +282,7 @@ Layout at_rest(const Scenario& scenario, Layout layout) {
   const bool fed_apart =
       layout.placement != Placement::homogeneous && layout.placement != Placement::colocated;
   if (language.pp * language.vpp == 1 && !fed_apart && layout.actions.empty() &&
-      layout.schedule != ScheduleKind::gpipe)
+      !schedule(layout.schedule).keeps_all_activations)
     layout.schedule = ScheduleKind::one_f_one_b;
   return layout;
 }

@@ -149,9 +149,7 @@ class Orders {
       if (!actions_.empty()) return feeding(branch, mine.index);
       const int lead = forward_lead(first_of_language(), static_cast<int>(plan_.language), 0),
                 fed = language_.microbatches / works(branch);
-      const ScheduleKind kind =
-          branch.grid.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
-      return schedule(kind).order(
+      return schedule(default_schedule(branch.grid.vpp)).order(
           pipeline(branch, works(branch), (lead + fed - 1) / fed + 1 + branch.grid.ahead),
           mine.index);
     }

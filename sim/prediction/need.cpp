@@ -20,18 +20,13 @@ constexpr double kMostOps = 4294967295.0 / 8;
 
 // Returns the number of actions per microbatch and stage: a forward and a backward (2), or a
 // forward and the two parts of a split backward (3).
-double actions_per_work(const Layout& layout, const Plan& plan) {
-  const Actions& own = layout.actions.empty() ? Actions{} : layout.actions.front();
-  const auto splits = [](const Actions& actions) {
-    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
-      return action.kind == ActionKind::backward_weight;
-    });
-  };
-  if (!layout.actions.empty()) return splits(own) ? 3 : 2;
-  // Whether a schedule splits backwards does not depend on the number of microbatches.
-  const ModuleLayout& grid = plan.branches[plan.language].grid;
-  const Pipeline few{grid.pp, grid.vpp, 2 * grid.pp * grid.vpp};
-  return splits(schedule(layout.schedule).order(few, 0)) ? 3 : 2;
+double actions_per_work(const Layout& layout) {
+  if (layout.actions.empty()) return schedule(layout.schedule).splits_backward ? 3 : 2;
+  const Actions& own = layout.actions.front();
+  const bool splits = std::any_of(own.begin(), own.end(), [](const Action& action) {
+    return action.kind == ActionKind::backward_weight;
+  });
+  return splits ? 3 : 2;
 }
 
 double ops_of(const Branch& branch, double actions) {

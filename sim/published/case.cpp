@@ -146,7 +146,7 @@ Layout read_layout(const PublishedRow& row, const Module& module, const Software
   grid.blocks = even_blocks(module.layers, stages);
   Layout layout{.placement = Placement::homogeneous, .modules = {grid}};
   layout.microbatches = microbatches;
-  layout.schedule = grid.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
+  layout.schedule = default_schedule(grid.vpp);
   return layout;
 }
 

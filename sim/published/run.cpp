@@ -178,12 +178,12 @@ void check_overrides(const Overrides& overrides) {
     const HardwareProfile* profile = find_profile(default_profile(owner));
     if (stack == nullptr && profile == nullptr)
       throw InputError(
-          "--set", "", "\"" + owner + "\" is neither a device nor a stack",
+          Argument{"set"}, "", "\"" + owner + "\" is neither a device nor a stack",
           "write DEVICE.KEY=VALUE or STACK.KEY=VALUE, such as h100.gemm_efficiency=0.7");
     SoftwareStack a = stack ? *stack : SoftwareStack{};
     HardwareProfile b = profile ? *profile : HardwareProfile{};
     if (!(stack && set_number(a, key, value)) && !(profile && set_number(b, key, value)))
-      throw InputError("--set", "", owner + " has no numeric parameter \"" + key + "\"",
+      throw InputError(Argument{"set"}, "", owner + " has no numeric parameter \"" + key + "\"",
                        "polyphony validate --help lists the keys");
   }
 }

@@ -27,7 +27,7 @@ void require_classes(const Program& program, const std::vector<traces::Speedup>&
     if (std::any_of(labels.begin(), labels.end(), named)) continue;
     std::string all;
     for (const std::string& label : labels) all += (all.empty() ? "" : ", ") + label;
-    throw InputError("--faster", "", "no op has the class \"" + speedup.what + "\"",
+    throw InputError(Argument{"faster"}, "", "no op has the class \"" + speedup.what + "\"",
                      "the classes are " + all);
   }
 }

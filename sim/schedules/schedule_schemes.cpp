@@ -72,9 +72,10 @@ Scheme encoders_first(const StageTimes& times, int ranks) {
 
 Scheme bubble_filling(const StageTimes& times, const CompareOptions& options) {
   Scheme scheme{"bubble filling", {}};
-  for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::interleaved}) {
-    const Schedule& row = schedule(kind);
-    for (const int v : rounds(row, options.ranks, times.microbatches, times.modules.back().pieces))
+  const int pieces = times.modules.back().pieces;
+  for (int v = 1; v <= kMostRounds && v * options.ranks <= pieces; ++v) {
+    const Schedule& row = schedule(default_schedule(v));
+    if (row.refusal({options.ranks, v, times.microbatches, 0}).empty())
       scheme.settings.push_back(
           {row.name + (v > 1 ? " " + vpp(v) : ""), [&row, v, &options](const StageTimes& of) {
              Arranged made{colocated(of, options.ranks, row, v), {}};

@@ -51,14 +51,13 @@ std::vector<std::vector<int>> slots_of(const ModuleTimes& module, const std::vec
 Arranged non_colocated(const StageTimes& times, const SeparateBranches& branches) {
   Arranged made{{0, times.microbatches, {}, {}}, {}, {}};
   const std::size_t last = times.modules.size() - 1;
-  const Schedule& row =
-      schedule(branches.rounds > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b);
+  const Schedule& row = schedule(default_schedule(branches.rounds));
   const Pipeline fed{branches.ranks[last], branches.rounds, times.microbatches, 0};
   const int lead = forward_lead(row.order(fed, 0), 0, 0) + branches.ahead;
   for (std::size_t b = 0; b <= last; ++b) {
     const Pipeline pipeline =
         b == last ? fed : Pipeline{branches.ranks[b], 1, times.microbatches, lead + 1};
-    const Schedule& of = b == last ? row : schedule(ScheduleKind::one_f_one_b);
+    const Schedule& of = schedule(default_schedule(pipeline.virtual_stages));
     made.costs.branches.push_back(split(times.modules[b], placed(of, pipeline, made.costs.ranks)));
     if (b < last) made.costs.branches.back().feeds = last;
     for (int p = 0; p < branches.ranks[b]; ++p) {
@@ -79,7 +78,7 @@ std::vector<RankAssignment> rank_assignments(const StageTimes& times, int ranks)
   const int pieces = chained_encoders(times).pieces, last = times.modules.back().pieces;
   for (int e = 1; e < ranks && e <= pieces; ++e)
     for (int v = 1; v <= kMostRounds && v * (ranks - e) <= last; ++v)
-      if (v == 1 || schedules::groups_of_ranks({ranks - e, v, times.microbatches, 0}).empty())
+      if (schedule(default_schedule(v)).refusal({ranks - e, v, times.microbatches, 0}).empty())
         assignments.push_back({std::to_string(e) + " + " + std::to_string(ranks - e) + " ranks" +
                                    (v > 1 ? ", " + vpp(v) : ""),
                                e, ranks - e, v});

@@ -46,12 +46,12 @@ void note_beyond_peak(StepAnswer& answer) {
 std::optional<Infeasible> find_jitter(const StepOptions& options, StepAnswer& answer) {
   const int steps = options.jitter_steps;
   if (steps < 0)
-    throw InputError("--jitter", "", "must not be negative (got " + std::to_string(steps) + ")",
+    throw InputError(Argument{"jitter"}, "", "must not be negative (got " + std::to_string(steps) + ")",
                      "give a number of steps, such as 1000");
   if (steps == 0) return {};
   const auto& jitter = answer.profile.certainty.jitter;
   if (!jitter)
-    throw InputError("--jitter", "/certainty/jitter",
+    throw InputError(Argument{"jitter"}, "/certainty/jitter",
                      "profile " + answer.profile.name + " has no model of jitter",
                      "`polyphony calibrate` measures it from a traced run of four steps or more");
   auto outcome = jittered_steps(

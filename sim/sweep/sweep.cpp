@@ -50,7 +50,7 @@ Scenario thinned(Scenario scenario) {
     narrow(module.sp, std::vector<bool>{true});
     narrow(module.shard, std::vector<Shard>{Shard::optimizer, Shard::full});
   }
-  narrow(search.schedule, std::vector<ScheduleKind>{ScheduleKind::one_f_one_b});
+  narrow(search.schedule, std::vector<ScheduleKind>{default_schedule(1)});
   narrow(search.microbatch, std::vector<int>{1, 2});
   return scenario;
 }

@@ -17,8 +17,8 @@ Part part_of_op(const Op& op) {
   return collective != nullptr && collective->params.valid() ? Part::all_reduce : Part::optimizer;
 }
 
-std::vector<PartComparison> beside(const PartTimes& predicted, const PartTimes& measured,
-                                   Seconds step) {
+std::vector<PartComparison> compare_parts(const PartTimes& predicted, const PartTimes& measured,
+                                          Seconds step) {
   std::vector<PartComparison> rows;
   for (std::size_t p = 0; p < kParts; ++p) {
     PartComparison row{static_cast<Part>(p), predicted[p], measured[p], std::nullopt, 0};
@@ -169,10 +169,10 @@ Comparison compare(const std::vector<ComparedStep>& steps) {
       steps, +[](const ComparedStep& one) -> const Timeline& { return one.predicted; });
   const std::vector<PartTimes> measured_parts =
       median_parts(steps, +[](const ComparedStep& one) -> const Timeline& { return one.measured; });
-  result.average = beside(mean(predicted_parts), mean(measured_parts), step);
+  result.average = compare_parts(mean(predicted_parts), mean(measured_parts), step);
   result.critical = critical_rank(measured_parts);
-  result.on_critical =
-      beside(predicted_parts[result.critical.value], measured_parts[result.critical.value], step);
+  result.on_critical = compare_parts(predicted_parts[result.critical.value],
+                                     measured_parts[result.critical.value], step);
   return result;
 }
 

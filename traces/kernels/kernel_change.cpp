@@ -110,14 +110,14 @@ void Changer::check() const {
   for (const GraphEdge& edge : graph_.edges)
     if (edge.kind != EdgeKind::members && edge.kind != EdgeKind::begin)
       labels.insert(label(edge, ranks_));
-  const auto require = [&](const std::string& option, const std::string& what, bool kernels) {
+  const auto require = [&](const std::string& argument, const std::string& what, bool kernels) {
     for (const GraphEdge& edge : graph_.edges)
       if (is_among(edge, ranks_, what) && (!kernels || edge.kind == EdgeKind::kernel)) return;
-    throw InputError(option, "", "no activity of these traces has the class \"" + what + "\"",
+    throw InputError(Argument{argument}, "", "no activity of these traces has the class \"" + what + "\"",
                      "the classes are compute, memory; " + listed(labels));
   };
-  for (const Speedup& speedup : change_.faster) require("--faster", speedup.what, false);
-  for (const std::string& what : change_.fused) require("--fuse", what, true);
+  for (const Speedup& speedup : change_.faster) require("faster", speedup.what, false);
+  for (const std::string& what : change_.fused) require("fuse", what, true);
   std::set<std::string> unsized;
   bool sized = false;
   for (const DeviceTrace& trace : ranks_.traces)

@@ -66,23 +66,23 @@ TEST_CASE("no override changes nothing") {
 
 TEST_CASE("wrong paths and values are rejected as in the file, and name the override") {
   CHECK(refused(kLarge, {"cluster.nik=1Gbps"}) ==
-        "--set cluster.nik=1Gbps: /cluster/nik: unknown key \"nik\" (did you mean \"nic\"?)");
+        "set cluster.nik=1Gbps: /cluster/nik: unknown key \"nik\" (did you mean \"nic\"?)");
   CHECK(refused(kLarge, {"cluser.nic=1Gbps"}) ==
-        "--set cluser.nic=1Gbps: /cluser: unknown key \"cluser\" (did you mean \"cluster\"?)");
+        "set cluser.nic=1Gbps: /cluser: unknown key \"cluser\" (did you mean \"cluster\"?)");
   CHECK(refused(kLarge, {"cluster.nic=400"})
-            .starts_with("--set cluster.nic=400: /cluster/nic: 400 has no unit (write "));
+            .starts_with("set cluster.nic=400: /cluster/nic: 400 has no unit (write "));
   CHECK(refused(kLarge, {"cluster.nodes=many"})
-            .starts_with("--set cluster.nodes=many: /cluster/nodes: a text is not allowed here"));
+            .starts_with("set cluster.nodes=many: /cluster/nodes: a text is not allowed here"));
   CHECK(refused(kTiny, {"layout.all.tp=2", "layout.schedule=1f2b"})
-            .starts_with("--set layout.schedule=1f2b: /layout/schedule: unknown value \"1f2b\""));
+            .starts_with("set layout.schedule=1f2b: /layout/schedule: unknown value \"1f2b\""));
   CHECK(refused(kTiny, {"model=null"}).find("key \"model\" is missing") != std::string::npos);
   CHECK(refused(kTiny, {"cluster.nic"}) ==
-        "--set cluster.nic: \"=\" is missing (write PATH=VALUE, such as cluster.nic=100Gbps)");
+        "set cluster.nic: \"=\" is missing (write PATH=VALUE, such as cluster.nic=100Gbps)");
   CHECK(refused(kTiny, {"cluster..nic=1"})
-            .starts_with("--set cluster..nic=1: the path has an empty key"));
-  CHECK(refused(kTiny, {"=1"}).starts_with("--set =1: the path has an empty key"));
+            .starts_with("set cluster..nic=1: the path has an empty key"));
+  CHECK(refused(kTiny, {"=1"}).starts_with("set =1: the path has an empty key"));
   CHECK(refused(kTiny, {"about.more=1"}) ==
-        "--set about.more=1: /about/more: the path leads through a value that has no keys (end the "
+        "set about.more=1: /about/more: the path leads through a value that has no keys (end the "
         "path at this value)");
   // An error that the override does not cause names the file.
   CHECK(refused(kTiny, {"cluster.nodes=2"}).find("this machine is one node") != std::string::npos);

@@ -32,7 +32,7 @@ TEST_SUITE("scenario profile") {
       FAIL("accepted");
     } catch (const InputError& error) {
       CHECK(std::string(error.what()) ==
-            "--stack: no software stack \"megatron-cor\" ships with the program (did you mean "
+            "stack: no software stack \"megatron-cor\" ships with the program (did you mean "
             "\"megatron-core\"?)");
     }
   }
