@@ -149,7 +149,8 @@ class Orders {
       if (!actions_.empty()) return feeding(branch, mine.index);
       const int lead = forward_lead(first_of_language(), static_cast<int>(plan_.language), 0),
                 fed = language_.microbatches / works(branch);
-      return schedule(default_schedule(branch.grid.vpp)).order(
+      const Schedule& own = schedule(default_schedule(branch.grid.vpp));
+      return own.order(
           pipeline(branch, works(branch), (lead + fed - 1) / fed + 1 + branch.grid.ahead),
           mine.index);
     }

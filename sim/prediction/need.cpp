@@ -53,7 +53,7 @@ Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& 
 
 Need need_of(const Scenario& scenario, const Plan& plan, const Layout& layout,
              const NeedOptions& options) {
-  const double actions = actions_per_work(layout, plan);
+  const double actions = actions_per_work(layout);
   Need need;
   double ranks = 0;
   for (const Branch& branch : plan.branches) {

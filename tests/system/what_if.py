@@ -88,10 +88,10 @@ class WhatIf(harness.SystemTest):
         self.assert_one_line(run(POLYPHONY, "plan", TINY, "--set", "layout.balance=even"), "/layout/balance", "aware")
 
     def test_stages_are_assigned_to_modules(self):
-        dealt = json.loads(run(POLYPHONY, "plan", REHEARSE, "--stages", 8, "--format", "json").stdout)
-        self.assertEqual([deal["balance"] for deal in dealt["deals"]], ["aware", "unaware"])
-        for deal in dealt["deals"]:
-            self.assertEqual(sum(module["stages"] for module in deal["modules"]), 8)
+        assigned = json.loads(run(POLYPHONY, "plan", REHEARSE, "--stages", 8, "--format", "json").stdout)
+        self.assertEqual([assignment["balance"] for assignment in assigned["deals"]], ["aware", "unaware"])
+        for assignment in assigned["deals"]:
+            self.assertEqual(sum(module["stages"] for module in assignment["modules"]), 8)
         done = run(POLYPHONY, "plan", REHEARSE, "--stages", 3)
         self.assertEqual(done.returncode, 3)
         self.assertIn("the number of stages must divide the 8 ranks (got 3)", done.stderr)

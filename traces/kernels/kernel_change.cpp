@@ -113,7 +113,8 @@ void Changer::check() const {
   const auto require = [&](const std::string& argument, const std::string& what, bool kernels) {
     for (const GraphEdge& edge : graph_.edges)
       if (is_among(edge, ranks_, what) && (!kernels || edge.kind == EdgeKind::kernel)) return;
-    throw InputError(Argument{argument}, "", "no activity of these traces has the class \"" + what + "\"",
+    throw InputError(Argument{argument}, "",
+                     "no activity of these traces has the class \"" + what + "\"",
                      "the classes are compute, memory; " + listed(labels));
   };
   for (const Speedup& speedup : change_.faster) require("faster", speedup.what, false);

@@ -47,7 +47,7 @@ std::optional<WaitsFor> waits_for(std::string_view call);
 void read_event(JsonPull& json, ProfileEvent& event);
 // Reads an integer, plain or in a string; returns kAbsent for any other value.
 std::int64_t read_integer(JsonPull& json);
-// Reads a string; any other value is stored as it is written.
+// Reads a string; any other value is stored unchanged.
 void read_text(JsonPull& json, std::string& into);
 
 // Converts a number of microseconds (`1682725898236567`, `4458676522690.655`) exactly to

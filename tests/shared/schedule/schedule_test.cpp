@@ -2,6 +2,7 @@
 // and number of microbatches in flight that their papers state.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "shared/planner/equal_costs.h"
@@ -47,6 +48,42 @@ double bubble(ScheduleKind kind, const Pipeline& pipeline, const ActionLengths& 
 int most_tapes(ScheduleKind kind, const Pipeline& pipeline, int rank) {
   return tapes_in_flight(schedule(kind).order(pipeline, rank));
 }
+bool contains(const Actions& order, ActionKind kind) {
+  return std::any_of(order.begin(), order.end(),
+                     [&](const Action& action) { return action.kind == kind; });
+}
+// The smallest pipeline of `ranks` ranks with at least `microbatches` per rank that the columns
+// allow.
+Pipeline smallest(const Schedule& row, int ranks, int microbatches = 1) {
+  return {ranks, row.min_virtual_stages,
+          ranks * std::max(microbatches, row.min_microbatches_per_rank)};
+}
+
+// The columns of a row, stated by hand.
+struct Columns {
+  ScheduleKind kind;
+  int min_virtual_stages, max_virtual_stages, min_microbatches_per_rank;
+  bool groups_of_ranks, splits_backward, keeps_all_activations, interleaves_encoders;
+};
+constexpr Columns kColumns[] = {
+    // Runs every virtual stage of a rank to its end before the next one; keeps every forward's
+    // activations until the last forward has run.
+    {ScheduleKind::gpipe, 1, kAnyVirtualStages, 0, false, false, true, false},
+    // The alternation has one forward and one backward, of one stage. Stages of encoders that join
+    // make it interleaved.
+    {ScheduleKind::one_f_one_b, 1, 1, 0, false, false, false, true},
+    // With one virtual stage it would be 1f1b; a chunk runs pp microbatches before the next chunk.
+    {ScheduleKind::interleaved, 2, kAnyVirtualStages, 0, true, false, false, true},
+    // 1f1b's order with I in place of B; W later.
+    {ScheduleKind::zero_bubble, 1, 1, 0, false, true, false, false},
+    {ScheduleKind::zero_bubble_h2, 1, 1, 0, false, true, false, false},
+    // A V has two arms, so each rank holds exactly two stages. Fewer microbatches only shorten it.
+    {ScheduleKind::zero_bubble_v, 2, 2, 0, false, true, false, false},
+    // As zb-v. Its warm-up and its drain have 2·pp microbatches together; some backwards are whole.
+    {ScheduleKind::dualpipe_v, 2, 2, 2, false, true, false, false},
+    // 1f1b with more forwards in the warm-up. The order with encoders has no such warm-up.
+    {ScheduleKind::eager_one_f_one_b, 1, 1, 0, false, false, false, false},
+};
 
 }  // namespace
 
@@ -138,4 +175,96 @@ TEST_CASE("microbatches in flight by stage: only moments that no other moment co
   const StagesInFlight v = in_flight(schedules::zero_bubble_v({2, 2, 6}, 0));
   CHECK(v.stages == std::vector<std::uint16_t>{0, 3});
   for (const auto& moment : v.moments) CHECK(moment[0].tapes + moment[1].tapes <= 4);
+}
+
+TEST_CASE("columns of the table") {
+  REQUIRE(std::size(kColumns) == std::size(kSchedules));
+  for (const Columns& stated : kColumns) {
+    const Schedule& row = schedule(stated.kind);
+    CAPTURE(row.name);
+    CHECK(row.kind == stated.kind);
+    CHECK(row.min_virtual_stages == stated.min_virtual_stages);
+    CHECK(row.max_virtual_stages == stated.max_virtual_stages);
+    CHECK(row.min_microbatches_per_rank == stated.min_microbatches_per_rank);
+    CHECK(row.groups_of_ranks == stated.groups_of_ranks);
+    CHECK(row.splits_backward == stated.splits_backward);
+    CHECK(row.keeps_all_activations == stated.keeps_all_activations);
+    CHECK(row.interleaves_encoders == stated.interleaves_encoders);
+  }
+}
+
+TEST_CASE("every schedule: it accepts a pipeline if and only if the columns allow it") {
+  for (const Schedule& row : kSchedules)
+    for (const int ranks : {1, 2, 3, 4, 8})
+      for (const int virtual_stages : {1, 2, 3, 4})
+        for (int microbatches = 1; microbatches <= 4 * ranks; ++microbatches) {
+          CAPTURE(row.name);
+          CAPTURE(ranks);
+          CAPTURE(virtual_stages);
+          CAPTURE(microbatches);
+          const bool allowed = virtual_stages >= row.min_virtual_stages &&
+                               virtual_stages <= row.max_virtual_stages &&
+                               (row.min_virtual_stages == 1 || ranks > 1) &&
+                               microbatches >= row.min_microbatches_per_rank * ranks &&
+                               (!row.groups_of_ranks || microbatches % ranks == 0);
+          REQUIRE(row.refusal({ranks, virtual_stages, microbatches}).empty() == allowed);
+        }
+}
+
+// With the fewest virtual stages and microbatches, every schedule still has W actions on every
+// rank, or on none.
+TEST_CASE("every schedule: I and W actions if and only if it splits backwards") {
+  each_legal([](const Schedule& row, const Pipeline& pipeline) {
+    for (int rank = 0; rank < pipeline.ranks; ++rank) {
+      const Actions order = row.order(pipeline, rank);
+      REQUIRE(contains(order, ActionKind::backward_input) == row.splits_backward);
+      REQUIRE(contains(order, ActionKind::backward_weight) == row.splits_backward);
+    }
+  });
+}
+
+TEST_CASE("every schedule: more microbatches need more memory if and only if it keeps all") {
+  for (const Schedule& row : kSchedules)
+    for (const int ranks : {2, 3, 4, 8})
+      for (int rank = 0; rank < ranks; ++rank) {
+        CAPTURE(row.name);
+        CAPTURE(ranks);
+        CAPTURE(rank);
+        const Pipeline few = smallest(row, ranks, 6), many = smallest(row, ranks, 12);
+        const int tapes = most_tapes(row.kind, few, rank);
+        const int all = few.virtual_stages * few.microbatches;
+        REQUIRE((tapes == all) == row.keeps_all_activations);
+        REQUIRE((most_tapes(row.kind, many, rank) > tapes) == row.keeps_all_activations);
+      }
+}
+
+TEST_CASE("one stage: forwards and backwards alternate unless the schedule keeps all activations") {
+  for (const Schedule& row : kSchedules) {
+    if (row.min_virtual_stages > 1) continue;
+    CAPTURE(row.name);
+    CHECK(most_tapes(row.kind, {1, 1, 8}, 0) == (row.keeps_all_activations ? 8 : 1));
+  }
+}
+
+// Schedule interleaved then runs all stages of a rank: rank r must hold the stages r, pp + r, …,
+// and no backward is split.
+TEST_CASE("schedules that interleave encoders place stages as interleaved does") {
+  for (const Schedule& row : kSchedules) {
+    if (!row.interleaves_encoders) continue;
+    CAPTURE(row.name);
+    CHECK((row.place == schedule(ScheduleKind::interleaved).place));
+    CHECK(!row.splits_backward);
+    CHECK(!row.keeps_all_activations);
+  }
+}
+
+TEST_CASE("the default schedule accepts its number of virtual stages") {
+  CHECK(default_schedule(1) == ScheduleKind::one_f_one_b);
+  for (const int virtual_stages : {2, 3, 8})
+    CHECK(default_schedule(virtual_stages) == ScheduleKind::interleaved);
+  for (const int virtual_stages : {1, 2, 3, 8}) {
+    const Schedule& row = schedule(default_schedule(virtual_stages));
+    CHECK(row.refusal({4, virtual_stages, 8}).empty());
+    CHECK(row.interleaves_encoders);
+  }
 }
