@@ -14,6 +14,7 @@
 #include "shared/error.h"
 #include "shared/graph/memory.h"
 #include "shared/hardware/hardware.h"
+#include "shared/plan/plan.h"
 #include "shared/program/program.h"
 #include "shared/scenario_io/scenario_json.h"
 

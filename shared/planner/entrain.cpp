@@ -44,15 +44,15 @@ std::vector<Positions> deal_replicas(const std::vector<SampleWork>& samples, int
   const auto count = static_cast<std::size_t>(replicas);
   Positions order = all_of(samples);
   sort_descending(samples, order, &SampleWork::encoder);
-  std::vector<Positions> dealt(count);
+  std::vector<Positions> assigned(count);
   std::vector<double> works(count, 0);
   for (const int s : order) {
     const std::size_t to = least(works);
-    dealt[to].push_back(s);
+    assigned[to].push_back(s);
     works[to] += at(samples, s).language;
   }
-  for (Positions& list : dealt) std::sort(list.begin(), list.end());
-  return dealt;
+  for (Positions& list : assigned) std::sort(list.begin(), list.end());
+  return assigned;
 }
 
 std::vector<Positions> deal_encoder_work(const std::vector<SampleWork>& samples, int microbatches) {
@@ -61,10 +61,10 @@ std::vector<Positions> deal_encoder_work(const std::vector<SampleWork>& samples,
   Positions coarse(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(order.size() / 2)),
       fine(order.begin() + static_cast<std::ptrdiff_t>(order.size() / 2), order.end()), without;
   const auto count = static_cast<std::size_t>(microbatches);
-  std::vector<Positions> dealt(count);
+  std::vector<Positions> assigned(count);
   std::vector<double> encoder(count, 0), language(count, 0);
   const auto give = [&](int s, std::size_t to) {
-    dealt[to].push_back(s);
+    assigned[to].push_back(s);
     encoder[to] += at(samples, s).encoder;
     language[to] += at(samples, s).language;
   };
@@ -78,8 +78,8 @@ std::vector<Positions> deal_encoder_work(const std::vector<SampleWork>& samples,
   }
   sort_descending(samples, without, &SampleWork::language);
   for (const int s : without) give(s, least(language));
-  for (Positions& list : dealt) std::sort(list.begin(), list.end());
-  return dealt;
+  for (Positions& list : assigned) std::sort(list.begin(), list.end());
+  return assigned;
 }
 
 SubsetSums::SubsetSums(std::vector<double> works) : works_(std::move(works)) {
@@ -198,10 +198,10 @@ Pairing pair_up(const std::vector<std::vector<double>>& together, const std::vec
 }
 
 std::vector<Slot> defer(const std::vector<SampleWork>& samples,
-                        const std::vector<Positions>& dealt) {
+                        const std::vector<Positions>& assigned) {
   std::vector<double> works;
-  for (const Positions& list : dealt) works.push_back(language_work(samples, list));
-  Positions order(dealt.size());
+  for (const Positions& list : assigned) works.push_back(language_work(samples, list));
+  Positions order(assigned.size());
   std::iota(order.begin(), order.end(), 0);
   const auto work = [&](int m) { return works[static_cast<std::size_t>(m)]; };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return work(a) > work(b); });
@@ -213,11 +213,11 @@ std::vector<Slot> defer(const std::vector<SampleWork>& samples,
   std::vector<SubsetSums> sums;
   std::vector<std::vector<double>> together;
   std::vector<double> alone;
-  const auto move = [&](std::size_t row, int from, int to) {  // positions in dealt[from]
+  const auto move = [&](std::size_t row, int from, int to) {  // positions in assigned[from]
     return sums[row].nearest((work(from) - work(to)) / 2);
   };
   for (const int from : over) {
-    const Positions& list = dealt[static_cast<std::size_t>(from)];
+    const Positions& list = assigned[static_cast<std::size_t>(from)];
     std::vector<double> mine;
     for (const int s : list) mine.push_back(at(samples, s).language);
     sums.emplace_back(mine);
@@ -240,7 +240,7 @@ std::vector<Slot> defer(const std::vector<SampleWork>& samples,
     for (std::size_t r = 0; r < over.size(); ++r) {
       if (pairing.gives[r] != gives) continue;
       const auto column = static_cast<std::size_t>(pairing.column[r]);
-      const Positions& list = dealt[static_cast<std::size_t>(over[r])];
+      const Positions& list = assigned[static_cast<std::size_t>(over[r])];
       const Positions moved = gives ? move(r, over[r], under[column]) : Positions{};
       Slot slot;
       for (std::size_t i = 0; i < list.size(); ++i) {
@@ -248,11 +248,11 @@ std::vector<Slot> defer(const std::vector<SampleWork>& samples,
         (moves ? slot.deferred : slot.kept).push_back(list[i]);
       }
       slots.push_back(std::move(slot));
-      slots.push_back({dealt[static_cast<std::size_t>(under[column])], {}});
+      slots.push_back({assigned[static_cast<std::size_t>(under[column])], {}});
       taken[column] = true;
     }
   for (std::size_t c = 0; c < under.size(); ++c)
-    if (!taken[c]) slots.push_back({dealt[static_cast<std::size_t>(under[c])], {}});
+    if (!taken[c]) slots.push_back({assigned[static_cast<std::size_t>(under[c])], {}});
   return slots;
 }
 

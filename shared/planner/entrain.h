@@ -88,9 +88,9 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 // Returns the slots in the order in which they run: slots 2p and 2p + 1 form a pair, of which the
-// first may defer samples. `dealt`: the samples of each encoder microbatch.
+// first may defer samples. `assigned`: the samples of each encoder microbatch.
 std::vector<Slot> defer(const std::vector<SampleWork>& samples,
-                        const std::vector<Positions>& dealt);
+                        const std::vector<Positions>& assigned);
 // Returns the language work of each slot, deferred samples included.
 std::vector<double> language_works(const std::vector<SampleWork>& samples,
                                    const std::vector<Slot>& slots);

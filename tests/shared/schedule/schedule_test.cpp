@@ -52,9 +52,9 @@ bool contains(const Actions& order, ActionKind kind) {
   return std::any_of(order.begin(), order.end(),
                      [&](const Action& action) { return action.kind == kind; });
 }
-// The smallest pipeline of `ranks` ranks with at least `microbatches` per rank that the columns
-// allow.
-Pipeline smallest(const Schedule& row, int ranks, int microbatches = 1) {
+// Returns a pipeline that the columns allow, with the fewest virtual stages and at least
+// `microbatches` microbatches per rank.
+Pipeline smallest(const Schedule& row, int ranks, int microbatches) {
   return {ranks, row.min_virtual_stages,
           ranks * std::max(microbatches, row.min_microbatches_per_rank)};
 }
@@ -77,9 +77,11 @@ constexpr Columns kColumns[] = {
     // 1f1b's order with I in place of B; W later.
     {ScheduleKind::zero_bubble, 1, 1, 0, false, true, false, false},
     {ScheduleKind::zero_bubble_h2, 1, 1, 0, false, true, false, false},
-    // A V has two arms, so each rank holds exactly two stages. Fewer microbatches only shorten it.
+    // A V has two arms, so each rank holds exactly two stages. Its order is made for 2·pp − 1
+    // microbatches or more, and the actions of those that do not exist are dropped.
     {ScheduleKind::zero_bubble_v, 2, 2, 0, false, true, false, false},
-    // As zb-v. Its warm-up and its drain have 2·pp microbatches together; some backwards are whole.
+    // As zb-v, but rank 0 runs 2·pp − 1 forwards down before its first pair, so the step needs 2·pp
+    // microbatches. Some backwards are whole.
     {ScheduleKind::dualpipe_v, 2, 2, 2, false, true, false, false},
     // 1f1b with more forwards in the warm-up. The order with encoders has no such warm-up.
     {ScheduleKind::eager_one_f_one_b, 1, 1, 0, false, false, false, false},
@@ -211,8 +213,7 @@ TEST_CASE("every schedule: it accepts a pipeline if and only if the columns allo
         }
 }
 
-// With the fewest virtual stages and microbatches, every schedule still has W actions on every
-// rank, or on none.
+// Also with the fewest virtual stages and microbatches, and on every rank.
 TEST_CASE("every schedule: I and W actions if and only if it splits backwards") {
   each_legal([](const Schedule& row, const Pipeline& pipeline) {
     for (int rank = 0; rank < pipeline.ranks; ++rank) {
