@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shared/chunk/expand.h"
+#include "shared/chunk/parameters.h"
 #include "shared/layers/layer_table.h"
 
 namespace polyphony {

@@ -14,6 +14,9 @@
 // what exec/ keeps, compared in tests/exec/layers/tape_test.cpp.
 #include <algorithm>
 
+#include "shared/chunk/expand.h"
+#include "shared/chunk/parameters.h"
+#include "shared/chunk/sizes.h"
 #include "shared/layers/experts.h"
 #include "shared/layers/layer_table.h"
 

@@ -8,11 +8,13 @@
 //                    sequences, all of the square of attention, everything trained; the MLP,
 //                    gates, experts and key/value heads as they are:
 //                    12·B·L·s·h² ((1 + K/A + s/h)·A·D/h + F/h·(3/2 if gated) + V/(2·L·h))
+//                    Megatron-LM from core 0.12 on counts half of causal attention, s/(2h) for s/h:
+//                    "Only half of the attention matrix is non-zero"
 //   torchtitan_flops s·B·(6·(N - embedding) + 12·L·A·D·s), N of the language module
 // B samples, s the longest language sequence of the batch, to which frameworks pad. Their MFU is
-// these over (peak · ranks · step).
-// Sources: Narayanan et al., arXiv 2104.04473 eq. 3 (96 with recomputation, 72 without);
-// pytorch/torchtitan, get_num_flop_per_token.
+// these over (peak · ranks · step). Sources: Narayanan et al., arXiv 2104.04473 eq. 3 (96 with
+// recomputation, 72 without); NVIDIA/Megatron-LM, megatron/training/training.py,
+// num_floating_point_operations; pytorch/torchtitan, get_num_flop_per_token.
 #pragma once
 
 #include "shared/data/data.h"
@@ -23,7 +25,9 @@
 namespace polyphony {
 
 Flops model_flops(const Model& model, const Batch& batch, NumberFormat precision);
-Flops megatron_flops(const Module& language, double sequences, double length);
+enum class CountedAttention : std::uint8_t { full, half };
+Flops megatron_flops(const Module& language, double sequences, double length,
+                     CountedAttention counted = CountedAttention::full);
 Flops torchtitan_flops(const Module& language, double sequences, double length);
 
 }  // namespace polyphony

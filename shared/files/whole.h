@@ -30,6 +30,10 @@ std::string read_records(const std::string& path);  // of kRecords
 
 void write_file(const std::string& path, const std::string& text);
 
+// Throws the error that write_file() would throw where the path is a folder, its folder is missing
+// or may not be written. Leaves no file behind. Call it before long work whose result goes there.
+void check_writable(const std::string& path);
+
 // After all else: whether what was printed arrived. False: its reader has left (`| head`), no reason
 // to complain. Any other failure: std::runtime_error.
 bool finish_stdout();

@@ -254,6 +254,12 @@ const ObjectForm& search_form() {
     visit_choices(all, [&](const char* key, const auto& choices, const char* about) {
       made.fields.push_back({key, form_of(key, choices), about});
     });
+    made.fields.push_back(
+        {"memory_margin", number_form(0, 0.9),
+         "share of a device's memory that the best layout leaves free; default "
+         "0.05, an assumption: fragmentation of the allocator, NCCL's buffers and "
+         "workspaces of libraries are not modeled. A layout that takes more is "
+         "shown only where nothing else fits"});
     return made;
   }();
   return form;
@@ -264,7 +270,8 @@ const ObjectForm& training_form() {
       "training",
       "AdamW and its numbers",
       {{"precision", choice_form(enum_names<NumberFormat>()),
-        "of the computation; fp32 when absent"},
+        "of the computation; when absent bf16 on accelerators that ship with the program, fp32 on "
+        "others and on CPUs"},
        {"learning_rate", number_form(0, 1e3), "after the warm-up"},
        {"weight_decay", number_form(0, 1e3), "decoupled"},
        {"beta1", number_form(0, 1), "of the first moment"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/chunk/expand.h"
 #include "shared/work/row_shares.h"
 
 namespace polyphony {

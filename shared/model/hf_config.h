@@ -19,6 +19,8 @@ struct HfModule {
   Module module;  // without a name
   std::vector<std::string> notes;
   std::vector<std::string> image_size_notes;  // of the size in `module`: void when another is said
+  int merge =
+      0;  // vision: patches on a side that the model's projector joins into one row; 0: not stated
 };
 
 // The model types that are read as a module of the kind.

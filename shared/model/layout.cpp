@@ -97,7 +97,7 @@ const char* name(TokenAssignment tokens) {
 const char* name(EncoderOrder order) {
   switch (order) {
     case EncoderOrder::in_turn:
-      return "in-action";
+      return "in-turn";
     case EncoderOrder::phases:
       return "phases";
     case EncoderOrder::interleaved:

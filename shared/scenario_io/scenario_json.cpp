@@ -57,9 +57,15 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
     for (std::size_t i = 0; i < root.at("notes").size(); ++i)
       scenario.notes.push_back(root.at("notes").at(i).text());
   if (root.has("training")) scenario.training = read_training(root.at("training"));
-  scenario.model = read_model(root.at("model"), files, scenario.training.precision, scenario.notes);
-  scenario.layer_times = read_layer_times(root.at("model"), scenario.model);
   scenario.cluster = read_cluster(root.at("cluster"), files);
+  const bool precision_given = root.has("training") && root.at("training").has("precision");
+  if (!precision_given) scenario.training.precision = default_precision(scenario.cluster.device);
+  scenario.model = read_model(root.at("model"), files, scenario.training.precision, scenario.notes);
+  if (!precision_given && scenario.training.precision != Training{}.precision)
+    scenario.notes.push_back(std::string("training.precision is not given: ") +
+                             name(scenario.training.precision) + " is assumed for " +
+                             scenario.cluster.device.name);
+  scenario.layer_times = read_layer_times(root.at("model"), scenario.model);
   scenario.data = read_data(root.at("data"), scenario.model, files);
   if (root.has("goal")) scenario.goal = read_goal(root.at("goal"));
   validate(scenario);

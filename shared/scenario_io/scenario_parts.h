@@ -30,6 +30,9 @@ MeasuredModules read_layer_times(const JsonValue& value, const Model& model);
 void take_from_neighbours(const JsonValue& value, Model& model);
 inline constexpr int kSizeNotSaid = -1;  // a projector's hidden size until then
 Cluster read_cluster(const JsonValue& value, const OtherFiles& files);
+// The precision of a scenario that gives none: bf16 on shipped devices whose matrix units have it
+// (GPUs), fp32 on CPUs and on devices that the scenario describes itself.
+NumberFormat default_precision(const Device& device);
 // Domains, NICs, leaf switches and degraded ranks, of a cluster whose nodes are read.
 void read_topology(const JsonValue& value, Cluster& cluster);
 Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files);

@@ -101,7 +101,7 @@ Lister::Least Lister::of_language(const Task& task, const Drive& drive) {
 // Of so many combinations that need this at least. Where nothing fits, what may need less than all
 // before stays open.
 Lister::Fate Lister::judge(const Least& least, std::int64_t combinations, Task& task) const {
-  const Bytes capacity = scenario_.cluster.device.memory;
+  const Bytes capacity = scenario_.memory_limit();
   Shortlist& list = task.list;
   // Where all are listed, with another split of its stages it may fit.
   const bool splits = task.options.encoders == 0 && task.grids[space_.language()].pp > 1;

@@ -58,7 +58,7 @@ void Lister::choose_way(const Division& division, ModuleLayout& grid) {
 
 // As it is, or with keys that go round, which are held a rank's at a time.
 bool Lister::fits(Task& task, Layout& layout) {
-  const Bytes capacity = scenario_.cluster.device.memory;
+  const Bytes capacity = scenario_.memory_limit();
   if (capacity.value == 0) return true;
   // Most do not fit, and this is the cheap half.
   const Footprint footprint = screen_.footprint(layout);
@@ -124,7 +124,7 @@ Layout Lister::at_ease(const Layout& layout) const {
 // and this one does.
 void Lister::recompute_less(Task& task, const Layout& layout) {
   Shortlist& list = task.list;
-  const Bytes capacity = scenario_.cluster.device.memory;
+  const Bytes capacity = scenario_.memory_limit();
   const Layout none = at_ease(layout);
   if (capacity.value == 0 || none == layout) return;
   if (screen_.footprint(none).memory <= capacity) return;

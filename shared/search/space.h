@@ -21,7 +21,7 @@
 //   cp_attention    of the language module: all; a large space has all-gather (sim/sweep/sweep.h)
 //   microbatch  powers of two, up to a lane's share of the batch
 //   encoder_microbatches    colocated before a pipeline: powers of two up to 64
-//   encoder_order    in-action
+//   encoder_order    in-turn
 //   shard_ranks tokens spread bridge    what is best as a rule (the whole group, zigzag, samples,
 //               sharded); a sweep varies them, the encoder order, how far encoders run ahead, splits
 //               into stages and ranges of recomputed blocks round the best (sim/sweep/contest.h)

@@ -71,9 +71,11 @@ std::string wanted(const Form& form);
 
 // "a, b, c".
 std::string joined(const std::vector<std::string>& words);
-// The candidate nearest to `word` (edit distance at most a third of its length), or empty.
+// The candidate nearest to `word` (edit distance at most a third of its length, upper and lower
+// case alike), or empty.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
-// "did you mean "x"?" or "one of a, b, c".
+// "did you mean "x"?", what to write in place of another program's word
+// (shared/text/other_words.h), or "one of: a, b, c".
 std::string suggest(const std::string& word, const std::vector<std::string>& candidates);
 
 // The names of enumerators up to `last`, and the one with a given name; name() and last_of() stand

@@ -156,6 +156,14 @@ const JsonKeys<StreamOf>& stream_keys() {
        [](const Of& o) { return o.stream.device.value; }},
       {"worst", schema_of(worst_keys(), "the largest peak"), "of all batches",
        [](const Of& o) { return object_of(worst_keys(), o.stream); }},
+      {"largest_samples_peak_bytes", a("integer"),
+       "of a data set: the peak of a batch of its largest samples",
+       [](const Of& o) {
+         return o.stream.largest_samples
+                    ? std::optional<json>(o.stream.peak(*o.stream.largest_samples).value)
+                    : std::optional<json>();
+       },
+       false},
       {"out_of_memory", schema_of(risk_keys(), "the risk"), "of the run",
        [](const Of& o) {
          return object_of(risk_keys(), Risk{memory_risk(o.stream, o.steps), o.steps});

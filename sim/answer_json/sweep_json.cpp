@@ -5,6 +5,7 @@
 #include "sim/answer_json/answers_json.h"
 #include "sim/sweep/leading.h"
 #include "sim/text/json_keys.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
@@ -22,6 +23,7 @@ struct CandidateOf {
   const Model& model;
   std::string name = {};  // of a baseline
   bool leading = true;
+  std::string ranks = "ranks";  // Sweep::ranks
 };
 
 // Of the critical rank; they add up to the step.
@@ -44,8 +46,10 @@ const JsonKeys<CandidateOf>& candidate_keys() {
         {"layout", a("string"), "in words", [](const Of& of) { return of.c.text; }},
         {"layout_form", reference_to("layout"), "as a scenario's /layout says it",
          [](const Of& of) { return json::parse(resolved_text(of.c.layout, of.model)); }},
-        {"brief", a("string"), "in few words, those of the table",
+        {"brief", a("string"), "in few words",
          [](const Of& of) { return brief(of.model, of.c.layout); }},
+        {"words", a("string"), "the layout as the table of `polyphony sweep` writes it",
+         [](const Of& of) { return layout_words(of.model, of.c.layout, of.ranks); }},
         {"simulated", a("boolean"), "false: estimated",
          [](const Of& of) { return of.c.simulated; }},
         {"placement",
@@ -148,6 +152,9 @@ const JsonKeys<SweepOf>& sweep_keys() {
        [](const Of& of) { return of.sweep.stated_error; }},
       {"footing", a("string"), "what of stack and device the profile was fitted to",
        [](const Of& of) { return name(of.sweep.footing); }},
+      {"over_margin", a("boolean"),
+       "no layout leaves the search's memory_margin free: the rows take more",
+       [](const Of& of) { return of.sweep.over_margin; }},
       {"device_memory_bytes", or_null(a("integer")), "of one rank; null: not known",
        [](const Of& of) {
          const Bytes memory =
@@ -187,7 +194,9 @@ const JsonKeys<SweepOf>& sweep_keys() {
        [](const Of& of) { return of.sweep.stopped; }},
       {"tied", a("integer"), "rows that are tied, the first included",
        [](const Of& of) { return of.sweep.tied; }},
-      {"simplest", a("integer"), "the simplest of the tied rows, from 0",
+      {"simplest", a("integer"),
+       "of the tied rows within 2 % of the best step the one with the fewest kinds of parallelism, "
+       "sharding and recomputation; counted from 0",
        [](const Of& of) { return of.sweep.simplest; }},
       {"tied_by",
        list_of({{"type", "object"},
@@ -206,14 +215,14 @@ const JsonKeys<SweepOf>& sweep_keys() {
          json rows = json::array();
          const std::vector<bool> leading = leading_rows(of.sweep, of.model);
          for (std::size_t i = 0; i < leading.size(); ++i)
-           rows.push_back(object_of(candidate_keys(),
-                                    CandidateOf{of.sweep.ranked[i], of.model, "", leading[i]}));
+           rows.push_back(object_of(candidate_keys(), CandidateOf{of.sweep.ranked[i], of.model, "",
+                                                                  leading[i], of.sweep.ranks}));
          return rows;
        }},
       {"baselines", list_of(reference_to("candidate")), "what people run without a search",
        [](const Of& of) {
          return array_of(candidate_keys(), of.sweep.baselines, [&](const SetBeside& beside) {
-           return CandidateOf{beside.candidate, of.model, beside.name};
+           return CandidateOf{beside.candidate, of.model, beside.name, true, of.sweep.ranks};
          });
        }},
       {"rejected", list_of(schema_of(rejection_keys(), "combinations that are not legal")),
@@ -247,6 +256,10 @@ json candidate_definitions() {
 std::string sweep_schema() {
   json root = schema_of(sweep_keys(), "which layout?");
   root["properties"]["goal"] = goal_schema();
+  json& question = root["properties"]["question"] = a("object");
+  question["description"] = "what was asked, in words";
+  for (const char* key : {"model", "cluster", "data", "software", "accuracy"})
+    question["properties"][key] = a("string");
   const json what_if = schema_of(what_if_keys(), "");  // with --set
   root["properties"].update(what_if["properties"]);
   return schema_document("polyphony sweep --format json", root, candidate_definitions());

@@ -1,4 +1,4 @@
-// Samples of a data set as they lie on disk: pictures by their sizes, sounds by their lengths, text. Read from
+// Samples of a data set on disk: images by their sizes, audio by its length, text. Read from
 //   a folder           pictures with text and sound of the same name (cat.png, cat.txt, cat.ogg), below it too
 //   tar shards         WebDataset: files of one name up to the first dot are a sample; a folder of them, or one
 //   JSON lines         {"image": "a.png" | [...], "conversations": [{"from": "human" | "gpt", "value": …}]}, as LLaVA's,
@@ -26,11 +26,13 @@ struct Found {
   std::string prompt, answer;
 };
 
+inline constexpr const char* kMissingPicture = "missing picture";
+
 struct Finder {
-  std::string pictures;  // folder that the paths of JSON lines are from; empty: the file's
-  // False: enough.
+  std::string pictures;  // folder that the image paths of JSON lines start from; empty: the file's
+  // Returns false to stop.
   std::function<bool(Found)> visit;
-  // One that is left out: what is wrong with it, as few words as there are kinds of it ("damaged picture").
+  // Called for a sample that is left out; `why` is one of a few kinds of fault ("damaged picture").
   std::function<void(const std::string& name, const std::string& why)> leave_out;
   std::function<void(double share)> progress;
 };
@@ -47,7 +49,8 @@ class SampleFiles {
   static bool wanted(const std::string& name);
   static std::size_t most(const std::string& name);
   void add(const std::string& name, const std::string& bytes);
-  void lack(const std::string& why);
+  // Leaves the sample out; `path`: the file that was looked for, named with the sample.
+  void lack(const std::string& why, const std::string& path = "");
   // Hands the sample over: false: enough.
   bool finish(const Finder& finder);
 

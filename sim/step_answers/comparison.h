@@ -1,4 +1,4 @@
-// A measured step beside its prediction: what `compare`, `rehearse` and the report show.
+// A measured step and its prediction, as `compare`, `rehearse` and the report show them.
 #pragma once
 
 #include <string>
@@ -17,6 +17,9 @@ struct RunComparison {
   std::string profile, stack;  // that it was predicted with
   Prediction prediction;       // of the measured Program
   traces::Comparison comparison;
+  std::string question{};  // headline() of the run's scenario; empty: not printed
+  bool uncalibrated =
+      false;  // the profile ships with the program and assumes this machine's figures
 };
 
 // Errors: InputError where the cluster lacks a link that the run used.

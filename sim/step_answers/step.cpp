@@ -29,6 +29,11 @@ void find_framework_mfu(StepAnswer& answer) {
   const auto sequences = static_cast<double>(program.batch.samples.size());
   const auto length = static_cast<double>(longest);
   answer.megatron_mfu = megatron_flops(language, sequences, length).value / available;
+  const FlopsPerSecond peak = answer.prediction.peak;
+  answer.megatron_full = peak * answer.megatron_mfu;
+  answer.megatron_half =
+      peak *
+      (megatron_flops(language, sequences, length, CountedAttention::half).value / available);
   answer.torchtitan_mfu = torchtitan_flops(language, sequences, length).value / available;
 }
 

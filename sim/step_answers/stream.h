@@ -1,5 +1,5 @@
-// Many steps of varying data: each batch of the scenario's stream planned, lowered and predicted anew, in
-// worker processes.
+// Predicts many steps of varying data: each batch of the scenario's stream is planned, lowered and
+// predicted again, in worker processes.
 //   Percentiles are of the batches seen: those that so few do not reach are left out.
 //   Bubbles: shares of a step in which a rank's compute stream has nothing to do (traces/compare/idle.h).
 //   Out of memory in M steps: 1 - (1 - p)^M, batches taken as independent draws, p
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,9 @@ struct BatchStream {
   Bytes device{};
   Bytes peak(const StreamBatch& batch) const { return batch.peaks[batch.worst]; }
   const StreamBatch& worst() const;  // needs a batch
+  // Of a data set: a batch of its largest samples, the largest first. Steps draw such a batch at
+  // most once an epoch; random batches stay below it.
+  std::optional<StreamBatch> largest_samples{};
   std::vector<Seconds> sorted_steps() const;
   std::vector<double> sorted_bubbles(double Bubbles::* share) const;
   std::vector<Bytes> sorted_peaks(std::size_t stage) const;

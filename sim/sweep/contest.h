@@ -78,6 +78,8 @@ class Contest {
   };
   std::size_t position(const Layout& layout, const Bound& bound, const Kind& kind);
   Kind kind_of(const Screened::Kept& kept) const;
+  // Whether its predicted peak keeps the search's memory margin (Scenario::memory_limit).
+  bool fits(const Candidate& c) const;
   // Estimated or simulated candidates that fit, in no order; which of two is better.
   std::vector<std::size_t> fitting() const;
   std::vector<std::size_t> fitting(Placement placement) const;

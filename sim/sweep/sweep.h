@@ -10,8 +10,7 @@
 // and ranges of recomputation, of which only some are tried, aside; a gap of 2 % says that one could be
 // that much faster. The first `compared`, and all within the profile's stated error of the best, are set
 // beside it: the interval of the difference, and P(faster than the best) (shared/chance/belief.h). Tied:
-// that interval holds zero. Of the tied, the
-// simplest is named (shared/search/shortlist.h: simpler).
+// that interval holds zero. Of the tied, the simplest within 2 % of the best is named.
 #pragma once
 
 #include <functional>
@@ -48,8 +47,9 @@ struct SetBeside {
 inline constexpr const char* kModelMisses = "what the model misses";
 
 struct Sweep {
-  std::string profile, stack;  // their names
-  double stated_error = 0;     // and its step_error
+  std::string profile, stack;   // their names
+  std::string ranks = "ranks";  // what the cluster's ranks are: "GPUs" or "ranks"
+  double stated_error = 0;      // and its step_error
   Footing footing = Footing::stated;
   std::vector<Candidate> ranked;  // fastest first
   std::vector<SetBeside> baselines;
@@ -64,13 +64,17 @@ struct Sweep {
   std::string not_runnable;          // why nothing is, where that was asked for
   std::vector<std::string> failed;   // work that broke: reason
   std::size_t tied = 0;              // candidates, the best included
-  std::size_t simplest = 0;          // position of the simplest of them
+  // Position of the simplest of them: the fewest kinds of parallelism, sharding and recomputation
+  // among those whose step is within 2 % of the best.
+  std::size_t simplest = 0;
   // What the order of the tied hangs on: parameters of the profile (by their keys) or what no
   // parameter says, and its share of the variance of their differences from the best, largest first.
   std::vector<std::pair<std::string, double>> tied_by;
   // One sentence a part: where the best layout of each other placement loses its time against the
   // winner.
   std::vector<std::string> why;
+  // No layout keeps the search's memory margin: these were searched without one.
+  bool over_margin = false;
   bool stopped = false;            // before all was done
   std::vector<std::string> notes;  // what a reader should know of the answer
 };

@@ -70,7 +70,7 @@ TEST_CASE("an audio module feeds a language module through joined frames") {
     text.replace(text.find(from), from.size(), to);
     return test::refusal(text);
   };
-  CHECK(refused("\"merge\": 3", "\"merge\": \"3x3\"").find("frames of audio are joined in runs") !=
+  CHECK(refused("\"merge\": 3", "\"merge\": \"3x3\"").find("of audio frames must be a number") !=
         std::string::npos);
   CHECK(refused("\"merge\": 3", "\"merge\": 5").find("12 tokens of a clip cannot be merged by 5") !=
         std::string::npos);
@@ -105,7 +105,7 @@ TEST_CASE("masks are said by name, and not of blocks that carry a state") {
         std::string::npos);
 }
 
-TEST_CASE("patches are joined in squares") {
+TEST_CASE("the merge of image patches is a text") {
   CHECK(test::refusal(with_model(R"({"projector": {"merge": 2}})"))
-            .find("patches of images are joined in squares") != std::string::npos);
+            .find("of image patches must be a text") != std::string::npos);
 }
