@@ -74,6 +74,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"simgrid": "the helper program polyphony-simulate: platform and player on SimGrid"},
         {"prediction": "predicts one layout on one batch: Timeline, memory, figures, intervals, jitter"},
         {"sweep": "searches layouts: screens, estimates, climbs, simulates, ranks; goals"},
+        {"load": "loads scenarios, samples and profiles from files"},
         {"plan_answers": "answers of `plan`: stages, alternative splits, planner results",
          "step_answers": "answers of `simulate`, `why` and `compare`: steps, batch streams, changes"},
         {"answer_json": "JSON writers and JSON Schemas of all answers"},
@@ -87,7 +88,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"shown": "answers as text tables and CSV"},
         {"pages": "answers as HTML pages"},
         {"launching": "starts, watches and stops the ranks of a run"},
-        {"cli": "command-line options, loading of scenarios and profiles, journals"},
+        {"cli": "command-line options, journals"},
         {"commands": "the `polyphony` command: one file a verb"},
     ],
     "exec": [

@@ -25,7 +25,7 @@ struct Argument {
 struct InputError : std::runtime_error {
   std::string file;       // path as the user gave it, or an argument; empty when there is neither
   bool argument = false;  // `file` is an argument
-  std::string pointer;  // RFC 6901 JSON pointer ("/layout/vision/tp"); empty when not JSON
+  std::string pointer;    // RFC 6901 JSON pointer ("/layout/vision/tp"); empty when not JSON
   std::string what_is_wrong;
   std::string hint;  // how to fix it; should never be empty
   InputError(std::string file_, std::string pointer_, std::string what_, std::string hint_)

@@ -14,8 +14,7 @@
 
 namespace polyphony::exec {
 
-inline constexpr const char* kNotShared =
-    "choose a folder on a file system that all ranks share";
+inline constexpr const char* kNotShared = "choose a folder on a file system that all ranks share";
 
 // Reads the manifest and checks that its files exist and have the right sizes. Throws InputError.
 Manifest read_manifest(const std::string& folder, std::int64_t step);

@@ -37,8 +37,7 @@ MetricsFile::MetricsFile(const std::string& folder, Rank rank, std::int64_t done
   }
   write_file(path_, kept.text);
   file_.open(path_, std::ios::app);
-  if (!file_)
-    throw InputError(path_, "", "cannot be opened for writing", "choose another folder");
+  if (!file_) throw InputError(path_, "", "cannot be opened for writing", "choose another folder");
 }
 
 void MetricsFile::write(const traces::MetricsLine& line) {

@@ -30,11 +30,12 @@ Flops model_flops(const Model& model, const Batch& batch, NumberFormat precision
   return total;
 }
 
-Flops megatron_flops(const Module& m, double sequences, double length) {
+Flops megatron_flops(const Module& m, double sequences, double length, CountedAttention counted) {
   const double h = m.hidden, blocks = m.layers;
   const double width = m.heads * m.head_dim / h;
   const double ffn = m.experts > 0 ? m.experts_per_token * m.expert_ffn + m.shared_ffn : m.ffn;
-  const double attention = (1 + static_cast<double>(m.kv_heads) / m.heads + length / h) * width;
+  const double square = counted == CountedAttention::half ? length / h / 2 : length / h;
+  const double attention = (1 + static_cast<double>(m.kv_heads) / m.heads + square) * width;
   const double feed_forward = ffn / h * (m.gated ? 1.5 : 1);
   const double logits = m.vocab / (2 * blocks * h);
   return Flops(12 * sequences * length * blocks * h * h * (attention + feed_forward + logits));

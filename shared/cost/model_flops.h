@@ -7,12 +7,15 @@
 //   megatron_flops    as Megatron-LM prints: 72·B·L·s·h² (1 + s/(6h) + V/(12·L·h)) of the language
 //                     module alone, on whole sequences, with the full square of attention and all
 //                     modules trained. With the actual MLP, gates, experts and key/value heads:
-//                     12·B·L·s·h² ((1 + K/A + s/h)·A·D/h + F/h·(3/2 if gated) + V/(2·L·h))
+//                     12·B·L·s·h² ((1 + K/A + s/h)·A·D/h + F/h·(3/2 if gated) + V/(2·L·h)).
+//                     Megatron-LM from core 0.12 on counts half of causal attention: s/(2h)
+//                     instead of s/h ("Only half of the attention matrix is non-zero")
 //   torchtitan_flops  as torchtitan prints: s·B·(6·(N − embedding) + 12·L·A·D·s), N parameters of
 //                     the language module
 // B samples; s the longest language sequence of the batch, to which these frameworks pad; L blocks;
 // h hidden width; A heads, K key/value heads of width D; F feed-forward width; V vocabulary.
 // Sources: Narayanan et al., arXiv 2104.04473 eq. 3 (96 with recomputation, 72 without);
+// NVIDIA/Megatron-LM, megatron/training/training.py, num_floating_point_operations;
 // pytorch/torchtitan, get_num_flop_per_token.
 #pragma once
 
@@ -25,7 +28,9 @@ namespace polyphony {
 
 // `precision` is that of the computation; `sequences` is B and `length` is s, as above.
 Flops model_flops(const Model& model, const Batch& batch, NumberFormat precision);
-Flops megatron_flops(const Module& language, double sequences, double length);
+enum class CountedAttention : std::uint8_t { full, half };
+Flops megatron_flops(const Module& language, double sequences, double length,
+                     CountedAttention counted = CountedAttention::full);
 Flops torchtitan_flops(const Module& language, double sequences, double length);
 
 }  // namespace polyphony

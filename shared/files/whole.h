@@ -34,6 +34,10 @@ std::string read_records(const std::string& path);  // with kRecords
 
 void write_file(const std::string& path, const std::string& text);
 
+// Throws the error that write_file() would throw where the path is a folder, its folder is missing
+// or may not be written. Leaves no file behind. Call it before long work whose result goes there.
+void check_writable(const std::string& path);
+
 // Flushes stdout at the end of a program. Returns true if everything printed was delivered, false
 // if the reader has closed the pipe (`| head`), which is not an error. Throws std::runtime_error on
 // any other failure.

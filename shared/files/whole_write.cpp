@@ -93,6 +93,18 @@ void write_file(const std::string& path, const std::string& text) {
     fail_to_write(path, error);
 }
 
+void check_writable(const std::string& path) {
+  if (own_descriptor(path) >= 0) return;
+  struct stat about{};
+  const bool exists = ::stat(path.c_str(), &about) == 0;
+  if (exists && S_ISDIR(about.st_mode)) throw InputError(path, "", "is a folder", "name a file");
+  if (exists && ::access(path.c_str(), W_OK) != 0) fail_to_write(path, errno);
+  if (exists && !S_ISREG(about.st_mode)) return;
+  const Partial partial(followed(path));
+  if (partial.file() < 0) fail_to_write(path, errno);
+  ::close(partial.file());
+}
+
 bool finish_stdout() {
   errno = 0;
   std::cout.flush();

@@ -312,6 +312,12 @@ const ObjectForm& search_form() {
     visit_choices(all, [&](const char* key, const auto& choices, const char* about) {
       made.fields.push_back({key, form_of(key, choices), about});
     });
+    made.fields.push_back(
+        {"memory_margin", number_form(0, 0.9),
+         "share of a device's memory that the best layout leaves free; default "
+         "0.05, an assumption: fragmentation of the allocator, NCCL's buffers and "
+         "workspaces of libraries are not modeled. A layout that takes more is "
+         "shown only where nothing else fits"});
     return made;
   }();
   return form;
@@ -322,8 +328,8 @@ const ObjectForm& training_form() {
       "training",
       "Number format, optimizer (AdamW) and length of the training",
       {{"precision", choice_form(enum_names<NumberFormat>()),
-        "number format of the computation; bf16 keeps fp32 master weights and gradients; fp32 when "
-        "absent"},
+        "number format of the computation; bf16 keeps fp32 master weights and gradients. When "
+        "absent: bf16 on accelerators that ship with the program, fp32 on others and on CPUs"},
        {"learning_rate", number_form(0, 1e3), "learning rate after the warm-up; 0.001 when absent"},
        {"weight_decay", number_form(0, 1e3), "decoupled weight decay (AdamW); 0 when absent"},
        {"beta1", number_form(0, 1),

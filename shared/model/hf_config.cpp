@@ -85,6 +85,12 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
                     : kind == ModuleKind::audio ? read_hf_audio(config)
                                                 : read_hf_language(config, type, root);
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  if (kind == ModuleKind::vision && root.has("mm_tokens_per_image")) {  // Gemma 3
+    const int side = result.module.image_size / std::max(1, result.module.patch),
+              rows = whole(root, "mm_tokens_per_image", 1 << 20);
+    for (int merge = 1; merge <= side; ++merge)
+      if (side % merge == 0 && (side / merge) * (side / merge) == rows) result.merge = merge;
+  }
   if (config.pointer() != root.pointer()) {
     const std::vector<std::string> of_whole = check_hf_whole(root, kind);
     result.notes.insert(result.notes.end(), of_whole.begin(), of_whole.end());

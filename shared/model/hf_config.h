@@ -20,6 +20,8 @@ struct HfModule {
   Module module;  // without a name
   std::vector<std::string> notes;
   std::vector<std::string> image_size_notes;  // apply only if the scenario sets no image size
+  // Vision: patches per side that the model's projector merges into one row; 0: not stated.
+  int merge = 0;
 };
 
 // Returns the model types that can be read as a module of this kind.

@@ -6,6 +6,8 @@
 namespace polyphony {
 namespace {
 
+constexpr int kMostMerge = 64;
+
 Module encoder(ModuleKind kind) {
   Module m;
   m.kind = kind;
@@ -93,6 +95,7 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
   result.image_size_notes.emplace_back(
       "the configuration has no image size: " + std::to_string(m.image_size) +
       " pixels are assumed, set \"image_size\" for another");
+  result.merge = whole_or(config, "spatial_merge_size", kMostMerge, 0);
   result.notes.emplace_back("temporal patches are omitted: images only, no video");
   result.notes.emplace_back(
       "the patch embedding has a bias in this program, but not in the published model");

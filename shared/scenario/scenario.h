@@ -51,6 +51,10 @@ struct ModuleSearch {
   std::vector<Spread> spread;
   bool operator==(const ModuleSearch&) const = default;
 };
+// Share of a device's memory that a search leaves free: the allocator's fragmentation, NCCL's
+// buffers and workspaces of libraries are not modeled. 5 % is an assumption.
+constexpr double kMemoryMargin = 0.05;
+
 // The layouts that a sweep combines: choices for the whole layout and for each module.
 struct Search {
   std::vector<Placement> placement;
@@ -60,6 +64,7 @@ struct Search {
   std::vector<int> encoder_microbatches = {};  // colocated encoders; as in a Layout
   std::vector<EncoderOrder> encoder_order = {};
   std::vector<Bridge> bridge = {};
+  double memory_margin = kMemoryMargin;
   bool operator==(const Search&) const = default;
 };
 
@@ -76,6 +81,13 @@ struct Scenario {
   std::optional<Layout> layout;
   std::optional<Search> search;
   Goal goal;
+
+  double memory_margin() const { return search ? search->memory_margin : kMemoryMargin; }
+  // What a searched layout may take of a device's memory; zero: not known, no limit.
+  Bytes memory_limit() const {
+    const auto whole = static_cast<double>(cluster.device.memory.value);
+    return Bytes(static_cast<std::int64_t>(whole * (1 - memory_margin())));
+  }
 };
 
 }  // namespace polyphony

@@ -57,7 +57,8 @@ std::string Override::pointer() const {
 
 Override parse_override(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) throw InputError(Argument{"set " + text}, "", "\"=\" is missing", kHow);
+  if (equals == std::string::npos)
+    throw InputError(Argument{"set " + text}, "", "\"=\" is missing", kHow);
   Override override{text, split_path(text, text.substr(0, equals)), text.substr(equals + 1)};
   if (!nlohmann::json::accept(override.value))
     override.value = nlohmann::json(override.value)

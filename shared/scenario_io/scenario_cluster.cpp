@@ -106,6 +106,12 @@ void read_profile(const JsonValue& value, const OtherFiles& files, Cluster& clus
 
 }  // namespace
 
+NumberFormat default_precision(const Device& device) {
+  const ShippedDevice* shipped = find_device(device.name);
+  const bool accelerator = shipped != nullptr && device.bf16 > device.fp32;
+  return accelerator ? NumberFormat::bf16 : NumberFormat::fp32;
+}
+
 Cluster read_cluster(const JsonValue& value, const OtherFiles& files) {
   Cluster cluster;
   const JsonValue node = value.at("node");

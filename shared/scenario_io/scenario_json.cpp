@@ -59,9 +59,15 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
     for (std::size_t i = 0; i < root.at("notes").size(); ++i)
       scenario.notes.push_back(root.at("notes").at(i).text());
   if (root.has("training")) scenario.training = read_training(root.at("training"));
-  scenario.model = read_model(root.at("model"), files, scenario.training.precision, scenario.notes);
-  scenario.layer_times = read_layer_times(root.at("model"), scenario.model);
   scenario.cluster = read_cluster(root.at("cluster"), files);
+  const bool precision_given = root.has("training") && root.at("training").has("precision");
+  if (!precision_given) scenario.training.precision = default_precision(scenario.cluster.device);
+  scenario.model = read_model(root.at("model"), files, scenario.training.precision, scenario.notes);
+  if (!precision_given && scenario.training.precision != Training{}.precision)
+    scenario.notes.push_back(std::string("training.precision is not given: ") +
+                             name(scenario.training.precision) + " is assumed for " +
+                             scenario.cluster.device.name);
+  scenario.layer_times = read_layer_times(root.at("model"), scenario.model);
   scenario.data = read_data(root.at("data"), scenario.model, files);
   if (root.has("goal")) scenario.goal = read_goal(root.at("goal"));
   validate(scenario);
@@ -116,7 +122,8 @@ Scenario read_scenario(const std::string& text, const std::string& file, const L
     if (error.file != file) throw;
     for (const Override& override : overrides)
       if (is_about(override, error.pointer, written))
-        throw InputError(Argument{"set " + override.text}, error.pointer, error.what_is_wrong, error.hint);
+        throw InputError(Argument{"set " + override.text}, error.pointer, error.what_is_wrong,
+                         error.hint);
     throw InputError(file_of(documents, error.pointer), error.pointer, error.what_is_wrong,
                      error.hint);
   }

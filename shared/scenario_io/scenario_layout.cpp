@@ -317,6 +317,7 @@ Search read_search(const JsonValue& value, const Model& model) {
   visit_choices(search, [&](const char* key, auto& choices, const char*) {
     read_choices(value, key, choices);
   });
+  value.read("memory_margin", search.memory_margin);
   for (const std::string& key : module_words(value)) {
     if (key == "all")
       value.refuse_at(key, "\"all\" must not be given in a search",

@@ -70,7 +70,9 @@ Module base_module(const JsonValue& value, ModuleKind kind, const std::string& m
         read_hf_config(files.text(value.at("hf")), files.place(value.at("hf")), kind);
     if (!value.has("image_size")) note(read.image_size_notes);
     note(read.notes);
-    return read.module;
+    Module module = read.module;
+    if (read.merge > 0) module.merge = read.merge;  // for take_from_neighbours()
+    return module;
   }
   Module module;
   module.kind = kind;

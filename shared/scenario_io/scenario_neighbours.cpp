@@ -16,16 +16,26 @@ void derive_conditioning(Model& model) {
   }
 }
 
-// Checks the form of "merge": patches are merged in squares ("2x2"), audio tokens in runs (2).
-void check_merge(const JsonValue& projector, const Module& source) {
-  if (!projector.has("merge")) return;
+// Images merge squares of patches, "2x2", audio runs of frames, 2. A vision module that was read
+// from a Hugging Face configuration has the merge of its model's projector.
+void check_merge(const JsonValue& projector, const Module& source, Module& module) {
+  if (!projector.has("merge")) {
+    if (source.kind == ModuleKind::vision) module.merge = source.merge;
+    return;
+  }
   const bool square = projector.at("merge").is_text();
   if (source.kind == ModuleKind::audio && square)
-    projector.refuse_at("merge", "merge must be a number for audio, got a square",
-                        "write a number, such as 2");
+    projector.refuse_at("merge", "of audio frames must be a number", "such as 2: two frames a row");
   if (source.kind == ModuleKind::vision && !square)
-    projector.refuse_at("merge", "merge must be a square for images, got a number",
-                        "write a text, such as \"2x2\"");
+    projector.refuse_at("merge", "of image patches must be a text",
+                        "such as \"2x2\" for squares of four patches, \"1x1\" for no merge");
+  if (source.kind == ModuleKind::vision && source.merge > 1 && module.merge != source.merge) {
+    const auto text = [](int side) { return std::to_string(side) + "x" + std::to_string(side); };
+    projector.refuse_at("merge",
+                        "\"" + text(module.merge) + "\" contradicts the configuration of " +
+                            source.name + ", which merges " + text(source.merge) + " patches",
+                        "write \"" + text(source.merge) + "\", or leave it out");
+  }
 }
 
 // Sets the widths of projectors.
@@ -37,7 +47,7 @@ void derive_projectors(const JsonValue& value, Model& model) {
       if (edge.from == ModuleId(m)) module.projector_out = model.modules[edge.to.value].hidden;
       if (edge.to != ModuleId(m)) continue;
       const Module& source = model.modules[edge.from.value];
-      check_merge(value.at(module.name), source);
+      check_merge(value.at(module.name), source, module);
       module.source = source.kind;
       module.projector_in = merged_rows(module) * output_width(source);
     }
@@ -45,6 +55,8 @@ void derive_projectors(const JsonValue& value, Model& model) {
     // InternVL's mlp1.
     if (module.projector_hidden == kSizeNotGiven) module.projector_hidden = module.projector_out;
   }
+  for (Module& module : model.modules)
+    if (module.kind == ModuleKind::vision) module.merge = Module{}.merge;
 }
 
 }  // namespace

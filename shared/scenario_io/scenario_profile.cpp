@@ -33,7 +33,8 @@ HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
   HardwareProfile profile = named_profile(scenario, load, name);
   const std::string& source = name.empty() ? scenario.cluster.profile : name;
   if (!stack.empty() && find_stack(stack) == nullptr)
-    throw InputError(Argument{"stack"}, "", "no software stack \"" + stack + "\" ships with the program",
+    throw InputError(Argument{"stack"}, "",
+                     "no software stack \"" + stack + "\" ships with the program",
                      suggest(stack, stack_names()));
   const std::string& wanted = stack.empty() ? scenario.training.software : stack;
   if (const SoftwareStack* shipped = find_stack(wanted);

@@ -186,6 +186,7 @@ Json search_json(const Search& search, const Model& model) {
   Json json;
   visit_choices(search,
                 [&](const char* key, const auto& list, const char*) { put(json, key, list); });
+  if (search.memory_margin != kMemoryMargin) json["memory_margin"] = search.memory_margin;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     if (model.modules[m].kind == ModuleKind::projector) continue;
     Json& module = json[model.modules[m].name];

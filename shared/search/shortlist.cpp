@@ -103,7 +103,7 @@ Lister::Least Lister::of_language(const Task& task, const Drive& drive) {
 // Decides whether `combinations` combinations with this lower bound are dropped. While no layout
 // fits, one that may need less memory than all before stays open.
 Lister::Fate Lister::judge(const Least& least, std::int64_t combinations, Task& task) const {
-  const Bytes capacity = scenario_.cluster.device.memory;
+  const Bytes capacity = scenario_.memory_limit();
   Shortlist& list = task.list;
   // If all grids are listed, the layout may fit with another split into stages.
   const bool splits = task.options.encoders == 0 && task.grids[space_.language()].pp > 1;

@@ -63,7 +63,7 @@ const std::vector<Lister::Encoder>& Lister::front(const Task& task, std::size_t 
   std::vector<Encoder> found;
   Drive plain_drive = drive;
   plain_drive.schedule = ScheduleKind::one_f_one_b;
-  const Bytes capacity = scenario_.cluster.device.memory;
+  const Bytes capacity = scenario_.memory_limit();
   for (const ModuleLayout& grid : all) {
     tried[owner] = grid;
     for (const std::size_t o : following) {

@@ -1,7 +1,10 @@
 #include "shared/text/json_form.h"
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
+
+#include "shared/text/other_words.h"
 
 namespace polyphony {
 namespace {
@@ -99,6 +102,14 @@ std::string wanted(const Form& form) {
   return "?";
 }
 
+namespace {
+
+bool same_letter(char a, char b) {
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+}
+
+}  // namespace
+
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
   if (word.size() > 64) return {};
   std::string best;
@@ -112,8 +123,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
       row[0] = i + 1;
       for (std::size_t j = 0; j < candidate.size(); ++j) {
         const std::size_t above = row[j + 1];
-        row[j + 1] =
-            std::min({above + 1, row[j] + 1, diagonal + (word[i] == candidate[j] ? 0U : 1U)});
+        row[j + 1] = std::min(
+            {above + 1, row[j] + 1, diagonal + (same_letter(word[i], candidate[j]) ? 0U : 1U)});
         diagonal = above;
       }
     }
@@ -128,6 +139,7 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
 }
 
 std::string suggest(const std::string& word, const std::vector<std::string>& candidates) {
+  if (std::string hint = hint_for_other_word(word, candidates); !hint.empty()) return hint;
   const std::string near = nearest(word, candidates);
   return near.empty() ? "one of: " + joined(candidates) : "did you mean \"" + near + "\"?";
 }

@@ -71,9 +71,11 @@ std::string wanted(const Form& form);
 
 // Returns "a, b, c".
 std::string joined(const std::vector<std::string>& words);
-// Returns the candidate nearest to `word` (edit distance at most a third of its length), or empty.
+// Returns the candidate nearest to `word` (edit distance at most a third of its length, upper and
+// lower case are equal), or empty.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
-// Returns a hint: "did you mean "x"?", or "one of: a, b, c".
+// Returns a hint: "did you mean "x"?", what to write instead of another program's word
+// (shared/text/other_words.h), or "one of: a, b, c".
 std::string suggest(const std::string& word, const std::vector<std::string>& candidates);
 
 // Return the names of all enumerators up to `last`, and the enumerator of a given name. name() and

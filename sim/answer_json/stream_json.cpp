@@ -169,6 +169,14 @@ const JsonKeys<StreamOf>& stream_keys() {
       {"worst", schema_of(worst_keys(), "the largest peak"),
        "the batch with the largest peak memory",
        [](const Of& o) { return object_of(worst_keys(), o.stream); }},
+      {"largest_samples_peak_bytes", a("integer"),
+       "of a data set: the peak of a batch of its largest samples",
+       [](const Of& o) {
+         return o.stream.largest_samples
+                    ? std::optional<json>(o.stream.peak(*o.stream.largest_samples).value)
+                    : std::optional<json>();
+       },
+       false},
       {"out_of_memory", schema_of(risk_keys(), "the risk"), "probability of running out of memory",
        [](const Of& o) {
          return object_of(risk_keys(), Risk{memory_risk(o.stream, o.steps), o.steps});

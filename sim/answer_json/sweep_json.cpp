@@ -5,6 +5,7 @@
 #include "sim/answer_json/answers_json.h"
 #include "sim/sweep/leading.h"
 #include "sim/text/json_keys.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
@@ -22,6 +23,7 @@ struct CandidateOf {
   const Model& model;
   std::string name = {};  // for a baseline
   bool leading = true;
+  std::string ranks = "ranks";  // Sweep::ranks
 };
 
 // Returns the parts of the critical rank's step, in seconds; they add up to the step time.
@@ -46,6 +48,8 @@ const JsonKeys<CandidateOf>& candidate_keys() {
          [](const Of& of) { return json::parse(resolved_text(of.c.layout, of.model)); }},
         {"brief", a("string"), "the layout in short form, as in the printed table",
          [](const Of& of) { return brief(of.model, of.c.layout); }},
+        {"words", a("string"), "the layout as the table of `polyphony sweep` writes it",
+         [](const Of& of) { return layout_words(of.model, of.c.layout, of.ranks); }},
         {"simulated", a("boolean"), "true: simulated; false: only estimated",
          [](const Of& of) { return of.c.simulated; }},
         {"placement",
@@ -161,6 +165,9 @@ const JsonKeys<SweepOf>& sweep_keys() {
       {"footing", a("string"),
        "calibration basis: whether the profile was fitted to measurements of this stack and device",
        [](const Of& of) { return name(of.sweep.footing); }},
+      {"over_margin", a("boolean"),
+       "true if no layout leaves the search's memory_margin free, so that rows take more",
+       [](const Of& of) { return of.sweep.over_margin; }},
       {"device_memory_bytes", or_null(a("integer")), "memory of one device; null: unknown",
        [](const Of& of) {
          const Bytes memory =
@@ -205,7 +212,9 @@ const JsonKeys<SweepOf>& sweep_keys() {
        [](const Of& of) { return of.sweep.stopped; }},
       {"tied", a("integer"), "number of tied rows, including the first",
        [](const Of& of) { return of.sweep.tied; }},
-      {"simplest", a("integer"), "index of the simplest tied row, from 0",
+      {"simplest", a("integer"),
+       "index, from 0, of the tied row within 2 % of the best step that has the fewest kinds of "
+       "parallelism, sharding and recomputation",
        [](const Of& of) { return of.sweep.simplest; }},
       {"tied_by",
        list_of({{"type", "object"},
@@ -224,15 +233,15 @@ const JsonKeys<SweepOf>& sweep_keys() {
          json rows = json::array();
          const std::vector<bool> leading = leading_rows(of.sweep, of.model);
          for (std::size_t i = 0; i < leading.size(); ++i)
-           rows.push_back(object_of(candidate_keys(),
-                                    CandidateOf{of.sweep.ranked[i], of.model, "", leading[i]}));
+           rows.push_back(object_of(candidate_keys(), CandidateOf{of.sweep.ranked[i], of.model, "",
+                                                                  leading[i], of.sweep.ranks}));
          return rows;
        }},
       {"baselines", list_of(reference_to("candidate")),
        "layouts that are commonly chosen without a search",
        [](const Of& of) {
          return array_of(candidate_keys(), of.sweep.baselines, [&](const SetBeside& beside) {
-           return CandidateOf{beside.candidate, of.model, beside.name};
+           return CandidateOf{beside.candidate, of.model, beside.name, true, of.sweep.ranks};
          });
        }},
       {"rejected", list_of(schema_of(rejection_keys(), "illegal combinations with one reason")),
@@ -267,6 +276,10 @@ json candidate_definitions() {
 std::string sweep_schema() {
   json root = schema_of(sweep_keys(), "the ranking of layouts found by a search");
   root["properties"]["goal"] = goal_schema();
+  json& question = root["properties"]["question"] = a("object");
+  question["description"] = "what was asked, in words";
+  for (const char* key : {"model", "cluster", "data", "software", "accuracy"})
+    question["properties"][key] = a("string");
   const json what_if = schema_of(what_if_keys(), "");  // with --set
   root["properties"].update(what_if["properties"]);
   return schema_document("polyphony sweep --format json", root, candidate_definitions());

@@ -153,8 +153,9 @@ json to_json(const WhyAnswer& answer, const Model& model) {
 }
 
 std::string why_schema() {
-  return schema_document("polyphony why --format json",
-                         schema_of(why_keys(), "where the time of a step goes"), json::object());
+  json root = schema_of(why_keys(), "where the time of a step goes");
+  root["properties"].update(schema_of(what_if_keys(), "")["properties"]);  // with --set
+  return schema_document("polyphony why --format json", root, json::object());
 }
 
 }  // namespace polyphony::sim

@@ -1,7 +1,6 @@
 #include "sim/cli/command.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <thread>
@@ -9,21 +8,37 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/software.h"
 #include "shared/plan/plan.h"
-#include "shared/program/data_set.h"
-#include "shared/scenario_io/easy_vqa.h"
-#include "shared/scenario_io/scenario_profile.h"
 #include "shared/schedule/action_text.h"
 #include "shared/text/json_form.h"
-#include "sim/cli/profile_overrides.h"
 #include "sim/console/console.h"
 #include "sim/console/free_memory.h"
 
 namespace polyphony::sim {
 namespace {
 
-std::optional<std::string> environment_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value ? std::optional<std::string>(value) : std::nullopt;
+// "‘abc’" of cxxopts' messages: abc.
+std::string quoted(const std::string& message) {
+  const std::string open = "\u2018", close = "\u2019";
+  const std::size_t from = message.find(open), to = message.find(close);
+  if (from == std::string::npos || to == std::string::npos) return "";
+  return message.substr(from + open.size(), to - from - open.size());
+}
+
+// The option that this value was given to: cxxopts names the value alone.
+std::string option_of(const std::string& value, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == value && std::string(argv[i - 1]).starts_with("--")) return argv[i - 1];
+    if (word.starts_with("--") && word.ends_with("=" + value))
+      return word.substr(0, word.size() - value.size() - 1);
+  }
+  return "";
+}
+
+// Notes on scenarios that were read, until print_scenario_notes().
+std::vector<std::string>& scenario_notes() {
+  static std::vector<std::string> notes;
+  return notes;
 }
 
 }  // namespace
@@ -39,24 +54,46 @@ bool Arguments::parse(int argc, char** argv) {
   options_.add_options()(
       "format", joined(formats_) + "; with json, errors are JSON too (polyphony schema error)",
       cxxopts::value<std::string>()->default_value(formats_.front()));
+  if (argc == 2 && std::string(argv[1]) == "--list-options") {
+    for (const std::string& name : option_names()) std::cout << "--" << name << "\n";
+    return true;
+  }
   try {
     result_ = options_.parse(argc, argv);
+  } catch (const cxxopts::exceptions::incorrect_argument_type& error) {
+    const std::string value = quoted(error.what()), option = option_of(value, argc, argv);
+    throw InputError(option.empty() ? "polyphony " + command_ : option, "",
+                     "\"" + value + "\" is not a number",
+                     "polyphony " + command_ + " --help lists the options");
+  } catch (const cxxopts::exceptions::no_such_option& error) {
+    const std::string given = quoted(error.what()), near = nearest(given, option_names());
+    throw InputError("polyphony " + command_, "", "has no option --" + given,
+                     near.empty() ? "polyphony " + command_ + " --help lists the options"
+                                  : "did you mean --" + near + "?");
   } catch (const cxxopts::exceptions::exception& error) {
     throw InputError("polyphony " + command_, "", error.what(),
                      "polyphony " + command_ + " --help lists the options");
   }
   if (has("help")) {
-    std::cout << options_.help() << "\nExample\n" << example_ << "\n";
+    std::cout << options_.help() << "\nExamples\n" << example_ << "\n";
     return true;
   }
   if (!result_->unmatched().empty())
     throw InputError("polyphony " + command_, "",
-                     "does not know what to do with \"" + result_->unmatched().front() + "\"",
+                     "takes no argument \"" + result_->unmatched().front() + "\"",
                      "polyphony " + command_ + " --help lists the arguments");
   const std::string format = text("format");
   if (std::find(formats_.begin(), formats_.end(), format) == formats_.end())
     throw InputError("--format", "", "\"" + format + "\" is not a format", joined(formats_));
   return false;
+}
+
+std::vector<std::string> Arguments::option_names() const {
+  std::vector<std::string> names;
+  for (const std::string& group : options_.groups())
+    for (const auto& option : options_.group_help(group).options)
+      names.insert(names.end(), option.l.begin(), option.l.end());
+  return names;
 }
 
 std::vector<std::string> Arguments::texts(const std::string& name) const {
@@ -75,20 +112,20 @@ void Arguments::add_profile(const std::string& what_for) {
   add()("profile", what_for + ": a shipped name or a file; default: the scenario's",
         cxxopts::value<std::string>()->default_value(""))(
       "stack",
-      "software stack in place of the profile's; default: training.software where it is one of " +
-          joined(stack_names()),
+      "software stack to predict for: one of " + joined(stack_names()) +
+          "; default: the scenario's training.software, else the profile's",
       cxxopts::value<std::string>()->default_value(""));
 }
 
 void Arguments::add_overrides() {
   add()("set",
-        "what if: PATH=VALUE in place of a value of the scenario, or of its profile "
-        "(profile.gemm_efficiency=0.6); repeatable",
+        "what if: change a value of the scenario, or of its profile "
+        "(profile.gemm_efficiency=0.6), and compare; repeatable",
         cxxopts::value<std::vector<std::string>>(), "PATH=VALUE");
 }
 
 void Arguments::add_schedule() {
-  add()("schedule", "in place of the layout's: a schedule's name, or a file of actions",
+  add()("schedule", "replaces the layout's schedule: a schedule's name, or a file of actions",
         cxxopts::value<std::string>()->default_value(""), "ORDER");
 }
 
@@ -108,42 +145,44 @@ std::vector<Override> Arguments::overrides() const {
 int Arguments::jobs() const {
   const int asked = integer("jobs");
   if (asked < 0)
-    throw InputError("--jobs", "", std::to_string(asked) + " worker processes cannot be",
-                     "a number from 1 on; 0: one per core");
+    throw InputError(
+        "--jobs", "",
+        "must be at least 1, or 0 for one per core (got " + std::to_string(asked) + ")",
+        "leave it out for one worker process per core");
   return asked > 0 ? asked : cores_here();
 }
 
-Scenario read_scenario_file(const std::string& path, const std::vector<Override>& overrides) {
-  std::vector<Override> own;
-  for (const Override& override : overrides)
-    if (!of_profile(override)) own.push_back(override);
-  return read_scenario(read_file(path), path, read_file, own);
-}
-
-void read_samples(Scenario& scenario, const std::string& downloads) {
-  load_samples(scenario, downloads.empty() ? download_folder(environment_variable) : downloads,
-               read_records);
-}
-
-Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides,
+Scenario open_scenario(const std::string& path, const std::vector<Override>& overrides,
                        const std::string& downloads) {
-  Scenario scenario = read_scenario_file(path, overrides);
-  read_samples(scenario, downloads);
-  print_notes(scenario, scenario.notes);
+  Scenario scenario = load_scenario(path, overrides, downloads);
+  for (const std::string& note : scenario.notes)
+    scenario_notes().push_back(scenario.file + ": note: " + note);
   return scenario;
+}
+
+void print_scenario_notes() {
+  for (const std::string& note : scenario_notes()) std::cerr << note << "\n";
+  scenario_notes().clear();
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 void apply_schedule(Scenario& scenario, const std::string& given) {
   if (given.empty()) return;
   if (!scenario.layout)
-    throw InputError(scenario.file, "/layout", "is missing", "an order of actions is a layout's");
+    throw InputError(scenario.file, "/layout", "is missing",
+                     "--schedule replaces the schedule of a layout");
   Layout& layout = *scenario.layout;
   layout.actions.clear();
   const std::vector<std::string> names = enum_names(kLastSchedule);
-  if (std::find(names.begin(), names.end(), given) != names.end()) {
-    layout.schedule = enum_named(given, kLastSchedule);
+  if (const std::string schedule = lower_case(given);
+      std::find(names.begin(), names.end(), schedule) != names.end()) {
+    layout.schedule = enum_named(schedule, kLastSchedule);
   } else if (!std::filesystem::exists(given)) {
-    throw InputError(given, "", "is no schedule and no file", "schedules are " + joined(names));
+    throw InputError(given, "", "is neither a schedule nor a file", suggest(given, names));
   } else {
     layout.actions = read_orders(read_records(given), given);
     int stages = 0;
@@ -167,11 +206,6 @@ void require_memory(const Scenario& scenario, const Layout& layout, const NeedOp
 
 void print_notes(const Scenario& scenario, const std::vector<std::string>& notes) {
   for (const std::string& note : notes) std::cerr << scenario.file << ": note: " << note << "\n";
-}
-
-HardwareProfile load_profile(const Scenario& scenario, const ProfileChoice& choice,
-                             const std::vector<Override>& overrides) {
-  return overridden(scenario_profile(scenario, read_file, choice.profile, choice.stack), overrides);
 }
 
 }  // namespace polyphony::sim

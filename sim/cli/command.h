@@ -1,7 +1,7 @@
-// The verbs of `polyphony`: one function each, in a file of its name; sim/commands/main.cpp picks one.
-// Results go to stdout, talk to stderr; a command without an answer throws, and main says it
-// (sim/console/failure.h). Each parses its own arguments (cxxopts), answers --help
-// with an example, and takes --format table|json, and csv where it says so.
+// The commands of `polyphony`: one function each, in a file of its name; sim/commands/main.cpp
+// picks one. Results go to stdout, progress and notes to stderr. A command without an answer
+// throws, and main prints why (sim/console/failure.h). Each command parses its own arguments
+// (cxxopts), answers --help with examples, and takes --format table or json, some also csv.
 #pragma once
 
 #include <cxxopts.hpp>
@@ -10,10 +10,8 @@
 #include <string>
 
 #include "shared/error.h"
-#include "shared/hardware/hardware.h"
-#include "shared/scenario/scenario.h"
-#include "shared/scenario_io/overrides_json.h"
 #include "sim/console/failure.h"
+#include "sim/load/load.h"
 #include "sim/prediction/need.h"
 
 namespace polyphony::sim {
@@ -33,13 +31,9 @@ int scan_command(int argc, char** argv);
 int trace_command(int argc, char** argv);
 int schema_command(int argc, char** argv);
 int why_command(int argc, char** argv);
+int completion_command(int argc, char** argv);
 
-// What the command line says of a prediction's profile and stack; empty: the scenario's.
-struct ProfileChoice {
-  std::string profile, stack;
-};
-
-// Arguments of one command. `usage` follows the command's name; `example` closes the help text.
+// The arguments of one command. `usage` follows the command's name; `example` closes the help text.
 class Arguments {
  public:
   Arguments(const std::string& command, const std::string& summary, const std::string& usage,
@@ -49,12 +43,15 @@ class Arguments {
     positional_ = names;
     options_.parse_positional(names);
   }
-  // True: help was asked for and printed. Unknown or malformed options: InputError.
+  // Returns true if help, or the list of options for completion, was asked for and printed. Throws InputError for unknown or malformed
+  // options.
   bool parse(int argc, char** argv);
 
   bool has(const std::string& name) const { return result_->count(name) > 0; }
   std::string text(const std::string& name) const { return (*result_)[name].as<std::string>(); }
   int integer(const std::string& name) const { return (*result_)[name].as<int>(); }
+  // An option's value as it was typed.
+  std::string given(const std::string& name) const { return repeated(name).back(); }
   double real(const std::string& name) const { return (*result_)[name].as<double>(); }
   std::vector<std::string> texts(const std::string& name) const;       // cut at commas
   std::vector<std::string> repeated(const std::string& name) const;    // as given, commas and all
@@ -70,31 +67,29 @@ class Arguments {
   int jobs() const;  // --jobs, else the number of cores
 
  private:
+  std::vector<std::string> option_names() const;  // without "--"
+
   std::string command_, example_;
   std::vector<std::string> formats_{"table", "json"}, positional_;
   cxxopts::Options options_;
   std::optional<cxxopts::ParseResult> result_;
 };
 
-// Without the samples of its data set. Overrides of "profile." are left for load_profile().
-Scenario read_scenario_file(const std::string& path, const std::vector<Override>& overrides = {});
-// The samples of its data set. `downloads`: folder of downloaded ones; empty: the set-up cache.
-void read_samples(Scenario& scenario, const std::string& downloads = "");
-// Both, and its notes on stderr.
-Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {},
+// Loads a scenario (sim/load/load.h). Its notes (how modules differ from published models) wait for print_scenario_notes().
+Scenario open_scenario(const std::string& path, const std::vector<Override>& overrides = {},
                        const std::string& downloads = "");
-// The layout's order of actions: a schedule's name, or a file (shared/schedule/action_text.h), which also
-// says how many virtual stages there are. InputError when it is neither, or not legal. Empty: as the
-// layout has it.
+// Prints these notes on stderr, once: main calls it after a command's result.
+void print_scenario_notes();
+std::string lower_case(std::string text);
+// Sets the layout's schedule by name (upper and lower case alike), or its actions from a file
+// (shared/schedule/action_text.h), which also gives the number of virtual stages. Leaves the layout
+// alone where `given` is empty. Throws InputError if it is neither, or not legal for the layout.
 void apply_schedule(Scenario& scenario, const std::string& given);
-// Of this machine.
+// Cores of this machine.
 int cores_here();
-// NoAnswer where this machine has no memory for it.
+// Throws NoAnswer if this machine has too little memory to predict the layout.
 void require_memory(const Scenario& scenario, const Layout& layout, const NeedOptions& options);
-// What an answer says of itself, on stderr.
+// Prints notes on an answer on stderr.
 void print_notes(const Scenario& scenario, const std::vector<std::string>& notes);
-// As shared/scenario_io/scenario_profile.h, with the overrides of "profile.".
-HardwareProfile load_profile(const Scenario& scenario, const ProfileChoice& choice,
-                             const std::vector<Override>& overrides = {});
 
 }  // namespace polyphony::sim

@@ -43,17 +43,17 @@ class Reader {
     if (is_evidence(text, path)) return add_entries(text, path);
     if (is_trace(text)) return given_.runs.push_back(path);
     if (!args_.has("scenario"))
-      throw InputError(path, "", "is a log, but of which scenario?",
+      throw InputError(path, "", "is a log: it needs its scenario",
                        "name it with --scenario FILE, or in an evidence file");
-    add_log(text, path, load_scenario(args_.text("scenario")), path);
+    add_log(text, path, open_scenario(args_.text("scenario")), path);
   }
 
   void add_number() {
     if (!args_.has("step-time") && !args_.has("memory")) return;
     if (!args_.has("scenario"))
-      throw InputError("--step-time", "", "of which scenario?", "name it with --scenario FILE");
+      throw InputError("--step-time", "", "needs its scenario", "name it with --scenario FILE");
     StepEvidence one{
-        "--step-time", load_scenario(args_.text("scenario")), {}, traces::kLeastNoise, {}, {}, {}};
+        "--step-time", open_scenario(args_.text("scenario")), {}, traces::kLeastNoise, {}, {}, {}};
     if (args_.has("step-time")) {
       try {
         one.step = parse_seconds(args_.text("step-time"));
@@ -61,7 +61,7 @@ class Reader {
         throw InputError("--step-time", "", error.what_is_wrong, error.hint);
       }
       if (!(*one.step > Seconds(0)))
-        throw InputError("--step-time", "", "is not positive", "such as --step-time 12.3s");
+        throw InputError("--step-time", "", "must be above 0", "such as --step-time 12.3s");
     }
     if (args_.has("memory")) one.memory = bytes_of(args_, "memory");
     take(std::move(one));
@@ -72,7 +72,7 @@ class Reader {
  private:
   void add_entries(const std::string& text, const std::string& file) {
     for (const EvidenceEntry& entry : read_evidence(text, file)) {
-      const Scenario scenario = load_scenario(beside(file, entry.scenario));
+      const Scenario scenario = open_scenario(beside(file, entry.scenario));
       const std::string source = !entry.source.empty() ? entry.source
                                  : !entry.log.empty()  ? entry.log
                                                        : file;
@@ -110,7 +110,7 @@ class Reader {
                        "is of " + profile.device.name + " under " + profile.stack.name +
                            ", other evidence of " + given_.profile->device.name + " under " +
                            given_.profile->stack.name,
-                       "fit each by itself; --stack NAME says whose all of it is");
+                       "fit each separately; --stack NAME sets one stack for all of it");
     given_.steps.push_back(std::move(one));
   }
 
@@ -124,7 +124,7 @@ class Reader {
 void add_evidence_options(Arguments& args) {
   args.add()("step-time", "a step time of the scenario's layout, such as 12.3s",
              cxxopts::value<std::string>())(
-      "memory", "most memory allocated on a device in it, such as 61GiB",
+      "memory", "peak memory allocated on a device in that step, such as 61GiB",
       cxxopts::value<std::string>());
 }
 

@@ -1,6 +1,6 @@
-// What `calibrate`, `profile check` and `watch` are given of measured runs: folders and traces of ours,
-// logs of frameworks, evidence files (sim/evidence/step_evidence.h), a number on the command line. The
-// place where these files are opened.
+// Opens and reads the measured runs that `calibrate`, `profile check` and `watch` are given:
+// folders and traces of `polyphony run`, logs of frameworks, evidence files
+// (sim/evidence/step_evidence.h), a number on the command line.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,15 @@
 
 namespace polyphony::sim {
 
-// --scenario is add_measurement_options()'.
+// Adds the options of evidence, but for --scenario, which add_measurement_options() adds.
 void add_evidence_options(Arguments& args);
 
 struct GivenEvidence {
-  std::vector<std::string> runs;           // of RUN...: folders and traces, for read_measurements()
-  std::vector<StepEvidence> steps;         // of logs, evidence files, --step-time
+  std::vector<std::string> runs;    // folders and traces among RUN..., for read_measurements()
+  std::vector<StepEvidence> steps;  // from logs, evidence files and --step-time
   std::optional<HardwareProfile> profile;  // of the first of `steps`; all have its device and stack
 };
-// Notes on stderr.
+// Reads the evidence that the arguments name; prints notes on stderr.
 GivenEvidence read_given_evidence(const Arguments& args, const ProfileChoice& profile);
 
 }  // namespace polyphony::sim

@@ -20,7 +20,8 @@ void write_execution_trace(const Arguments& args, const Program& program, const 
   if (!args.has("execution-trace")) return;
   const std::string folder = args.text("execution-trace");
   if (folder.empty())
-    throw InputError("--execution-trace", "", "names no folder", "such as --execution-trace et");
+    throw InputError("--execution-trace", "", "needs the name of a folder",
+                     "such as --execution-trace et");
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);  // what failed, writing says
   Progress progress("execution trace");

@@ -1,4 +1,5 @@
-// --execution-trace of `simulate` and `replay`: a played step as files for others' simulators.
+// --execution-trace of `simulate` and `replay`: writes a simulated step as files for other
+// simulators.
 #pragma once
 
 #include "shared/hardware/hardware.h"
@@ -9,7 +10,8 @@
 namespace polyphony::sim {
 
 void add_execution_trace(Arguments& args);
-// As asked for, if at all: FOLDER/rank.<r>.et of every rank, one after another, and FOLDER/comm_groups.json.
+// If the option was given, writes FOLDER/rank.<r>.et of every rank, one after another, and
+// FOLDER/comm_groups.json.
 void write_execution_trace(const Arguments& args, const Program& program, const Timeline& timeline,
                            const Cluster& cluster, const HardwareProfile& profile);
 

@@ -1,10 +1,10 @@
-// What a sweep has worked out so far, in a file: JSON lines, one an answer, appended as they arrive.
+// A file of what a sweep has predicted so far: JSON lines, one an answer, appended as they arrive.
 //   {"polyphony_sweep": 1, "question": "9f…"}
 //   {"key": "estimate …", "answer": "…", "check": "9f…"}      check: FNV-1a of key and answer
-// A sweep that was killed goes on from it, and a sweep that is asked again works out nothing. Parts of
-// one sweep, from several machines, are joined by naming all their files. A line that is cut off or
-// damaged is left out: it is worked out again.
-// Errors: InputError, of another question or no journal; std::runtime_error when the disk fails.
+// A sweep that was killed continues from it, and a repeated sweep predicts nothing again. Naming
+// the files of several machines joins the parts of one sweep. A line that is cut off or damaged is
+// ignored: its answer is predicted again. Throws InputError if a file is the journal of another
+// question or no journal, std::runtime_error if the disk fails.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ namespace polyphony::sim {
 
 class Journal {
  public:
-  // Reads `paths`, as far as they are there, into `known`; new answers go to the end of the first,
-  // which is made.
+  // Reads those of `paths` that exist into `known`. New answers are appended to the first, which is
+  // created.
   Journal(const std::vector<std::string>& paths, const std::string& question, KnownAnswers& known);
 
  private:

@@ -17,11 +17,12 @@ traces::Files disk_files() {
 }
 
 void add_measurement_options(Arguments& args) {
-  args.add()("runs",
-             "folders of `polyphony run --trace-steps` and `rehearse`; or trace files of one run, "
-             "of all its ranks, with --scenario",
-             cxxopts::value<std::vector<std::string>>())(
-      "scenario", "what trace files are of: the scenario with its layout",
+  args.add()(
+      "runs",
+      "folders of `polyphony run --trace-steps` and `rehearse`; or trace files of all ranks of "
+      "one run, with --scenario",
+      cxxopts::value<std::vector<std::string>>())(
+      "scenario", "scenario file, with its layout, that trace files belong to",
       cxxopts::value<std::string>());
   args.positional({"runs"});
 }
@@ -46,9 +47,9 @@ std::vector<traces::Measurement> read_measurements(const Arguments& args,
   }
   if (traces.empty()) return measurements;
   if (!args.has("scenario"))
-    throw InputError(traces.front(), "", "is a file: a trace, but of which scenario?",
+    throw InputError(traces.front(), "", "is a trace file: it needs its scenario",
                      "name it with --scenario FILE, or give the folder of the run");
-  const Scenario scenario = load_scenario(args.text("scenario"));
+  const Scenario scenario = open_scenario(args.text("scenario"));
   measurements.push_back(traces::read_trace_files(
       traces, scenario, load_profile(scenario, args.profile()), disk_files()));
   return measurements;

@@ -1,5 +1,5 @@
-// RUN... of `compare`, `calibrate` and `report`: folders of runs, and trace files with --scenario.
-// The place where their files are opened.
+// Opens and reads RUN... of `compare`, `calibrate` and `report`: folders of runs, and trace files
+// with --scenario.
 #pragma once
 
 #include <vector>
@@ -10,16 +10,16 @@
 
 namespace polyphony::sim {
 
-// Files of this machine's disk.
+// Reads files from this machine's disk.
 traces::Files disk_files();
 void add_measurement_options(Arguments& args);
-// In the order given; all trace files together make one, the last.
+// Returns the measurements in the order given; all trace files together make one, the last.
 std::vector<traces::Measurement> read_measurements(const Arguments& args);
 std::vector<traces::Measurement> read_measurements(const Arguments& args,
                                                    const std::vector<std::string>& paths);
 
-// Traces of PyTorch's profiler, one of each rank; their notes go to stderr with print_notes(). `step`: how
-// the names of the annotations begin that are the steps.
+// Reads traces of PyTorch's profiler, one of each rank; print_notes() prints their notes on stderr.
+// `step`: how the names of the annotations that mark steps begin.
 traces::RankSet read_profiles(const std::vector<std::string>& files, const std::string& step,
                               const std::string& progress);
 void print_notes(const traces::RankSet& ranks);

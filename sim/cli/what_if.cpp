@@ -32,6 +32,8 @@ Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile
 std::string side_by_side(const WhatIf& what_if) {
   const Unchanged& unchanged = what_if.unchanged;
   const Figures& changed = what_if.changed;
+  if (!unchanged.figures && unchanged.why_not.find("/layout: is missing") != std::string::npos)
+    return "";  // a layout that --set writes has nothing to be compared with
   if (!unchanged.figures)
     return "without the changes there is no answer: " + unchanged.why_not + "\n";
   const Figures& before = *unchanged.figures;
@@ -61,7 +63,7 @@ std::string side_by_side(const WhatIf& what_if) {
     row("kWh per million tokens", number_text(before.kilowatt_hours_per_million_tokens(), 4),
         number_text(changed.kilowatt_hours_per_million_tokens(), 4),
         before.kilowatt_hours_per_million_tokens(), changed.kilowatt_hours_per_million_tokens());
-  return table.text();
+  return table.text(screen_columns());
 }
 
 std::vector<std::string> texts_of(const std::vector<Override>& overrides) {

@@ -1,4 +1,4 @@
-// `--set`: the question as it is written, asked too, and both answers side by side.
+// `--set`: predicts the scenario without the changes too, and compares both.
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@
 
 namespace polyphony::sim {
 
-// Of the layout of the scenario at `path`, predicted as the changed one is.
+// Predicts the layout of the scenario at `path` with the same options as the changed one.
 Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
                            const StepOptions& options);
 
-// A line a figure: as written, changed, difference.
+// A table: one line a figure, as written, changed and the difference. Empty where the scenario has
+// no layout without the changes.
 std::string side_by_side(const WhatIf& what_if);
 std::vector<std::string> texts_of(const std::vector<Override>& overrides);
 

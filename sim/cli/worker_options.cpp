@@ -15,8 +15,7 @@ void MetricsTail::update() {
   if (!file) return;
   std::error_code failed;
   const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path_, failed));
-  if (failed || size < read_)
-    read_ = 0;  // a resumed run has dropped the steps after its checkpoint
+  if (failed || size < read_) read_ = 0;  // a resumed run dropped the steps after its checkpoint
   file.seekg(read_);
   std::string fresh((std::istreambuf_iterator<char>(file)), {});
   read_ += static_cast<std::streamoff>(fresh.size());
@@ -36,14 +35,15 @@ void MetricsTail::update() {
 }
 
 void add_planning_options(Arguments& args) {
-  args.add()("planning",
-             "of a layout with a planner: inline (default): every rank plans before a step; live: "
-             "rank 0 plans while earlier steps train, a plan that comes too late gives way to the "
-             "layout's own order; replay: as --plans says",
-             cxxopts::value<std::string>())("planning-seconds",
-                                            "with --planning live: time for a plan (default 1)",
-                                            cxxopts::value<std::string>())(
-      "plans", "file of plans: --planning live writes it, replay reads it",
+  args.add()(
+      "planning",
+      "when the layout's planner plans: inline (default): every rank before a step; live: rank 0 "
+      "while earlier steps train, and a step whose plan is late uses the layout's own order; "
+      "replay: read the plans from --plans",
+      cxxopts::value<std::string>())("planning-seconds",
+                                     "with --planning live: seconds for a plan (default 1)",
+                                     cxxopts::value<std::string>())(
+      "plans", "file of plans: written by --planning live, read by replay",
       cxxopts::value<std::string>());
 }
 
@@ -57,14 +57,14 @@ void add_planning_arguments(const Arguments& args, std::vector<std::string>& wor
 
 namespace {
 
-// The same layout but for who holds which blocks.
+// Whether the layouts differ only in how blocks are split over stages.
 bool same_but_split(Layout a, Layout b) {
   for (Layout* layout : {&a, &b})
     for (ModuleLayout& grid : layout->modules) grid.blocks.clear();
   return a == b;
 }
 
-// Of the run that wrote `file`, where its layout is the same otherwise.
+// The layout of the run that wrote `file`, if it is the same but for the split.
 std::optional<Layout> split_of_run(const std::string& file, const Layout& layout) {
   if (!std::filesystem::exists(file)) return {};
   const Scenario earlier = read_scenario_file(file);

@@ -1,5 +1,5 @@
-// What `run` and `rehearse` share: options that pass on to polyphony-worker, the run's folder,
-// progress from its metrics.
+// What `run` and `rehearse` share: options that are passed on to polyphony-worker, the run's
+// folder, progress from its metrics.
 #pragma once
 
 #include <string>
@@ -25,16 +25,17 @@ class MetricsTail {
   std::streamoff read_ = 0;
 };
 
-// When a layout's planner plans: options, and what a worker is told of them.
+// Options for when a layout's planner plans, and the worker's arguments for them.
 void add_planning_options(Arguments& args);
 void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker);
 
-// Puts the scenario with `layout` into the claimed folder, for the ranks to read, and returns its
-// path. Stages that the layout does not split are split here, as the profile balances them or as
-// the run that is continued had them: no rank and no later start splits anew.
+// Writes the scenario with `layout` into the claimed folder, for the ranks to read, and returns its
+// path. If the layout does not split layers into stages, they are split here, as the profile
+// balances them or as in the run that is continued, so that no rank and no later start splits them
+// differently.
 std::string give_scenario(const Scenario& scenario, const Layout& layout,
                           const HardwareProfile& profile, const RunFolder& claim);
-// Launches, with a progress bar over `steps`.
+// Launches the ranks and shows progress over `steps`.
 LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
                                   const std::string& folder, std::int64_t steps);
 

@@ -67,11 +67,12 @@ traces::Calibration fit_runs(const HardwareProfile& prior,
 int calibrate_command(int argc, char** argv) {
   Arguments args(
       "calibrate",
-      "Fits a hardware profile to what was measured: folders and traces of our runs, logs of "
+      "Fits a hardware profile to measurements: folders and traces of `polyphony run`, logs of "
       "Megatron-LM, Megatron-Bridge, torchtitan and DeepSpeed, a step time, an all-reduce table, "
       "in "
-      "any mix. What nothing measured depends on keeps its prior, and is named; what is further "
-      "off than any error that the profile states is named as an outlier, and not fitted.",
+      "any mix. Parameters that no measurement depends on keep their prior, and are listed; "
+      "measurements that are further off than the profile's errors explain are listed as outliers, "
+      "and not fitted.",
       "EVIDENCE...",
       "  polyphony calibrate runs/a --profile machine.json --out calibrated.json\n"
       "  polyphony calibrate slurm-123.out --scenario today.json --stack megatron-bridge --out "
@@ -85,9 +86,9 @@ int calibrate_command(int argc, char** argv) {
       "\"12.3s\"},\n  {\"scenario\": \"long.json\", \"log\": \"slurm-124.out\"}]}");
   add_measurement_options(args);
   add_evidence_options(args);
-  args.add_profile("prior");
+  args.add_profile("profile to start from (prior)");
   args.add()("out", "file for the fitted profile", cxxopts::value<std::string>())(
-      "nccl-tests", "what all_reduce_perf or its like printed on the cluster, head included",
+      "nccl-tests", "the output of all_reduce_perf or a like test on the cluster, with its header",
       cxxopts::value<std::string>())("name", "name of the fitted profile",
                                      cxxopts::value<std::string>()->default_value("calibrated"));
   if (args.parse(argc, argv)) return 0;
@@ -105,7 +106,7 @@ int calibrate_command(int argc, char** argv) {
                         given.profile->stack.name != fitted.profile.stack.name))
     throw InputError(given.steps.front().source, "",
                      "is of another device or stack than " + measurements.front().source,
-                     "fit each by itself");
+                     "fit each separately");
   if (args.has("nccl-tests"))
     fitted.profile = with_table(fitted.profile, scenario.cluster, args.text("nccl-tests"));
   if (!measurements.empty()) {

@@ -26,10 +26,10 @@ complete -o filenames -F _polyphony polyphony
 }  // namespace
 
 int completion_command(int argc, char** argv) {
-  Arguments args("completion", "Prints a script that completes commands, options and files.",
-                 "[bash|zsh]",
-                 "  polyphony completion bash > ~/.local/share/bash-completion/completions/polyphony\n"
-                 "  source <(polyphony completion zsh)");
+  Arguments args(
+      "completion", "Prints a script that completes commands, options and files.", "[bash|zsh]",
+      "  polyphony completion bash > ~/.local/share/bash-completion/completions/polyphony\n"
+      "  source <(polyphony completion zsh)");
   args.add()("shell", "bash or zsh", cxxopts::value<std::string>()->default_value("bash"));
   args.positional({"shell"});
   if (args.parse(argc, argv)) return 0;

@@ -8,6 +8,8 @@
 
 #include "shared/error.h"
 #include "shared/files/whole.h"
+#include "shared/text/json_form.h"
+#include "shared/version.h"
 #include "sim/cli/command.h"
 #include "sim/commands/replay.h"
 #include "sim/commands/watch.h"
@@ -23,37 +25,37 @@ struct Verb {
 };
 
 constexpr Verb kVerbs[] = {
-    {"plan", polyphony::sim::plan_command, "what a scenario's layout means: stages, ranks, layers"},
+    {"plan", polyphony::sim::plan_command,
+     "check a layout; its stages, ranks and layers, why it is split so"},
     {"simulate", polyphony::sim::simulate_command,
-     "one step predicted: time, where it goes, memory"},
-    {"sweep", polyphony::sim::sweep_command,
-     "which layout? all legal ones screened, simulated, ranked"},
+     "predict one training step: time, where it goes, memory"},
+    {"sweep", polyphony::sim::sweep_command, "search the legal layouts for the fastest"},
     {"why", polyphony::sim::why_command, "where a layout's time goes, and what to change"},
     {"profile", polyphony::sim::profile_command,
      "measure this machine; show, compare, merge and check profiles"},
-    {"run", polyphony::sim::run_command, "train for real on local ranks"},
-    {"rehearse", polyphony::sim::rehearse_command, "play a schedule with paced ranks on few cores"},
-    {"compare", polyphony::sim::compare_command, "predicted beside measured"},
-    {"replay", polyphony::sim::replay_command,
-     "a recorded run played again with one thing changed"},
+    {"run", polyphony::sim::run_command, "train a scenario on ranks of this machine"},
+    {"rehearse", polyphony::sim::rehearse_command,
+     "run a scenario's ranks on a CPU, sleeping through the compute"},
+    {"compare", polyphony::sim::compare_command, "recorded runs against their predictions"},
+    {"replay", polyphony::sim::replay_command, "a recorded run with one thing changed"},
     {"calibrate", polyphony::sim::calibrate_command,
-     "fit the hardware profile to runs, logs, step times"},
-    {"watch", polyphony::sim::watch_command, "a running job beside its prediction"},
-    {"report", polyphony::sim::report_command, "one HTML page of all of it"},
+     "fit a hardware profile to runs, logs or step times"},
+    {"watch", polyphony::sim::watch_command, "a running job against its prediction"},
+    {"report", polyphony::sim::report_command, "runs, traces and a sweep on one HTML page"},
     {"validate", polyphony::sim::validate_command,
-     "published measurements predicted, and how far off"},
+     "predict published measurements, and print the errors"},
     {"schedules", polyphony::sim::schedules_command,
-     "an order of actions, yours or a schedule's: verified, simulated, drawn"},
-    {"trace", polyphony::sim::trace_command, "where the time of a profiler's traces goes"},
-    {"scan", polyphony::sim::scan_command, "a data set on disk counted, sample by sample"},
-    {"schema", polyphony::sim::schema_command, "the JSON Schema of scenario files"},
+     "verify, simulate, draw and compare pipeline schedules"},
+    {"trace", polyphony::sim::trace_command, "where the time of PyTorch profiler traces goes"},
+    {"scan", polyphony::sim::scan_command, "count the tokens of a data set on disk"},
+    {"schema", polyphony::sim::schema_command, "the JSON Schema of scenario files and answers"},
+    {"completion", polyphony::sim::completion_command, "a script for completion in bash and zsh"},
 };
 
 void print_usage(std::ostream& out) {
-  out << "Rehearse a multimodal training run before paying for it, then play the same score for "
-         "real.\n\n"
-         "Usage: polyphony COMMAND ...     (polyphony COMMAND --help explains it with an "
-         "example)\n\n";
+  out << "Predicts, searches and runs parallel layouts of multimodal training.\n\n"
+         "Usage: polyphony COMMAND ...     (polyphony COMMAND --help explains it with "
+         "examples)\n\n";
   for (const Verb& verb : kVerbs)
     out << "  " << verb.name << std::string(12 - std::string(verb.name).size(), ' ') << verb.summary
         << "\n";
@@ -71,13 +73,27 @@ int answer(const std::string& command, int argc, char** argv) {
     print_usage(std::cout);
     return 0;
   }
+  if (command == "--version" || command == "-V" || command == "version") {
+    const polyphony::BuildInfo build = polyphony::build_info();
+    std::cout << "polyphony " << build.version << " (commit " << build.commit << ", "
+              << build.compiler << ", " << build.options << ")\n";
+    return 0;
+  }
+  if (command == "--list-commands") {  // for completion
+    for (const Verb& verb : kVerbs) std::cout << verb.name << "\n";
+    return 0;
+  }
   for (const Verb& verb : kVerbs)
     if (command == verb.name) return verb.run(argc - 1, argv + 1);
-  throw polyphony::InputError("polyphony", "", "there is no command \"" + command + "\"",
-                              "polyphony --help lists them");
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
+  const std::string near = polyphony::nearest(command, names);
+  throw polyphony::InputError(
+      "polyphony", "", "there is no command \"" + command + "\"",
+      near.empty() ? "polyphony --help lists the commands" : "did you mean \"" + near + "\"?");
 }
 
-// What went wrong in a command, without a file that it is about.
+// Reports a failure that is not about an input file.
 int failed(const std::string& where, const std::string& what, const std::string& fix,
            polyphony::ExitCode code, bool json) {
   const polyphony::InputError error(where, "", what, fix);
@@ -88,18 +104,21 @@ int failed(const std::string& where, const std::string& what, const std::string&
 
 int main(int argc, char** argv) {
   polyphony::sim::keep_freed_memory();
-  // A file over the size limit is then a write that fails, and is reported.
+  // Writing past a file size limit then fails with an error that is reported.
   std::signal(SIGXFSZ, SIG_IGN);
   const std::string command = argc > 1 ? argv[1] : "";
   const bool json = polyphony::sim::wants_json(argc, argv);
   try {
     const int code = answer(command, argc, argv);
+    std::cout.flush();
+    polyphony::sim::print_scenario_notes();
     return polyphony::finish_stdout() ? code : static_cast<int>(polyphony::ExitCode::failed);
   } catch (const polyphony::sim::NoAnswer& error) {
-    return polyphony::sim::report_failure(error, error.code, error.said ? "" : error.what(), json);
-  } catch (const polyphony::InputError& error) {
-    return polyphony::sim::report_failure(error, polyphony::ExitCode::bad_input, error.what(),
+    return polyphony::sim::report_failure(error, error.code, error.said ? "" : error.command_line(),
                                           json);
+  } catch (const polyphony::InputError& error) {
+    return polyphony::sim::report_failure(error, polyphony::ExitCode::bad_input,
+                                          error.command_line(), json);
   } catch (const std::bad_alloc&) {
     std::string words = "polyphony";
     for (int i = 1; i < argc; ++i) words += std::string(" ") + argv[i];

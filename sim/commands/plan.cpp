@@ -1,5 +1,6 @@
-// polyphony plan: what a layout means, without running anything.
+// polyphony plan: checks a layout and prints its stages, without running anything.
 #include <iostream>
+#include <sstream>
 
 #include "shared/scenario_io/scenario_json.h"
 #include "sim/answer_json/answers_json.h"
@@ -7,40 +8,41 @@
 #include "sim/console/console.h"
 #include "sim/console/failure.h"
 #include "sim/pages/plan_page.h"
+#include "sim/shown/headline.h"
 #include "sim/shown/plan_text.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 int plan_command(int argc, char** argv) {
   Arguments args(
       "plan",
-      "What a scenario's layout means: stages, ranks, layers, what they cost and hold, why they "
-      "are "
-      "split where they are; checks it and its Program.",
+      "Checks a scenario's layout and prints its pipeline stages: their ranks and layers, time and "
+      "memory, and why layers are split into stages as they are.",
       "SCENARIO",
       "  polyphony plan scenarios/rehearse_8.json --report plan.html\n  polyphony plan "
       "scenarios/rehearse_8.json --resolved   every default spelled out\n  polyphony plan "
       "scenarios/rehearse_8.json --set layout.balance=unaware   as if everything were trained\n  "
-      "polyphony plan scenarios/rehearse_8.json --stages 8   how many for each module?\n  "
+      "polyphony plan scenarios/rehearse_8.json --stages 8   how many stages for each module?\n  "
       "polyphony plan scenarios/rehearse_8.json --set layout.language.pp=3 --set "
       "layout.language.ranks=3   what if?\n  polyphony plan scenarios/tiny_colocated.json "
-      "--segments   encoders in parts between the language module's actions?");
+      "--segments   run encoders in parts between the language module's microbatches?");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
-      "resolved", "print the scenario with everything derived spelled out")(
+      "resolved", "print the scenario with every default and derived value written out")(
       "stages",
-      "instead deal so many pipeline stages of equal ranks to the modules, each a pipeline of its "
-      "own: "
-      "aware of what trains, and unaware",
+      "instead divide the ranks into so many pipeline stages and assign them to the modules, each "
+      "module a pipeline of its own: balanced by what is trained, and as if everything were",
       cxxopts::value<int>())(
       "segments",
       "instead cut modules and microbatches for planner dip, all modules on the language module's "
-      "ranks; --format json has the layout")(
+      "ranks; --format json prints the layout")(
       "report", "also draw the stages as one HTML page to a file", cxxopts::value<std::string>());
-  args.add_profile("for stages that the layout does not split");
+  args.add_profile("hardware profile to split layers into stages");
   args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
+  if (args.has("report")) check_writable(args.text("report"));
   const std::vector<Override> overrides = args.overrides();
-  const Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  const Scenario scenario = open_scenario(args.require("scenario"), overrides);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   if (args.has("resolved")) {
     std::cout << resolved_text(scenario) << "\n";
@@ -51,7 +53,8 @@ int plan_command(int argc, char** argv) {
     if (const auto* no = std::get_if<Infeasible>(&dealt))
       throw NoAnswer(ExitCode::infeasible, "--stages", "", no->reason);
     const auto& joint = std::get<JointAnswer>(dealt);
-    std::cout << (args.json() ? to_json(joint).dump(2) + "\n" : joint_text(joint));
+    std::cout << (args.json() ? to_json(joint).dump(2) + "\n"
+                              : headline(scenario, profile) + joint_text(joint));
     return 0;
   }
   if (args.has("segments")) {
@@ -59,7 +62,8 @@ int plan_command(int argc, char** argv) {
     if (const auto* no = std::get_if<Infeasible>(&cut))
       throw NoAnswer(ExitCode::infeasible, "--segments", "", no->reason);
     const auto& segments = std::get<SegmentsAnswer>(cut);
-    std::cout << (args.json() ? to_json(segments).dump(2) + "\n" : segments_text(segments));
+    std::cout << (args.json() ? to_json(segments).dump(2) + "\n"
+                              : headline(scenario, profile) + segments_text(segments));
     return 0;
   }
   if (scenario.layout)
@@ -70,7 +74,7 @@ int plan_command(int argc, char** argv) {
   const auto& answer = std::get<PlanAnswer>(outcome);
   if (args.has("report")) {
     if (!answer.program)
-      throw InputError(scenario.file, "/layout", "there is no layout to draw",
+      throw InputError(scenario.file, "/layout", "is missing: there is nothing to draw",
                        "`polyphony sweep " + scenario.file + "` finds one");
     write_file(args.text("report"), traces::to_html(plan_page(answer, scenario.file)));
   }
@@ -81,22 +85,33 @@ int plan_command(int argc, char** argv) {
   Table table({"module", "kind", "train", "parameters"});
   for (const PlannedModule& m : answer.modules)
     table.add({m.name, m.kind, m.trainable, count_text(m.parameters)});
-  std::cout << table.text();
+  std::cout << headline(scenario, profile) << "\n" << table.text();
   if (!answer.program) {
-    std::cout << "\nNo layout; `polyphony sweep " << scenario.file << "` finds one.\n";
+    std::cout << "\nThe scenario has no layout; `polyphony sweep " << scenario.file
+              << "` finds one.\n";
     return 0;
   }
-  std::cout << "\n" << answer.layout << "\n\n" << stages_text(answer) << "\n";
+  std::cout << "\n"
+            << wrapped(layout_words(scenario.model, require_layout(scenario), scenario.cluster),
+                       screen_columns(), 2)
+            << "\n\n"
+            << stages_text(answer) << "\n";
   for (const PlannedSplit& split : answer.splits)
     std::cout << split_text(split, answer.device_memory) << "\n";
-  if (answer.order) std::cout << order_text(*answer.order) << "\n";
-  if (answer.work) std::cout << work_text(*answer.work, answer.global_batch) << "\n";
+  const auto print_lines = [](const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      std::cout << wrapped(line, screen_columns(), 2) << "\n";
+    std::cout << "\n";
+  };
+  if (answer.order) print_lines(order_text(*answer.order));
+  if (answer.work) print_lines(work_text(*answer.work, answer.global_batch));
   std::cout << "Program of one step: "
             << counted(static_cast<std::int64_t>(answer.program->ops), "op", "ops") << ", "
             << counted(static_cast<std::int64_t>(answer.program->messages), "message", "messages")
             << ", verified.\n";
   if (!answer.simulation_only.empty())
-    std::cout << "Simulation only: " << answer.simulation_only << "\n";
+    std::cout << wrapped("Simulation only: " + answer.simulation_only, screen_columns(), 2) << "\n";
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// polyphony profile: measures this machine, or takes what nccl-tests measured on another.
+// polyphony profile: measures this machine, or reads what nccl-tests measured on another.
 #include <iostream>
 
 #include "shared/hardware/devices.h"
@@ -18,7 +18,8 @@ int profile_of_table(const Arguments& args) {
   const std::string file = args.text("nccl-tests"), name = args.require("device");
   const ShippedDevice* device = find_device(name);
   if (device == nullptr)
-    throw InputError("--device", "", name + " does not ship", suggest(name, device_names()));
+    throw InputError("--device", "", "no device \"" + name + "\" ships with the program",
+                     suggest(name, device_names()));
   const HardwareProfile* prior = find_profile(default_profile(device->device.name));
   POLYPHONY_CHECK(prior, "every shipped device has a profile");
   if (!prior->nccl)
@@ -56,9 +57,9 @@ int profile_command(int argc, char** argv) {
   if (argc > 1 && is_profile_verb(argv[1])) return profile_verb(argc, argv);
   Arguments args(
       "profile",
-      "Measures this machine (matrix products, attention, memory, Gloo) and writes its "
-      "hardware profile; or corrects a shipped one by a table of nccl-tests; or shows, "
-      "compares, merges and checks profiles (polyphony profile show --help).",
+      "Measures this machine (GEMMs, attention, memory, Gloo) and writes its hardware profile; or "
+      "corrects a shipped profile by a table of nccl-tests; or shows, compares, merges and checks "
+      "profiles (polyphony profile show --help).",
       "[show|diff|merge|check]",
       "  polyphony profile --ranks 2 --out machine.json\n  polyphony simulate "
       "scenario.json --profile machine.json\n  polyphony profile --nccl-tests "
@@ -69,14 +70,15 @@ int profile_command(int argc, char** argv) {
       "out", "file for the profile", cxxopts::value<std::string>()->default_value("machine.json"))(
       "records", "file for the raw records (JSON lines)", cxxopts::value<std::string>())(
       "name", "name of the profile", cxxopts::value<std::string>()->default_value("this-machine"))(
-      "nccl-tests", "instead of measuring: what all_reduce_perf or its like printed, head included",
+      "nccl-tests",
+      "instead of measuring: the output of all_reduce_perf or a like test, with its header",
       cxxopts::value<std::string>())("device",
                                      "with --nccl-tests: the shipped device that it ran on",
                                      cxxopts::value<std::string>());
   if (args.parse(argc, argv)) return 0;
   if (args.has("nccl-tests")) return profile_of_table(args);
   if (args.integer("ranks") < 1)
-    throw InputError("--ranks", "", "must be at least 1", "2 shows what Gloo costs");
+    throw InputError("--ranks", "", "must be at least 1", "with 2 ranks Gloo is measured too");
   LaunchOptions options;
   options.command.ranks = args.integer("ranks");
   options.command.arguments = {"--microbench"};

@@ -60,9 +60,9 @@ int show(const Arguments& args, const std::vector<std::string>& names) {
   for (const ShownParameter& p : parameters_of(profile))
     table.add({p.key, parameter_text(p.key, p.value), deviation_text(p.deviation)});
   std::cout << "\n"
-            << table.text() << "beside them, what no parameter explains: "
-            << deviation_text(profile.certainty.residual) << "; a step's 90 %: ±"
-            << percent_text(profile.step_error) << "; jitter "
+            << table.text(screen_columns())
+            << "error that no parameter explains: " << deviation_text(profile.certainty.residual)
+            << "; 90 % interval of a step: ±" << percent_text(profile.step_error) << "; jitter "
             << (profile.certainty.jitter ? "known" : "not known") << "\n";
   for (const std::string& line : implausible(profile)) std::cout << "implausible: " << line << "\n";
   return 0;
@@ -74,7 +74,7 @@ int diff(const Arguments& args, const std::vector<std::string>& names) {
   if (args.json()) return std::cout << difference_json(first, second).dump(2) << "\n", 0;
   for (const HardwareProfile* one : {&first, &second})
     std::cout << describe(*one) << ", device " << one->device.name << "\n";
-  Table table({"parameter", "first", "second", "change", "deviations apart"});
+  Table table({"parameter", "first", "second", "change", "standard deviations apart"});
   for (const ParameterDifference& d : differences_of(first, second))
     table.add({d.key, parameter_text(d.key, d.first), parameter_text(d.key, d.second),
                d.first > 0 ? signed_percent_text(d.second / d.first - 1) : "",
@@ -106,7 +106,7 @@ int merge(const Arguments& args, const std::vector<std::string>& names) {
                  parameter_text(p.key, p.value), deviation_text(p.deviation)});
   std::cout << table.text();
   if (!origin)
-    std::cout << "taken as independent: if both were calibrated from one profile, name it with "
+    std::cout << "taken as independent: if both were calibrated from one profile, name that with "
                  "--origin, or it counts twice\n";
   std::cerr << "wrote " << out << "\n";
   return 0;
@@ -116,13 +116,13 @@ int merge(const Arguments& args, const std::vector<std::string>& names) {
 int check(const Arguments& args, const std::vector<std::string>& names) {
   const GivenEvidence given = read_given_evidence(args, {"", args.text("stack")});
   if (!given.runs.empty())
-    throw InputError(given.runs.front(), "", "is a run of ours, or its traces",
-                     "polyphony compare holds it against a --profile");
+    throw InputError(given.runs.front(), "", "is a run of polyphony, or its traces",
+                     "polyphony compare compares it with a --profile");
   const HardwareProfile profile = named(names.at(0), args.text("stack"));
   ProfileCheck result{{}, implausible(profile)};
   const std::vector<std::string>& faults = result.implausible;
   bool outside = false;
-  Table table({"evidence", "predicted", "9 of 10", "measured", "error", ""});
+  Table table({"evidence", "predicted", "90 % interval", "measured", "error", ""});
   std::string memory;
   for (const StepEvidence& one : given.steps) {
     if (one.scenario.cluster.device.name != profile.device.name)
@@ -147,7 +147,7 @@ int check(const Arguments& args, const std::vector<std::string>& names) {
     table.add({one.source, seconds_text(belief.step),
                seconds_text(bounds.low) + " to " + seconds_text(bounds.high),
                seconds_text(*one.step), signed_percent_text(belief.step / *one.step - 1),
-               inside ? "inside" : (beyond ? "BEYOND ALL STATED ERRORS" : "outside")});
+               inside ? "inside" : (beyond ? "FAR OUTSIDE" : "outside")});
     result.steps.push_back(
         {one.source, belief.step, bounds.low, bounds.high, *one.step, inside, beyond});
   }
@@ -171,19 +171,21 @@ struct Verb {
   const char* example;
 };
 constexpr Verb kVerbs[] = {
-    {"show", "A profile's parameters, how sure each is, and where they come from.", 1, show,
+    {"show", "Prints a profile's parameters, the uncertainty of each, and where they come from.", 1,
+     show,
      "  polyphony profile show H100 --stack megatron-bridge\n  polyphony profile show ours.json"},
-    {"diff", "What differs between two profiles, and by how many of their deviations.", 2, diff,
-     "  polyphony profile diff h100-roofline ours.json"},
+    {"diff", "Prints what differs between two profiles, and by how many standard deviations.", 2,
+     diff, "  polyphony profile diff h100-roofline ours.json"},
     {"merge",
-     "One profile of two of the same device and stack: what both know is weighed by how surely "
-     "(by covariance), what one knows is that one's.",
+     "Merges two profiles of the same device and stack: parameters of both are weighed by their "
+     "uncertainty (covariance), parameters of one are taken from it.",
      2, merge,
      "  polyphony profile merge may.json june.json --origin h100-roofline --out ours.json"},
     {"check",
-     "A profile held against measurements, with intervals, and against what is plausible. Exit "
-     "code "
-     "1: something lies beyond all stated errors, or a number is implausible.",
+     "Compares a profile's predictions with measurements, and its numbers with plausible ones. "
+     "Exit "
+     "code 1: a measurement is further off than the stated errors explain, or a number is "
+     "implausible.",
      1, check,
      "  polyphony profile check ours.json slurm-124.out --scenario long.json\n  polyphony profile "
      "check ours.json --scenario long.json --step-time 41.5s"}};
@@ -205,7 +207,7 @@ int profile_verb(int argc, char** argv) {
                  : checks            ? "PROFILE [EVIDENCE...]"
                                      : "PROFILE",
                  verb->example);
-  args.add()("stack", "under this shipped software stack, where the profile ships",
+  args.add()("stack", "shipped software stack to combine a shipped profile with",
              cxxopts::value<std::string>()->default_value(""));
   if (!checks)
     args.add()("profiles", "shipped profiles, devices or files",

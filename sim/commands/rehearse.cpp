@@ -1,5 +1,5 @@
-// polyphony rehearse: the schedule for real, compute slowed down so that few cores show many ranks'
-// bubbles.
+// polyphony rehearse: runs the schedule with real messages and emulated compute (a rank sleeps
+// until the op would have ended), so that few cores show the bubbles of many ranks.
 #include <iostream>
 #include <thread>
 
@@ -18,15 +18,15 @@ namespace polyphony::sim {
 int rehearse_command(int argc, char** argv) {
   Arguments args(
       "rehearse",
-      "Runs a layout's schedule with paced ranks: every compute op is stretched to a virtual time "
-      "by sleeping, messages are real.\n"
-      "So 4 to 64 ranks on a laptop show true bubbles, order and bridges. Prints predicted beside "
-      "measured.",
+      "Runs a layout's schedule on this machine with emulated compute: a rank sleeps until the op "
+      "would have ended on the profile's device, messages are real.\n"
+      "4 to 64 ranks on a laptop then show the order of actions and the idle time of a real run. "
+      "Compares prediction and measurement.",
       "SCENARIO",
       "  polyphony rehearse scenarios/rehearse_8.json --profile machine.json --out runs/rehearsal");
   args.add()("scenario", "scenario file with a layout", cxxopts::value<std::string>())(
       "scale",
-      "how many times slower than the profile compute ops run; 0: enough that the cores suffice",
+      "how many times slower than in the profile compute ops run; 0: as slow as the cores need",
       cxxopts::value<double>()->default_value("0"))("steps",
                                                     "steps to run; the first three are dropped",
                                                     cxxopts::value<int>()->default_value("10"))(
@@ -34,15 +34,16 @@ int rehearse_command(int argc, char** argv) {
       cxxopts::value<std::string>()->default_value("runs/rehearsal"))(
       "fresh", "remove an earlier run in --out first")(
       "bar",
-      "within this share, or twice the repeatability; repeats that differ by more than the share "
-      "cannot tell",
+      "largest error of a step that counts as predicted, as a share (or twice the repeatability, "
+      "if "
+      "that is more); steps that differ among themselves by more than it decide nothing",
       cxxopts::value<double>()->default_value("0.1"));
   args.add_profile("hardware profile of this machine");
   args.add_schedule();
   add_planning_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  Scenario scenario = load_scenario(args.require("scenario"));
+  Scenario scenario = open_scenario(args.require("scenario"));
   apply_schedule(scenario, args.text("schedule"));
   const Layout& layout = require_layout(scenario);
   if (const auto no = check_runnable(scenario, layout))
@@ -51,8 +52,8 @@ int rehearse_command(int argc, char** argv) {
   if (args.integer("steps") < 4)
     throw InputError("--steps", "", "must be at least 4", "the first three are dropped as warm-up");
   PaceModel pace{load_profile(scenario, args.profile()), args.real("scale")};
-  // Three times the ranks per core: real compute then fills at most a third of the cores and rarely
-  // waits for one.
+  // Three times the ranks per core: the real compute then uses at most a third of the cores and
+  // rarely waits for one.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (pace.scale <= 0) pace.scale = std::max(2.0, 3.0 * world_size(layout) / cores);
   const std::string folder = args.text("out");
@@ -92,8 +93,8 @@ int rehearse_command(int argc, char** argv) {
   if (args.json())
     std::cout << to_json(rows, args.real("bar")).dump(2) << "\n";
   else
-    std::cout << "compute paced to " << number_text(pace.scale, 1) << " times the profile's, on "
-              << cores << " cores\n\n"
+    std::cout << "compute emulated at " << number_text(pace.scale, 1)
+              << " times the profile's time, on " << cores << " cores\n\n"
               << comparison_text(rows, args.real("bar"));
   return 0;
 }

@@ -1,4 +1,4 @@
-// polyphony replay: a recorded run played again, and with something changed.
+// polyphony replay: replays a recorded run, also with something changed.
 #include "sim/commands/replay.h"
 
 #include <iostream>
@@ -8,9 +8,9 @@
 #include "sim/cli/command.h"
 #include "sim/cli/execution_trace.h"
 #include "sim/cli/measurements.h"
-#include "sim/cli/profile_overrides.h"
 #include "sim/commands/vary.h"
 #include "sim/console/console.h"
+#include "sim/load/profile_overrides.h"
 #include "sim/replay/replay.h"
 #include "sim/replay/replay_json.h"
 #include "sim/shown/replay_text.h"
@@ -23,7 +23,7 @@ traces::Speedup parse_speedup(const std::string& text) {
   const std::optional<double> factor =
       number_of(equals == std::string::npos ? "" : text.substr(equals + 1));
   if (equals == 0 || !factor || !(*factor > 0))
-    throw InputError("--faster " + text, "", "does not say CLASS=TIMES, TIMES above 0",
+    throw InputError("--faster " + text, "", "is not of the form CLASS=TIMES with TIMES above 0",
                      "such as --faster \"language backward=1.3\"; 0.5 is half as fast");
   return {text.substr(0, equals), *factor};
 }
@@ -36,7 +36,8 @@ bool same_but_split(Layout a, Layout b) {
   return a == b;
 }
 
-// A run states how its blocks are split over stages; of other stages, or other layers, that says nothing.
+// A run states how its blocks are split over stages. For another number of stages or layers that
+// split has no meaning: it is removed.
 std::vector<Override> without_old_splits(const std::vector<Override>& overrides,
                                          const JsonValue& layout) {
   std::vector<Override> result = overrides;
@@ -62,13 +63,14 @@ struct Replaying {
   HardwareProfile prior, fitted;
 };
 
-// What a profile of the run's own makes of other sizes is nearer to it than a shipped one.
+// A profile that is fitted to the run scales its ops more accurately than a shipped one.
 Replaying question_of(const Arguments& args, const traces::Measurement& measured) {
   if (measured.pace) {
     if (args.has("profile") && !args.text("profile").empty())
-      throw InputError("--profile", "",
-                       "the ranks of " + measured.source + " were paced by another",
-                       "leave it out: its compute ops last what that one says");
+      throw InputError(
+          "--profile", "",
+          "does not apply: " + measured.source + " is a rehearsal with a profile of its own",
+          "leave it out: compute ops take the time of the rehearsal's profile");
     return {args, measured, measured.pace->profile, measured.pace->profile};
   }
   const HardwareProfile prior = load_profile(measured.scenario, args.profile());
@@ -119,8 +121,9 @@ ReplayAnswer ask(const Replaying& question, const std::vector<Override>& given) 
   ReplayAnswer answer = std::get<ReplayAnswer>(std::move(outcome));
   if (other_device)
     answer.notes.push_back(
-        "another device: its profile beside that of the measured one as it is, not fitted to the "
-        "run");
+        "another device: its profile is compared with that of the measured device, neither fitted "
+        "to "
+        "the run");
   return answer;
 }
 
@@ -129,19 +132,20 @@ ReplayAnswer ask(const Replaying& question, const std::vector<Override>& given) 
 int replay_command(int argc, char** argv) {
   Arguments args(
       "replay",
-      "Plays a recorded run again with its own measured times, and once more with something "
-      "changed.\nWhat was measured stays measured; what changes its size or its machine is scaled "
-      "by the cost model's ratio, fitted to the run; only what the run never did is the model's "
-      "alone. Waiting follows anew.\nOr traces of PyTorch's profiler, of all ranks or of a few: "
-      "their "
-      "kernels are played again with what each had to wait for (traces/kernels/kernel_graph.h), "
-      "and "
-      "once more with links, a rank, a class of kernels or a group changed. What needs the model "
-      "(schedule, microbatches, placement) is not in a profiler's trace, and refused.",
+      "Replays a recorded run with its measured times, and again with something changed.\n"
+      "An op that the change does not touch keeps its measured time. An op whose size or device "
+      "changes is scaled by the cost model's ratio, fitted to the run. An op that the run never "
+      "ran "
+      "takes the model's time. When each op starts is computed again.\n"
+      "Or replays traces of PyTorch's profiler, of all ranks or of a few: their kernels with what "
+      "each had to wait for (traces/kernels/kernel_graph.h), and again with links, a rank, a class "
+      "of "
+      "kernels or a group changed. Changes of schedule, microbatches or placement are refused: a "
+      "profiler's trace has no model.",
       "RUN | TRACE...",
       "  polyphony run scenarios/easy_vqa.json --out runs/a --steps 20 --trace-steps 8:20\n"
-      "  polyphony replay runs/a                                     is the replay faithful? The "
-      "critical path\n"
+      "  polyphony replay runs/a                                     does the replay reproduce it? "
+      "Its critical path\n"
       "  polyphony replay runs/a --set cluster.node.link=200MBps     a slower link\n"
       "  polyphony replay runs/a --set 'cluster.degraded=[{\"rank\": 1, \"device\": 0.5}]'   a "
       "slow "
@@ -152,9 +156,8 @@ int replay_command(int argc, char** argv) {
       "  polyphony replay runs/a --set cluster.node.ranks=4 --set layout.all.ranks=4   twice the "
       "data-parallel ranks\n"
       "  polyphony replay runs/a --faster vision=2        other devices for one module\n"
-      "  polyphony replay runs/a --faster update=1.5      a fused kernel: the classes of ops are "
-      "in "
-      "the answer\n"
+      "  polyphony replay runs/a --faster update=1.5      a fused kernel; the answer lists the "
+      "classes of ops\n"
       "  polyphony replay runs/a --vary cluster.node.link=100MBps..1600MBps\n"
       "  polyphony replay runs/a --execution-trace et      as measured, for other simulators\n"
       "  polyphony replay rank-*.pt.trace.json.gz --links 2          a profiler's traces: links "
@@ -166,13 +169,14 @@ int replay_command(int argc, char** argv) {
       "\"device\": "
       "0.5}]'");
   add_measurement_options(args);
-  args.add_profile("where sizes change: prior, which is fitted to the run");
+  args.add_profile("profile for ops whose size changes, fitted to the run first");
   args.add_overrides();
-  args.add()("faster",
-             "CLASS=TIMES: a class of ops that is so many times as fast (0.5: half as fast); a "
-             "class is named by its first words, \"language backward\" or \"language\"; repeatable",
-             cxxopts::value<std::vector<std::string>>(), "CLASS=TIMES")(
-      "vary", "the same for each of several values, PATH=A,B,C or PATH=A..B, doubling; repeatable",
+  args.add()(
+      "faster",
+      "make a class of ops so many times as fast (0.5: half as fast); a class is named by its "
+      "first words, \"language backward\" or \"language\"; repeatable",
+      cxxopts::value<std::vector<std::string>>(), "CLASS=TIMES")(
+      "vary", "replay once for each value, PATH=A,B,C or PATH=A..B (doubling); repeatable",
       cxxopts::value<std::vector<std::string>>(), "PATH=VALUES")(
       "report", "write a page with both Gantts and critical paths", cxxopts::value<std::string>());
   add_execution_trace(args);
@@ -182,8 +186,8 @@ int replay_command(int argc, char** argv) {
     throw InputError("polyphony replay", "", "needs a RUN",
                      "polyphony replay --help shows an example");
   if (args.has("vary") && args.has("execution-trace"))
-    throw InputError("--execution-trace", "", "--vary gives several steps",
-                     "one step at a time: --set instead of --vary");
+    throw InputError("--execution-trace", "", "writes one step, --vary replays several",
+                     "use --set instead of --vary");
   if (are_profiles(args)) return replay_kernels_command(args);
   refuse_kernel_options(args);
   const std::vector<traces::Measurement> measurements = read_measurements(args);

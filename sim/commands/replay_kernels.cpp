@@ -1,4 +1,4 @@
-// polyphony replay TRACE...: a profiler's traces played again, and with something changed.
+// polyphony replay TRACE...: replays a profiler's traces, also with something changed.
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -22,7 +22,7 @@ traces::GroupSize parse_group(const std::string& text) {
   const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
   const long ranks = std::strtol(number.c_str(), &end, 10);
   if (number.empty() || *end != '\0' || ranks < 2 || ranks > 10'000'000)
-    throw InputError("--group " + text, "", "does not say NAME=RANKS, RANKS from 2 on",
+    throw InputError("--group " + text, "", "is not of the form NAME=RANKS with RANKS of 2 or more",
                      "such as --group default_pg=16; polyphony trace lists the groups");
   return {text.substr(0, equals), static_cast<int>(ranks)};
 }
@@ -30,8 +30,8 @@ traces::GroupSize parse_group(const std::string& text) {
 double parse_links(const std::string& text) {
   const std::optional<double> times = number_of(text);
   if (!times || !(*times > 0))
-    throw InputError("--links " + text, "", "does not say how many times as fast, above 0",
-                     "such as --links 2; 0.5 is half as fast");
+    throw InputError("--links " + text, "", "must be a number above 0",
+                     "2: links twice as fast; 0.5: half as fast");
   return *times;
 }
 
@@ -43,10 +43,11 @@ std::vector<Degraded> parse_degraded(const Override& override) {
     if (slow.nic != 1 || slow.nic_of)
       throw InputError("--set " + override.text, "",
                        "which collectives cross a NIC is not in a profiler's trace",
-                       "say \"link\", which holds for all collectives of the rank");
+                       "use \"link\", which changes all collectives of the rank");
     if (slow.link == 0)
-      throw InputError("--set " + override.text, "", "over a failed link no collective ends",
-                       "say how much of it is left, above 0");
+      throw InputError("--set " + override.text, "",
+                       "must be above 0: over a failed link no collective ends",
+                       "the share of its rate that is left");
   }
   return ranks;
 }
@@ -61,28 +62,28 @@ std::vector<Degraded> parse_degraded(const Override& override) {
       "--step-time TIME), then polyphony simulate FILE --set " +
       override.text;
   if (root == "cluster" && (last == "link" || last == "nic" || last == "bus"))
-    hint = "rates are not in the trace, but what changes: --links TIMES";
+    hint = "the trace has no rates, but they can be scaled: --links TIMES";
   if (root == "layout" && (last == "dp" || last == "ranks"))
     hint = "the groups of the trace have names: --group NAME=RANKS; or " + hint;
   throw InputError("--set " + override.text, "",
-                   "a profiler's trace does not have it: it needs the model", hint);
+                   "needs the model, which a profiler's trace does not have", hint);
 }
 
 }  // namespace
 
 void add_kernel_options(Arguments& args) {
-  args.add()("links", "of a profiler's traces: rates of all links, TIMES as fast",
+  args.add()("links", "with profiler traces: make all links TIMES as fast",
              cxxopts::value<std::string>(), "TIMES")(
-      "group", "of a profiler's traces: NAME=RANKS, a process group of another size; repeatable",
+      "group", "with profiler traces: change the size of a process group; repeatable",
+      cxxopts::value<std::vector<std::string>>(), "NAME=RANKS")(
+      "fuse",
+      "with profiler traces: fuse consecutive kernels of this class into one, as long as the "
+      "longest; repeatable",
       cxxopts::value<std::vector<std::string>>(),
-      "NAME=RANKS")("fuse",
-                    "of a profiler's traces: kernels of this class that follow each other become "
-                    "one, as long as the longest; "
-                    "repeatable",
-                    cxxopts::value<std::vector<std::string>>(), "CLASS")(
-      "step",
-      "of a profiler's traces: annotations whose names begin so are the steps (ProfilerStep#)",
-      cxxopts::value<std::string>());
+      "CLASS")("step",
+               "with profiler traces: how the names of the annotations that mark steps begin "
+               "(ProfilerStep#)",
+               cxxopts::value<std::string>());
 }
 
 bool are_profiles(const Arguments& args) {
@@ -96,8 +97,8 @@ void refuse_kernel_options(const Arguments& args) {
   for (const char* option : kOwn)
     if (args.has(option))
       throw InputError(std::string("--") + option, "",
-                       "is for traces of PyTorch's profiler; this is a run of ours",
-                       "say it with --set, which knows the run's scenario, or --faster");
+                       "is for traces of PyTorch's profiler; this is a run of polyphony",
+                       "use --set, which changes the run's scenario, or --faster");
 }
 
 int replay_kernels_command(const Arguments& args) {
@@ -106,7 +107,7 @@ int replay_kernels_command(const Arguments& args) {
   for (const char* option : {"vary", "profile", "stack", "execution-trace"})
     if (args.has(option))
       throw InputError(
-          std::string("--") + option, "", "a profiler's traces are replayed without it",
+          std::string("--") + option, "", "does not apply to traces of PyTorch's profiler",
           "one change at a time: --links, --group, --fuse, --faster, --set cluster.degraded");
   if (args.has("links")) {
     change.links = parse_links(args.text("links"));
@@ -134,7 +135,7 @@ int replay_kernels_command(const Arguments& args) {
       read_profiles(files, args.has("step") ? args.text("step") : "", "replay");
   for (const traces::DeviceTrace& trace : ranks.traces)
     if (trace.ours)
-      throw InputError(trace.file, "", "is a trace of ours, but of which scenario?",
+      throw InputError(trace.file, "", "is a trace of polyphony: it needs its scenario",
                        "name it with --scenario FILE, or give the folder of the run");
   const KernelReplayAnswer answer = replay_kernels(ranks, change, said);
   if (args.has("report"))

@@ -1,5 +1,5 @@
-// polyphony report: one self-contained HTML page of sweeps, runs, predictions before and after
-// calibration, Gantts, losses, memory.
+// polyphony report: writes one self-contained HTML page of sweeps, runs, predictions before and
+// after calibration, Gantt charts, losses and memory.
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -28,7 +28,7 @@ json read_json(const std::string& path) {
   return value;
 }
 
-// Several under one title.
+// Several sections under one title.
 traces::Section section_of(const std::string& path, const std::vector<traces::Section>& parts) {
   traces::Section whole{"Which layout: " + path, {}};
   for (const traces::Section& part : parts)
@@ -41,12 +41,12 @@ traces::Section sweep_section(const std::string& path) {
   try {
     return section_of(path, answer_sections(sweep));
   } catch (const json::exception&) {
-    throw InputError(path, "", "is no answer of a sweep of this version",
+    throw InputError(path, "", "is not the answer of a sweep of this version",
                      "polyphony sweep SCENARIO --format json > " + path);
   }
 }
 
-// Of a run; damage is said on stderr. Empty when it kept none.
+// The metrics of a run; damage is reported on stderr. Empty where the run kept none.
 traces::Metrics metrics_of(const std::string& folder) {
   const std::string path = RunPaths{folder}.metrics();
   if (!std::filesystem::exists(path)) return {};
@@ -85,7 +85,8 @@ traces::Section training_section(const std::vector<std::string>& folders) {
 
 // Returns the section that draws the run's stages. A plan is made for the samples of the run's data set:
 // where these cannot be read, the page does without and the reason is printed.
-std::vector<traces::Block> plan_blocks(const traces::Measurement& run, const ProfileChoice& choice) {
+std::vector<traces::Block> plan_blocks(const traces::Measurement& run,
+                                       const ProfileChoice& choice) {
   Scenario scenario = run.scenario;
   try {
     if (scenario.data.samples.empty()) read_samples(scenario);
@@ -102,12 +103,13 @@ std::vector<traces::Block> plan_blocks(const traces::Measurement& run, const Pro
 }  // namespace
 
 int report_command(int argc, char** argv) {
-  Arguments args("report",
-                 "One HTML page that opens offline: layouts, predicted and measured Gantts, "
-                 "errors, losses, memory.",
-                 "RUN...",
-                 "  polyphony report runs/a runs/b --profile machine.json --calibrated "
-                 "calibrated.json --sweep sweep.json --out report.html");
+  Arguments args(
+      "report",
+      "Writes one HTML page that opens offline: layouts, predicted and measured Gantt charts, "
+      "errors, losses, memory.",
+      "RUN...",
+      "  polyphony report runs/a runs/b --profile machine.json --calibrated "
+      "calibrated.json --sweep sweep.json --out report.html");
   add_measurement_options(args);
   args.add_profile("profile before calibration");
   args.add()("calibrated", "profile after calibration", cxxopts::value<std::string>())(
@@ -119,22 +121,24 @@ int report_command(int argc, char** argv) {
       cxxopts::value<std::vector<std::string>>())(
       "out", "the page", cxxopts::value<std::string>()->default_value("report.html"))(
       "bar",
-      "within this share, or twice the repeatability; repeats that differ by more than the share "
-      "cannot tell",
+      "largest error of a step that counts as predicted, as a share (or twice the repeatability, "
+      "if "
+      "that is more); steps that differ among themselves by more than it decide nothing",
       cxxopts::value<double>()->default_value("0.1"));
   if (args.parse(argc, argv)) return 0;
   traces::Report page{"Polyphony report",
-                      "Predicted beside measured",
+                      "Predicted and measured",
                       {},
                       {},
                       "Made by `polyphony report`; nothing is loaded from elsewhere."};
   for (const std::string& path : args.texts("sweep")) page.sections.push_back(sweep_section(path));
 
-  traces::Table errors{"Step time, predicted and measured",
-                       {"run", "layout", "measured", "repeatability", "before", "after"},
-                       {},
-                       {},
-                       ""};
+  traces::Table errors{
+      "Step time, predicted and measured",
+      {"run", "layout", "measured", "repeatability", "error before", "error after"},
+      {},
+      {},
+      ""};
   std::vector<traces::Section> details;
   std::size_t within = 0, unknown = 0, total = 0;
   for (const traces::Measurement& run : read_measurements(args)) {
@@ -148,12 +152,12 @@ int report_command(int argc, char** argv) {
     const traces::Verdict verdict = best.comparison.verdict(args.real("bar"));
     within += verdict == traces::Verdict::within ? 1 : 0;
     unknown += verdict == traces::Verdict::unknown ? 1 : 0;
-    errors.rows.push_back({run.source, before.layout + (run.pace ? " (paced)" : ""),
+    errors.rows.push_back({run.source, before.layout + (run.pace ? " (emulated compute)" : ""),
                            seconds_text(before.comparison.measured_step.median),
                            "±" + percent_text(before.comparison.repeatability()),
                            signed_percent_text(before.comparison.step_error),
                            after ? signed_percent_text(after->comparison.step_error) : "-"});
-    traces::Section section{before.layout + (run.pace ? ", paced ranks" : ""), {}};
+    traces::Section section{before.layout + (run.pace ? ", emulated compute" : ""), {}};
     section.blocks.push_back(
         traces::gantts(run.program(), best.prediction.timeline, run.steps[run.middle]));
     section.blocks.push_back(traces::comparison_table(best.comparison, "Seconds by part"));
@@ -174,13 +178,13 @@ int report_command(int argc, char** argv) {
                                           : std::string()) +
                   ". Repeatability: half the interquartile range of the measured steps, less what "
                   "their batches are predicted to differ by. Not "
-                  "modelled: cores shared by ranks, caches, the loader.";
+                  "modeled: cores shared by ranks, caches, the loader.";
     page.facts.push_back(
         {std::to_string(within) + " of " + std::to_string(total),
          "runs within max(" + percent_text(args.real("bar"), 0) + ", 2x repeatability)" +
              (unknown == 0 ? std::string()
                            : "; of " + std::to_string(unknown) +
-                                 " the repeats differ by more than that bar: cannot tell")});
+                                 " the measured steps differ by more than that bar: undecided")});
     page.sections.push_back({"Predicted and measured", {errors}});
   }
   for (traces::Section& section : details) page.sections.push_back(std::move(section));
@@ -189,7 +193,7 @@ int report_command(int argc, char** argv) {
   }
   if (page.sections.empty())
     throw InputError("polyphony report", "", "has nothing to show",
-                     "name runs, --sweep or --training");
+                     "give runs, --sweep or --training");
   write_file(args.text("out"), traces::to_html(page));
   if (args.json())
     std::cout << json{{"out", args.text("out")},

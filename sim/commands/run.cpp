@@ -1,7 +1,9 @@
-// polyphony run: trains a scenario for real, on local ranks.
+// polyphony run: trains a scenario on ranks of this machine.
+#include <filesystem>
 #include <iostream>
 
 #include "shared/plan/plan.h"
+#include "shared/scenario/typical_batch.h"
 #include "sim/cli/command.h"
 #include "sim/cli/worker_options.h"
 #include "sim/console/console.h"
@@ -10,6 +12,55 @@
 
 namespace polyphony::sim {
 namespace {
+
+constexpr int kMostRanksPerCore = 4;
+// Of a process with LibTorch, in addition to the step's buffers.
+constexpr Bytes kProcess(std::int64_t{64} << 20);
+
+// Whether the ranks will compute on this machine's CPU cores: as far as can be known before they
+// start.
+bool computes_on_cpu(const Arguments& args) {
+  if (args.has("device")) return args.text("device") == "cpu";
+  return !std::filesystem::exists("/dev/nvidiactl");
+}
+
+// Throws NoAnswer where this machine cannot start so many ranks: before any of them starts.
+void check_machine(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
+                   const Arguments& args) {
+  if (!computes_on_cpu(args)) return;
+  const int ranks = world_size(layout), cores = cores_here();
+  if (ranks > kMostRanksPerCore * cores && !args.has("oversubscribe"))
+    throw NoAnswer(
+        ExitCode::infeasible, scenario.file, "/layout",
+        "has " + count_text(ranks) + " ranks, this machine has " + counted(cores, "core", "cores") +
+            ": at most " + std::to_string(kMostRanksPerCore) + " ranks a core are started",
+        "`polyphony rehearse` runs many ranks and sleeps through their compute, `polyphony "
+        "simulate` predicts the step; --oversubscribe starts them all the same");
+  const Bytes free = free_memory();
+  if (free.value <= 0 || check_need(scenario, layout, {.predictor = Predictor::estimate}, free))
+    return;
+  const auto outcome =
+      predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
+  const auto* prediction = std::get_if<Prediction>(&outcome);
+  if (prediction == nullptr) return;
+  Bytes need{};
+  for (const RankMemory& rank : prediction->memory) need += rank.peak + kProcess;
+  if (need <= free) return;
+  throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout",
+                 "its " + counted(ranks, "rank needs", "ranks need") + " about " +
+                     bytes_text(need) + " of memory together, this machine has " +
+                     bytes_text(free) + " free",
+                 "train a smaller model, sequence or number of ranks here; `polyphony simulate` "
+                 "predicts this one");
+}
+
+// Of recorded data: what the executor trains on. Empty for other sources.
+std::string recorded_text(const Scenario& scenario) {
+  const auto* recorded = std::get_if<RecordedData>(&scenario.data.source);
+  return recorded == nullptr ? ""
+                             : "the shapes of the samples in " + recorded->path +
+                                   " with random pixels and random tokens: its losses mean nothing";
+}
 
 // The scenario's layout, or the best that its search finds.
 Layout choose_layout(const Scenario& scenario, const HardwareProfile& profile,
@@ -21,7 +72,7 @@ Layout choose_layout(const Scenario& scenario, const HardwareProfile& profile,
   options.memory = free_memory();
   const Sweep result = sweep(scenario, profile, options);
   if (result.ranked.empty())
-    throw InputError(scenario.file, "/search", "finds no layout that fits and runs here",
+    throw InputError(scenario.file, "/search", "finds no layout that fits and that `run` can train",
                      "polyphony sweep --runnable shows the reasons");
   std::cerr << "layout chosen by the sweep: "
             << describe(scenario.model, result.ranked.front().layout) << "\n";
@@ -44,8 +95,8 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
   return list;
 }
 
-// Of rank 0's last line. Without steps there is no loss; JSON has null for one that is not a
-// number.
+// The summary of rank 0's last line. Without steps there is no loss; JSON has null for a loss that
+// is not a number.
 std::string summary_text(const Scenario& scenario, const nlohmann::json& summary) {
   std::string text = counted(summary["steps"].get<std::int64_t>(), "step", "steps");
   const Seconds step(summary["median_step_seconds"].get<double>());
@@ -60,9 +111,11 @@ std::string summary_text(const Scenario& scenario, const nlohmann::json& summary
   if (const std::string device = summary.value("device", "cpu"); device != "cpu")
     text += ", on " + device;
   if (summary.contains("plans"))
-    text += "; planned while it trained, " +
+    text += "; steps were planned while it trained, " +
             std::to_string(summary["plans"]["late"].get<std::int64_t>()) + " of " +
-            std::to_string(summary["plans"]["steps"].get<std::int64_t>()) + " plans too late";
+            std::to_string(summary["plans"]["steps"].get<std::int64_t>()) + " plans came too late";
+  if (const std::string recorded = recorded_text(scenario); !recorded.empty())
+    text += "; trained on " + recorded;
   return text + (summary["interrupted"].get<bool>() ? "; interrupted, --resume continues" : "");
 }
 
@@ -71,14 +124,18 @@ std::string summary_text(const Scenario& scenario, const nlohmann::json& summary
 int run_command(int argc, char** argv) {
   Arguments args(
       "run",
-      "Trains the scenario's layout for real on local ranks (processes that meet over Gloo).",
+      "Trains the scenario's layout on ranks of this machine (one process each, which communicate "
+      "over "
+      "Gloo, or NCCL on GPUs). Weights start random; recorded data sets give the shapes of "
+      "samples, "
+      "their content is random.",
       "SCENARIO",
       "  polyphony run scenarios/tiny_non_colocated.json --out runs/tiny --steps 20 --trace-steps "
       "8:20\n"
       "  polyphony run scenarios/easy_vqa.json --out runs/vqa --evaluate-every 100 --stop-accuracy "
       "0.75\n"
       "  polyphony run scenarios/easy_vqa.json --out runs/vqa --resume");
-  args.add()("scenario", "scenario file; without a layout the best of its search is taken",
+  args.add()("scenario", "scenario file; without a layout the best of its search is trained",
              cxxopts::value<std::string>())(
       "out", "folder for metrics, traces and checkpoints",
       cxxopts::value<std::string>()->default_value("runs/latest"))(
@@ -93,30 +150,39 @@ int run_command(int argc, char** argv) {
                                      cxxopts::value<std::string>())(
       "stop-accuracy", "stop at this share of right answers", cxxopts::value<std::string>())(
       "trace-steps", "steps to record, FIRST:LAST", cxxopts::value<std::string>())(
-      "send-rate",
-      "every rank sends no faster: 100MBps; what a slow link does, on a machine without",
-      cxxopts::value<std::string>())("data", "folder of downloaded data sets",
+      "send-rate", "limit what every rank sends, such as 100MBps: emulates a slow link",
+      cxxopts::value<std::string>())("data", "folder of downloaded data sets (source easy-vqa)",
                                      cxxopts::value<std::string>())(
       "device", "cuda or cpu; default: cuda when the worker and this machine can",
-      cxxopts::value<std::string>())("check", "compare inner collectives with their expansion")(
+      cxxopts::value<std::string>())(
+      "check", "check that each step's collectives are those that the model predicts")(
       "deterministic",
-      "on GPUs: sums over ranks in their order, the same bits at all times; slower")(
-      "nvtx", "on GPUs: ranges of ops for Nsight Systems")(
+      "on GPUs: add up over ranks in a fixed order, for the same bits in every run; slower")(
+      "nvtx", "on GPUs: mark ops as NVTX ranges for Nsight Systems")(
+      "oversubscribe", "start more than 4 ranks per CPU core")(
       "jobs", "worker processes of that search; 0: one per core",
       cxxopts::value<int>()->default_value("0"));
-  args.add_profile("for the search, and for stages that the layout does not split");
+  args.add_profile("hardware profile for the search, and to split layers into stages");
+  args.add_overrides();
   args.add_schedule();
   add_planning_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
+  const std::vector<Override> overrides = args.overrides();
   Scenario scenario =
-      load_scenario(args.require("scenario"), {}, args.has("data") ? args.text("data") : "");
+      open_scenario(args.require("scenario"), overrides, args.has("data") ? args.text("data") : "");
+  if (args.has("data") && !std::holds_alternative<EasyVqaData>(scenario.data.source))
+    throw InputError("--data", "", "would be ignored: the scenario's data source is not easy-vqa",
+                     "leave it out, or set data.source to \"easy-vqa\"");
+  if (const std::string recorded = recorded_text(scenario); !recorded.empty())
+    if (!args.json()) std::cout << "Trains on " << recorded << "." << std::endl;
   apply_schedule(scenario, args.text("schedule"));
-  const HardwareProfile profile = load_profile(scenario, args.profile());
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Layout layout = choose_layout(scenario, profile, args);
   if (const auto no = check_runnable(scenario, layout))
     throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", no->reason,
                    "polyphony simulate predicts it");
+  check_machine(scenario, layout, profile, args);
   const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
   const RunFolder claim(args.text("out"), earlier_run(args.has("resume"), args.has("fresh")),
                         "polyphony run");
@@ -134,12 +200,13 @@ int run_command(int argc, char** argv) {
     nlohmann::json answer = summary;
     answer["layout"] = describe(scenario.model, layout);
     answer["out"] = args.text("out");
+    if (!recorded_text(scenario).empty()) answer["content"] = "random";
     std::cout << answer.dump(2) << "\n";
   } else {
     std::cout << describe(scenario.model, layout) << "\n"
               << summary_text(scenario, summary) << "\n";
   }
-  // Not done: a script that trains and then goes on has to stop here too.
+  // Interrupted is not done: a script that goes on after training has to stop here too.
   if (result.exit_code == 0 && result.interrupted) return static_cast<int>(ExitCode::failed);
   return result.exit_code;
 }

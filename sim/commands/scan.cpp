@@ -1,4 +1,4 @@
-// polyphony scan: the samples of a data set on disk, as a recorded data source reads them.
+// polyphony scan: counts the samples of a data set on disk, for a recorded data source.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -9,14 +9,16 @@
 #include "sim/cli/command.h"
 #include "sim/console/console.h"
 #include "sim/datasets/count.h"
+#include "sim/datasets/found.h"
 #include "sim/datasets/pack.h"
 
 namespace polyphony::sim {
 namespace {
 
-// One line of the summary: of every sample that has any.
+// One line of the summary: a count by sample, ascending.
 struct Spread {
-  const char* what;
+  const char* key;   // in JSON
+  const char* what;  // in the table
   std::vector<std::int64_t> values;
   std::int64_t at(double share) const {
     return values.empty()
@@ -26,10 +28,13 @@ struct Spread {
 };
 
 std::vector<Spread> spreads_of(const Model& model, const std::vector<Sample>& samples) {
-  std::vector<Spread> all{{"pictures", {}},       {"patches of one", {}},
-                          {"sounds", {}},         {"clip tokens of one", {}},
-                          {"text tokens", {}},    {"of them labels", {}},
-                          {"language tokens", {}}};
+  std::vector<Spread> all{{"pictures", "images", {}},
+                          {"patches of one", "patches of an image", {}},
+                          {"sounds", "audio clips", {}},
+                          {"clip tokens of one", "tokens of a clip", {}},
+                          {"text tokens", "text tokens", {}},
+                          {"of them labels", "text tokens with loss", {}},
+                          {"language tokens", "language tokens", {}}};
   for (const Sample& sample : samples) {
     std::int64_t pictures = 0, sounds = 0;
     for (const Item& item : sample.items) {
@@ -50,7 +55,7 @@ std::vector<Spread> spreads_of(const Model& model, const std::vector<Sample>& sa
 }
 
 void print_table(const std::vector<Spread>& spreads, std::ostream& out) {
-  Table table({"a sample's", "least", "median", "90 %", "99 %", "most"});
+  Table table({"of a sample", "least", "median", "90 %", "99 %", "most"});
   for (const Spread& spread : spreads)
     if (spread.at(1) > 0) {
       std::vector<std::string> row{spread.what};
@@ -65,11 +70,11 @@ nlohmann::ordered_json summary(const std::vector<Spread>& spreads, std::size_t s
                                const std::map<std::string, int>& left_out) {
   nlohmann::ordered_json json = {{"samples", samples}};
   for (const Spread& spread : spreads)
-    json["spread"][spread.what] = {{"least", spread.at(0)},
-                                   {"median", spread.at(0.5)},
-                                   {"p90", spread.at(0.9)},
-                                   {"p99", spread.at(0.99)},
-                                   {"most", spread.at(1)}};
+    json["spread"][spread.key] = {{"least", spread.at(0)},
+                                  {"median", spread.at(0.5)},
+                                  {"p90", spread.at(0.9)},
+                                  {"p99", spread.at(0.99)},
+                                  {"most", spread.at(1)}};
   json["left_out"] = left_out;
   return json;
 }
@@ -79,33 +84,39 @@ nlohmann::ordered_json summary(const std::vector<Spread>& spreads, std::size_t s
 int scan_command(int argc, char** argv) {
   Arguments args(
       "scan",
-      "Counts what a scenario's model would see of a data set: one JSON line a sample, which a "
-      "scenario "
-      "reads as data.source {\"recorded\": FILE}.\nDATASET: a folder of pictures with a text and "
-      "perhaps a "
-      "sound of the same name, WebDataset tar shards (one, or a folder of them), or JSON lines of "
-      "conversations with paths of pictures. Of pictures the headers are read, no pixel.",
+      "Counts the tokens that a scenario's model would see of each sample of a data set, and "
+      "writes "
+      "one JSON line a sample. A scenario reads them as data.source {\"recorded\": FILE}: their "
+      "shapes, `run` trains on random content.\n"
+      "DATASET: a folder of images with a text and perhaps an audio file of the same name, "
+      "WebDataset "
+      "tar shards (one, or a folder of them), or JSON lines of conversations with paths of images "
+      "(LLaVA). Only the headers of images are read.",
       "SCENARIO DATASET",
-      "  polyphony scan scenarios/easy_vqa.json photos/ --native --out mix.jsonl\n  polyphony "
-      "simulate "
-      "my.json --set data.source='{\"recorded\": \"mix.jsonl\"}' --batches 40");
-  args.add()("scenario", "whose model: patch, image size, merge, audio tokens",
-             cxxopts::value<std::string>())("dataset", "what is scanned",
+      "  polyphony scan my.json photos/ --native --out mix.jsonl\n"
+      "  polyphony simulate my.json --set data.source='{\"recorded\": \"mix.jsonl\"}' --set "
+      "data.images=null --set data.text=null --batches 40\n"
+      "                             my.json has a layout; null removes its synthetic images and "
+      "texts");
+  args.add()("scenario",
+             "scenario file: its model gives patch size, image size, merge, audio tokens",
+             cxxopts::value<std::string>())("dataset", "folder, tar shards or JSON lines to count",
                                             cxxopts::value<std::string>())(
       "out", "file for the samples; the summary then goes to stdout",
       cxxopts::value<std::string>())(
       "native",
-      "pictures keep their size, as near as a square of whole cells comes, up to the model's image "
-      "size; without: all are scaled to it")(
+      "images keep their size (rounded to whole cells of patches, at most the model's image size); "
+      "without it all are scaled to the model's image size")(
       "tokenizer", "tokenizer.json of a byte-level BPE tokenizer", cxxopts::value<std::string>())(
-      "bytes-per-token", "of text, without a tokenizer",
-      cxxopts::value<double>()->default_value("4"))("clip-tokens", "of sound, a second",
+      "bytes-per-token", "bytes of text counted as a token, without --tokenizer",
+      cxxopts::value<double>()->default_value("4"))("clip-tokens", "tokens of a second of audio",
                                                     cxxopts::value<double>()->default_value("50"))(
-      "pictures", "folder that the paths in JSON lines are from",
+      "pictures", "folder that image paths in JSON lines start from; default: that of the file",
       cxxopts::value<std::string>()->default_value(""))(
       "pack",
-      "put samples side by side into sequences of so many language tokens (mask documents keeps "
-      "them apart); 0: not",
+      "pack samples into sequences of so many language tokens (mask documents keeps their "
+      "attention "
+      "separate); 0: no packing",
       cxxopts::value<int>()->default_value("0"))("limit", "stop after so many samples; 0: all",
                                                  cxxopts::value<int>()->default_value("0"));
   args.add_overrides();
@@ -150,8 +161,11 @@ int scan_command(int argc, char** argv) {
                         .progress = [&](double share) { progress.show(share); }});
   }
   for (const auto& [why, times] : left_out)
-    std::cerr << "left out: " << times << ", " << why << " (first: " << first_left_out[why]
-              << ")\n";
+    std::cerr << "left out: " << times << ", " << why << " (first: " << first_left_out[why] << ")"
+              << (why.starts_with(kMissingPicture) && !args.has("pictures")
+                      ? "; --pictures names the folder that image paths start from"
+                      : "")
+              << "\n";
   if (samples.empty())
     throw InputError(path, "", "no sample was found",
                      "polyphony scan --help says what it reads: a folder, tar shards, JSON lines");
@@ -168,7 +182,11 @@ int scan_command(int argc, char** argv) {
   if (args.json()) {
     talk << summary(spreads, samples.size(), left_out).dump(2) << "\n";
   } else {
-    talk << counted(static_cast<std::int64_t>(found), "sample", "samples") << " of " << path;
+    talk << counted(static_cast<std::int64_t>(found), "sample", "samples") << " of " << path
+         << (args.has("tokenizer")
+                 ? std::string()
+                 : "; text counted as " + number_text(args.real("bytes-per-token"), 1) +
+                       " bytes a token (--tokenizer counts exactly)");
     if (args.integer("pack") > 0)
       talk << ", in "
            << counted(static_cast<std::int64_t>(samples.size()), "sequence", "sequences");

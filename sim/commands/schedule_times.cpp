@@ -1,9 +1,11 @@
-// polyphony schedules --times: schedules side by side, over nothing but times.
+// polyphony schedules --times: compares schedules by a table of times alone.
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <sstream>
 
 #include "shared/schedule/action_text.h"
+#include "shared/text/json_form.h"
 #include "shared/text/quantity_text.h"
 #include "sim/cli/command.h"
 #include "sim/commands/schedule_times.h"
@@ -29,7 +31,7 @@ Bytes peak(const ComparedSchedule& row) {
 std::string above(Seconds makespan, Seconds bound) {
   return signed_percent_text(bound > Seconds(0) ? std::max(0.0, makespan / bound - 1) : 0);
 }
-// Nine of ten drawn batches: [5 %, 95 %].
+// Of drawn batches: the 5th and the 95th percentile.
 std::pair<Seconds, Seconds> interval(const std::vector<Seconds>& drawn) {
   const auto at = [&](double share) {
     return drawn[static_cast<std::size_t>(share * static_cast<double>(drawn.size() - 1) + 0.5)];
@@ -39,9 +41,10 @@ std::pair<Seconds, Seconds> interval(const std::vector<Seconds>& drawn) {
 
 void print_table(const ScheduleComparison& comparison, const CompareOptions& options) {
   std::vector<std::string> header{"schedule", "makespan"};
-  if (options.draws > 0) header.push_back("90 % of draws");
-  header.insert(header.end(), {"bubbles: mean, worst rank", "peak activations", "above its bound",
-                               "above any", "setting"});
+  if (options.draws > 0) header.push_back("90 % of\nrandom batches");
+  header.insert(header.end(),
+                {"idle (bubble):\nmean, worst rank", "peak\nactivations",
+                 "above bound\nof its stages", "above bound\nof any stages", "setting"});
   Table table(header);
   std::string refused;
   for (const ComparedSchedule& row : comparison.rows) {
@@ -58,13 +61,14 @@ void print_table(const ScheduleComparison& comparison, const CompareOptions& opt
       }
     }
     cells.insert(cells.end(), {worst_and_mean(bubbles(row.table)),
-                               bytes_text(peak(row)) + (row.fits ? "" : ": too much"),
+                               bytes_text(peak(row)) + (row.fits ? "" : " (too much)"),
                                above(row.table.makespan, row.bound),
                                above(row.table.makespan, comparison.bound), row.setting});
     table.add(cells);
   }
-  std::cout << table.text() << refused << "no stages on " << counted(options.ranks, "rank", "ranks")
-            << " are quicker than " << seconds_text(comparison.bound) << "\n";
+  std::cout << table.text(screen_columns()) << refused << "lower bound of any stages on "
+            << counted(options.ranks, "rank", "ranks") << ": " << seconds_text(comparison.bound)
+            << "\n";
 }
 
 void print_csv(const ScheduleComparison& comparison) {
@@ -112,33 +116,98 @@ std::string drawing(const ScheduleComparison& comparison) {
   return traces::svg_file(traces::orders_chart(rows), traces::Theme::light);
 }
 
+// The order of a row as a file: PyTorch's CSV or our own form where all modules are one chain, else
+// a CSV whose cells name the module ("vision 0F3"), as --schedule reads it. Microbatches that are
+// cut into parts are numbered part by part.
+std::string order_file(const ComparedSchedule& row, bool csv) {
+  std::vector<Actions> orders;
+  bool one_chain = true;
+  for (const std::vector<TimedAction>& rank : row.table.ranks) {
+    orders.emplace_back();
+    for (const TimedAction& timed : rank) {
+      orders.back().push_back(timed.action);
+      one_chain = one_chain && timed.action.branch == 0;
+    }
+  }
+  if (one_chain && row.costs.branches.size() == 1)
+    return csv ? csv_text(orders) : compact_text(orders);
+  std::string text;
+  for (const Actions& rank : orders) {
+    std::string line;
+    for (Action action : rank) {
+      const std::size_t branch = action.branch;
+      action.branch = 0;
+      std::string cell = csv_text({{action}});
+      cell.erase(cell.find_last_not_of("\r\n") + 1);
+      line += (line.empty() ? "" : ",") + row.costs.branches[branch].name + " " + cell;
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+// Writes the order of the best row: of the schedule that ORDER names, else of the quickest that
+// fits.
+void write_order(const Arguments& args, const ScheduleComparison& comparison) {
+  const std::string path = args.text("out");
+  if (comparison.rows.empty() || !comparison.rows.front().refusal.empty())
+    throw InputError("--out", "", "there is no order to write",
+                     comparison.rows.empty() ? "" : comparison.rows.front().refusal);
+  const ComparedSchedule& row = comparison.rows.front();
+  write_file(path, order_file(row, path.ends_with(".csv")));
+  std::cerr << "wrote the order of \"" << row.name << "\" to " << path << "\n";
+}
+
+void check_memory_column(const StageTimes& times, const std::string& file) {
+  for (const ModuleTimes& module : times.modules)
+    for (const StageCost& cost : module.costs)
+      if (cost.kept > Bytes(0)) return;
+  throw InputError("--memory", "", "needs the column \"bytes\" in " + file,
+                   "the bytes that each forward keeps for its backward");
+}
+
 }  // namespace
 
 void compare_times(const Arguments& args) {
   const std::string file = args.text("times");
   if (!args.has("ranks"))
-    throw InputError("", "", "--times needs --ranks", "say how many the pipeline has: --ranks 8");
+    throw InputError("--times", "", "needs --ranks", "the ranks of the pipeline: --ranks 8");
   if (!args.has("order") && !args.has("schedule") && !args.has("all"))
-    throw InputError("", "", "--times compares nothing yet",
-                     "name an ORDER, give --all, or a file of actions with --schedule");
+    throw InputError("--times", "", "needs a schedule to look at",
+                     "name one as ORDER, compare all with --all, or give a file of actions with "
+                     "--schedule");
   CompareOptions options;
   options.ranks = args.integer("ranks");
-  if (options.ranks < 1) throw InputError("", "", "--ranks is below 1", "a pipeline has a rank");
+  if (options.ranks < 1)
+    throw InputError("--ranks", "",
+                     "must be at least 1 (got " + std::to_string(options.ranks) + ")",
+                     "the ranks of the pipeline");
+  for (const char* option : {"out", "gantt"})
+    if (args.has(option)) check_writable(args.text(option));
   if (args.has("draws")) options.draws = args.integer("draws");
   if (options.draws < 0 || options.draws > 10000)
-    throw InputError("", "", "--draws is not within 0 and 10000", "20 give an interval");
+    throw InputError("--draws", "",
+                     "must be 0 to 10000 (got " + std::to_string(options.draws) + ")",
+                     "20 give an interval");
   if (args.has("memory")) options.memory = parse_bytes(args.text("memory"));
   const StageTimes times = read_stage_times(
       read_file(file), file, args.has("microbatches") ? args.integer("microbatches") : 0);
+  if (options.memory) check_memory_column(times, file);
   const std::vector<std::string> names = scheme_names(times, options);
-  const bool named =
-      args.has("order") && std::find(names.begin(), names.end(), args.text("order")) != names.end();
-  if (!args.has("all")) options.only = named ? args.text("order") : kOwn;
+  std::string order = args.has("order") ? args.text("order") : "";
+  bool named = std::find(names.begin(), names.end(), order) != names.end();
+  if (!named && std::find(names.begin(), names.end(), lower_case(order)) != names.end()) {
+    order = lower_case(order);
+    named = true;
+  }
+  if (!order.empty() && !named && !std::filesystem::exists(order))
+    throw InputError(order, "", "is neither a schedule nor a file", suggest(order, names));
+  if (!args.has("all")) options.only = named ? order : kOwn;
   std::string own;
   if (args.has("schedule"))
     own = args.text("schedule");
   else if (args.has("order") && !named)
-    own = args.text("order");
+    own = order;
   if (!own.empty()) {
     const std::string text = read_file(own);
     options.own_by_module = names_modules(text, times);
@@ -158,6 +227,7 @@ void compare_times(const Arguments& args) {
                            : "a row a rank, from rank 0 on; stages of all modules "
                              "in one chain, each microbatch once in each");
   if (args.has("gantt")) write_file(args.text("gantt"), drawing(comparison));
+  if (args.has("out")) write_order(args, comparison);
   if (args.json())
     std::cout << comparison_json(comparison) << "\n";
   else if (args.csv())

@@ -1,4 +1,4 @@
-// polyphony schedules --times: what the options of `schedules` say is compared and printed.
+// polyphony schedules --times: compares and prints the schedules that the options name.
 #pragma once
 
 #include "sim/cli/command.h"

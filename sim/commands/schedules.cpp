@@ -1,5 +1,5 @@
-// polyphony schedules: an order of actions, a person's or a schedule's, verified, simulated, drawn and
-// written; or, of times alone, schedules side by side.
+// polyphony schedules: verifies, simulates, draws and writes an order of actions, of a file or a
+// named schedule; or compares schedules by times alone.
 #include <cmath>
 #include <iostream>
 
@@ -25,7 +25,7 @@ namespace {
 struct Row {
   std::string stages;
   std::size_t actions = 0;
-  int tapes = 0;  // at most in flight
+  int tapes = 0;  // saved activations in flight, at most
   Bytes peak{};
 };
 
@@ -68,7 +68,7 @@ Timetable unit_timetable(const std::vector<Actions>& orders, const ActionLengths
   return std::get<Timetable>(std::move(outcome));
 }
 
-// So that cells of one column run together when all actions take as long.
+// CSV columns by which cells of one column run at the same time if all actions take equally long.
 std::vector<std::vector<int>> columns(const std::vector<Actions>& orders,
                                       const std::string& order) {
   const ActionLengths equal{Seconds(1), Seconds(1), Seconds(1), Seconds(1)};
@@ -86,53 +86,58 @@ std::vector<std::vector<int>> columns(const std::vector<Actions>& orders,
 int schedules_command(int argc, char** argv) {
   Arguments args(
       "schedules",
-      "An order of actions for a scenario's layout: verified, simulated, drawn, written.\n"
+      "Verifies, simulates, draws and writes the order of actions of a pipeline.\n"
       "ORDER is a schedule's name (" +
           joined(enum_names(kLastSchedule)) +
-          "), or a file: our own form (shared/schedule/action_text.h), or the "
-          "CSV "
-          "that PyTorch's pipelining loads: a row a rank, cells 0F0 0B0 2I0 2W0, messages put in "
-          "by "
-          "us.\nA forward may say what its backward makes again: 0F3:full, :selective, :none.\n"
-          "--times: schedules side by side, of a table of times alone; ORDER or --all, each at its "
-          "own best setting.\n"
+          "), or a file: our own form (shared/schedule/action_text.h), or the CSV that PyTorch's "
+          "pipelining loads: a row a rank, cells 0F0 0B0 2I0 2W0, without messages.\n"
+          "A forward may name what its backward recomputes: 0F3:full, :selective, :none.\n"
+          "--times: compares schedules by a table of times alone, without a scenario; ORDER or "
+          "--all, "
+          "each schedule at its best setting.\n"
           "  columns: module (in the order of the data, the last fed by all others), stage (0, 1 "
           "…, "
-          "its finest piece),\n"
+          "the finest split),\n"
           "  microbatch (0, 1 …, all, or parts of one: 3.0, 3.1), forward, backward_input, "
           "backward_weight (seconds, or 1.5ms),\n"
-          "  and, if known, bytes (kept for the backward), message (seconds to the next stage)\n"
+          "  and optionally bytes (kept for the backward), message (seconds to the next stage)\n"
           "  rows: named schedules over all modules in one chain; encoders first; bubble filling "
           "(as Optimus does);\n"
           "  apart, reordered (as DistTrain does); entrain; modalities beside each other (as "
-          "Cornstarch "
-          "does); dip;\n"
+          "Cornstarch does); dip;\n"
           "  own: --schedule FILE, actions on stages of all modules in one chain, in one of the "
-          "forms "
-          "above;\n"
-          "  or on stages of each module: a CSV whose cells name it, vision 0F3, language 1B0\n"
-          "  searched: the stages of each row, actions searched from its own, weight parts apart\n"
-          "  above its bound: what no order of these stages goes below; above any: nor any stages",
+          "forms above,\n"
+          "  or on stages of each module: a CSV whose cells name it, vision 0F3, language 1B0;\n"
+          "  searched: the stages of each row above, with an order that a search found\n"
+          "  above bound: how far above a lower bound of any order of these stages, and of any "
+          "stages at all",
       "ORDER, or --times CSV --ranks N",
       "  polyphony schedules zb-v --scenario scenarios/rehearse_8.json --set layout.language.vpp=2 "
       "--out order.csv\n"
       "  polyphony schedules order.csv --scenario scenarios/rehearse_8.json --gantt step.svg\n"
       "  polyphony schedules --times scenarios/times/vlm.csv --ranks 4 --all --gantt page.svg\n"
+      "  polyphony schedules --times scenarios/times/vlm.csv --ranks 4 searched --out order.csv\n"
       "  polyphony run scenarios/rehearse_8.json --schedule order.csv");
   args.add()("order", "a schedule's name, or a file", cxxopts::value<std::string>())(
       "scenario", "scenario file with a layout", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>())(
-      "out", "write the order: a CSV if it ends in .csv, else our own form",
-      cxxopts::value<std::string>())("times", "times of stages, a CSV",
+      "out",
+      "write the order to a file: a CSV if its name ends in .csv, else our own form; with --times "
+      "the "
+      "order of the quickest row that fits",
+      cxxopts::value<std::string>())("times", "CSV of the times of stages",
                                      cxxopts::value<std::string>())(
       "all", "with --times: every schedule")("schedule",
                                              "with --times: a file of actions, as one more row",
                                              cxxopts::value<std::string>())(
-      "ranks", "with --times: of the pipeline", cxxopts::value<int>())(
-      "microbatches", "with --times: how many, where every row is of all", cxxopts::value<int>())(
-      "memory", "with --times: of a rank, for what forwards keep (60GiB)",
+      "ranks", "with --times: ranks of the pipeline", cxxopts::value<int>())(
+      "microbatches", "with --times: how many, where every row of the CSV says all",
+      cxxopts::value<int>())(
+      "memory",
+      "with --times: memory of a rank for saved activations (60GiB); needs the "
+      "column bytes",
       cxxopts::value<std::string>())(
-      "draws", "with --times: batches drawn from the microbatches, for intervals",
+      "draws", "with --times: random batches of the given microbatches, for intervals",
       cxxopts::value<int>());
   args.add_profile();
   args.add_overrides();
@@ -144,11 +149,13 @@ int schedules_command(int argc, char** argv) {
     return 0;
   }
   if (args.has("schedule"))
-    throw InputError("", "", "--schedule is of --times", "give the file as ORDER");
+    throw InputError("--schedule", "", "needs --times", "without it give the file as ORDER");
   if (args.csv())
-    throw InputError("", "", "--format csv is of --times", "--out order.csv writes an order");
+    throw InputError("--format csv", "", "needs --times", "--out order.csv writes an order");
+  for (const char* option : {"out", "gantt"})
+    if (args.has(option)) check_writable(args.text(option));
   const std::vector<Override> overrides = args.overrides();
-  Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  Scenario scenario = open_scenario(args.require("scenario"), overrides);
   apply_schedule(scenario, args.require("order"));
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
@@ -203,9 +210,9 @@ int schedules_command(int argc, char** argv) {
     table.add({std::to_string(p), rows[p].stages, std::to_string(rows[p].actions),
                std::to_string(rows[p].tapes), bytes_text(rows[p].peak)});
   std::cout << describe(scenario.model, layout) << "\n"
-            << "verified   step " << seconds_text(result.step) << "   rests " << bubble
-            << " actions when F, I and W take one and B two\n\n"
-            << table.text();
+            << "verified; step " << seconds_text(result.step) << "; longest idle time (bubble) "
+            << bubble << " units, where F, I and W take one unit and B two\n\n"
+            << table.text(screen_columns());
   return 0;
 }
 

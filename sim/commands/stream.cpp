@@ -7,7 +7,10 @@
 #include "shared/statistics.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/console/console.h"
+#include "sim/shown/headline.h"
 #include "sim/shown/profile_text.h"
+#include "sim/shown/sweep_text.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
@@ -17,14 +20,14 @@ std::string describe(const StreamSample& sample) {
   for (std::size_t i = 0; i < sample.tokens.size(); ++i)
     text += std::string(i ? ", " : "") + name(sample.tokens[i].first) + " " +
             count_text(sample.tokens[i].second);
-  return text + " tokens; " + bytes_text(sample.held) + " of it)";
+  return text + " tokens), " + bytes_text(sample.held) + " of the peak";
 }
 
 std::vector<std::string> quantile_names() {
   return {std::begin(kStreamQuantileNames), std::end(kStreamQuantileNames)};
 }
 
-// A row of sorted values.
+// Adds a row of percentiles of sorted values.
 template <class Value, class Text>
 void add_row(Table& table, const std::string& name, const std::vector<Value>& values,
              const Text& text) {
@@ -35,7 +38,7 @@ void add_row(Table& table, const std::string& name, const std::vector<Value>& va
   table.add(std::move(row));
 }
 
-// Seconds and bubbles.
+// Percentiles of the step time and of idle time.
 void print_steps(const BatchStream& stream) {
   std::vector<std::string> head = quantile_names();
   head.insert(head.begin(), "");
@@ -43,16 +46,16 @@ void print_steps(const BatchStream& stream) {
   Table table(head);
   add_row(table, "step", stream.sorted_steps(), [](Seconds time) { return seconds_text(time); });
   const auto share = [](double value) { return percent_text(value); };
-  add_row(table, "bubbles, mean of ranks", stream.sorted_bubbles(&Bubbles::mean), share);
+  add_row(table, "idle (bubble), mean of ranks", stream.sorted_bubbles(&Bubbles::mean), share);
   add_row(table, "  of it communication", stream.sorted_bubbles(&Bubbles::communication), share);
-  add_row(table, "bubbles, worst rank", stream.sorted_bubbles(&Bubbles::worst), share);
-  std::cout << table.text();
+  add_row(table, "idle (bubble), worst rank", stream.sorted_bubbles(&Bubbles::worst), share);
+  std::cout << table.text(screen_columns());
 }
 
 void print_memory(const BatchStream& stream) {
   std::vector<std::string> head = quantile_names();
-  head.insert(head.begin(), "memory of stage");
-  head.insert(head.end(), {"largest", "of device"});
+  head.insert(head.begin(), "peak memory of");
+  head.insert(head.end(), {"largest", "share of device"});
   Table table(head);
   for (std::size_t stage = 0; stage < stream.stages.size(); ++stage) {
     const std::vector<Bytes> peaks = stream.sorted_peaks(stage);
@@ -66,20 +69,46 @@ void print_memory(const BatchStream& stream) {
                                       : "?");
     table.add(std::move(row));
   }
-  std::cout << table.text();
+  std::cout << table.text(screen_columns());
 }
 
+void print_line(const std::string& text) {
+  std::cout << wrapped(text, screen_columns(), 2) << "\n";
+}
+
+constexpr const char* kWhatToChange =
+    "To make it fit: more microbatches, recomputation or sharding (polyphony why SCENARIO lists "
+    "changes), "
+    "or leave out or shorten the largest samples (data.sequence, polyphony scan).";
+
+// How often a step does not fit, and for a data set whether its largest samples together would.
 void print_risk(const BatchStream& stream, int steps) {
   const MemoryRisk risk = memory_risk(stream, steps);
-  const auto share = [](double p) {
-    return p > 0 && p < 1e-4 ? std::string("below 0.01 %") : percent_text(p, 2);
-  };
-  std::cout << "\nout of memory: " << risk.exceeded << " of "
-            << counted(static_cast<std::int64_t>(stream.batches.size()), "batch", "batches")
-            << "; in " << counted(steps, "step", "steps") << ": " << share(risk.in_run)
-            << " as seen, at most " << share(risk.in_run_most) << " (95 % bound of "
-            << percent_text(risk.per_step_most, 2) << " a step), " << share(risk.in_run_tail)
-            << " if the largest peaks have an exponential tail (assumed)\n";
+  const auto batches = static_cast<std::int64_t>(stream.batches.size());
+  std::cout << "\n";
+  if (risk.exceeded > 0)
+    print_line("Out of memory: " + count_text(static_cast<std::int64_t>(risk.exceeded)) + " of " +
+               counted(batches, "batch", "batches") + " (" + percent_text(risk.per_step) +
+               " of steps). A run of " + counted(steps, "step", "steps") + " meets one with " +
+               percent_text(risk.in_run) + ". " + kWhatToChange);
+  else
+    print_line("Out of memory: none of " + counted(batches, "batch", "batches") +
+               (stream.largest_samples
+                    ? "."
+                    : "; by that number alone up to " + percent_text(risk.per_step_most) +
+                          " of steps may be (95 % bound): more --batches narrow it down."));
+  if (!stream.largest_samples) return;
+  const StreamBatch& largest = *stream.largest_samples;
+  const Bytes peak = stream.peak(largest);
+  const bool fits = stream.device.value == 0 || peak <= stream.device;
+  print_line("A batch of the data set's largest samples needs " +
+             memory_of_device(peak, stream.device) + " on " + stream.stages[largest.worst] +
+             (fits ? ": every batch fits, as far as memory is modeled."
+                   : ": it does not fit, and a shuffled run may draw one that is near it. " +
+                         (risk.exceeded > 0 ? std::string() : std::string(kWhatToChange))));
+  if (!fits)
+    for (const StreamSample& sample : largest.samples)
+      std::cout << "  " << describe(sample) << "\n";
 }
 
 }  // namespace
@@ -87,17 +116,19 @@ void print_risk(const BatchStream& stream, int steps) {
 void add_stream_options(Arguments& args) {
   args.add()(
       "batches",
-      "predict so many batches of the data: percentiles of step, bubbles and memory, the risk of "
-      "running out of memory, and which samples are to blame",
+      "predict so many batches of the data: percentiles of step, idle time and memory, how often a "
+      "batch does not fit, and which samples take the memory",
       cxxopts::value<int>()->default_value("0"))(
-      "steps", "with --batches: steps of the run that the risk is for; default: training/steps",
+      "steps", "with --batches: steps of the run whose risk is printed; default: training.steps",
       cxxopts::value<int>()->default_value("0"));
 }
 
 int answer_stream(const Arguments& args, const Scenario& scenario, const Layout& layout,
                   const HardwareProfile& profile) {
   if (args.integer("batches") < 1)
-    throw InputError("--batches", "", "at least one batch is needed", "a number such as 1000");
+    throw InputError("--batches", "",
+                     "must be at least 1 (got " + std::to_string(args.integer("batches")) + ")",
+                     "a number such as 1000");
   const int steps = args.integer("steps") > 0 ? args.integer("steps") : scenario.training.steps;
   StreamOptions options;
   options.batches = static_cast<std::size_t>(args.integer("batches"));
@@ -119,14 +150,19 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
   if (args.json()) {
     std::cout << to_json(stream, steps).dump(2) << "\n";
   } else {
-    std::cout << counted(static_cast<std::int64_t>(stream.batches.size()), "batch", "batches")
+    std::cout << headline(scenario, profile)
+              << wrapped(layout_words(scenario.model, layout, scenario.cluster), screen_columns(),
+                         2)
+              << "\n\n"
+              << counted(static_cast<std::int64_t>(stream.batches.size()), "batch", "batches")
               << " estimated (" << describe(profile) << ")"
               << (stream.planner.empty() ? "" : ", each planned by " + stream.planner) << "\n\n";
     print_steps(stream);
     std::cout << "\n";
     print_memory(stream);
-    std::cout << "\nlargest peak: batch " << worst.number << ", " << stream.stages[worst.worst]
-              << ", " << bytes_text(stream.peak(worst)) << "\n";
+    std::cout << "\nlargest peak of these: batch " << worst.number << ", "
+              << stream.stages[worst.worst] << ", "
+              << memory_of_device(stream.peak(worst), stream.device) << "; most of it:\n";
     for (const StreamSample& sample : worst.samples) std::cout << "  " << describe(sample) << "\n";
     print_risk(stream, steps);
   }

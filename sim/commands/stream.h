@@ -1,5 +1,5 @@
-// `simulate --batches`: percentiles of step and memory over the scenario's data, the risk of
-// running out of memory, and the samples to blame.
+// `simulate --batches`: percentiles of step and memory over the scenario's data, how often a batch
+// does not fit, and the samples that take the memory.
 #pragma once
 
 #include "shared/hardware/hardware.h"
@@ -9,7 +9,7 @@
 namespace polyphony::sim {
 
 void add_stream_options(Arguments& args);
-// The whole answer; returns the command's exit code.
+// Predicts and prints the whole answer; returns the command's exit code.
 int answer_stream(const Arguments& args, const Scenario& scenario, const Layout& layout,
                   const HardwareProfile& profile);
 

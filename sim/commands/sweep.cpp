@@ -1,8 +1,9 @@
-// polyphony sweep: which layout?
+// polyphony sweep: searches the legal layouts of a scenario and ranks the best.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <set>
+#include <sstream>
 
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/split/balanced_plan.h"
@@ -16,6 +17,8 @@
 #include "sim/console/signal_counter.h"
 #include "sim/pages/sweep_page.h"
 #include "sim/shown/goal_text.h"
+#include "sim/shown/headline.h"
+#include "sim/shown/profile_text.h"
 #include "sim/shown/sweep_csv.h"
 #include "sim/shown/sweep_text.h"
 #include "sim/sweep/written_layout.h"
@@ -35,21 +38,27 @@ void save_layout(const Scenario& scenario, const HardwareProfile& profile, const
 void save_rank(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
                const Arguments& args) {
   const int rank = args.integer("save-rank");
-  if (rank < 1 || static_cast<std::size_t>(rank) > result.ranked.size())
-    throw InputError("--save-rank", "", "there is no row " + std::to_string(rank),
-                     "1 to " + std::to_string(result.ranked.size()) + " are there");
+  if (static_cast<std::size_t>(rank) > result.ranked.size())
+    throw InputError("--save-rank", "",
+                     "row " + std::to_string(rank) + " does not exist: the answer has " +
+                         counted(static_cast<std::int64_t>(result.ranked.size()), "row", "rows"),
+                     result.ranked.empty() ? "nothing can be saved"
+                                           : "1 to " + std::to_string(result.ranked.size()));
   save_layout(scenario, profile, result.ranked[static_cast<std::size_t>(rank) - 1],
               args.require("out"));
 }
 
-// Best of each placement, as scenarios of their own.
-void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
-          const std::string& folder) {
+void make_folder(const std::string& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed)
     throw InputError(folder, "", "cannot be made: " + failed.message(),
                      "choose another folder for --save");
+}
+
+// Saves the best layout of each placement as a scenario of its own.
+void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
+          const std::string& folder) {
   std::set<Placement> seen;
   for (const Candidate& c : result.ranked) {
     if (!seen.insert(c.layout.placement).second) continue;
@@ -57,7 +66,46 @@ void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep&
   }
 }
 
-// --objective days,dollars --nodes 8..64 --tokens 1e12: the scenario's goal, for this question.
+// Throws where a file that the answer will go to cannot be written: before the search, not after
+// it.
+void check_side_files(const Arguments& args) {
+  if (args.has("save-rank")) {
+    if (args.integer("save-rank") < 1)
+      throw InputError("--save-rank", "",
+                       "must be at least 1 (got " + args.given("save-rank") + ")",
+                       "rows are counted from 1 to the number of rows of the answer");
+    check_writable(args.require("out"));
+  }
+  for (const char* option : {"report", "json-out"})
+    if (args.has(option)) check_writable(args.text(option));
+  if (args.has("save")) {
+    make_folder(args.text("save"));
+    check_writable(args.text("save") + "/homogeneous.json");
+  }
+}
+
+// "5%", "5 %" or "0.05": a share, as search.memory_margin has it.
+std::string margin_of(const std::string& text) {
+  std::size_t used = 0;
+  double share = -1;
+  try {
+    share = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  std::string unit = text.substr(used);
+  unit.erase(0, unit.find_first_not_of(' '));
+  if (unit == "%") share /= 100;
+  if (used == 0 || !(unit.empty() || unit == "%") || !(share >= 0 && share <= 0.9))
+    throw InputError("--memory-margin", "", "\"" + text + "\" is not a share of a device's memory",
+                     "0 to 0.9, or a percentage such as 5%");
+  std::ostringstream number;
+  number << share;
+  return number.str();
+}
+
+// --objective days,dollars --nodes 8..64 --tokens 1e12 --memory-margin 5%: values of the scenario's
+// goal and search, for this question.
 std::vector<Override> goal_overrides(const Arguments& args) {
   std::vector<Override> goal;
   if (args.has("objective")) {
@@ -73,6 +121,8 @@ std::vector<Override> goal_overrides(const Arguments& args) {
     goal.push_back(parse_override("goal.nodes=[" + counts + "]"));
   }
   if (args.has("tokens")) goal.push_back(parse_override("goal.tokens=" + args.text("tokens")));
+  if (args.has("memory-margin"))
+    goal.push_back(parse_override("search.memory_margin=" + margin_of(args.text("memory-margin"))));
   return goal;
 }
 
@@ -85,10 +135,10 @@ Shards shard_of(const Arguments& args) {
   if (std::sscanf(text.c_str(), "%d/%d%n", &shards.index, &shards.count, &used) != 2 ||
       static_cast<std::size_t>(used) != text.size() || shards.index < 1 ||
       shards.index > shards.count)
-    throw InputError("--shard", "", "\"" + text + "\" is no part of a search",
-                     "I/N, such as 2/8: the second of eight");
+    throw InputError("--shard", "", "\"" + text + "\" is not of the form I/N with 1 <= I <= N",
+                     "2/8 is the second of eight parts");
   if (!args.has("journal"))
-    throw InputError("--shard", "", "its answers go nowhere",
+    throw InputError("--shard", "", "needs --journal: answers of a part are kept there",
                      "add --journal FILE, one for each part");
   --shards.index;
   return shards;
@@ -107,7 +157,7 @@ GoalSweep sweep_shown(const Arguments& args, const Scenario& scenario,
   options.runnable = args.has("runnable");
   options.effort = args.real("effort");
   if (!(options.effort > 0 && options.effort <= 1000))
-    throw InputError("--effort", "", "is out of range", "a factor above 0, up to 1000");
+    throw InputError("--effort", "", "must be above 0 and at most 1000", "1 is the usual effort");
   options.cores = cores_here();
   options.memory = free_memory();
   if (args.has("estimate")) options.predictor = Predictor::estimate;
@@ -118,17 +168,18 @@ GoalSweep sweep_shown(const Arguments& args, const Scenario& scenario,
   if (answer.stopped)
     for (VariantSweep& of : answer.sweeps)
       of.sweep.notes.emplace_back(
-          args.has("journal") ? "asked again with this --journal, it goes on from here"
-                              : "with --journal FILE it could be asked again to go on from here");
+          args.has("journal") ? "the same command with this --journal continues from here"
+                              : "with --journal FILE the same command could continue from here");
   return answer;
 }
 
-// The scenario's layout alone, nothing searched.
+// Predicts the scenario's own layout; nothing is searched.
 GoalSweep layout_shown(const Arguments& args, const Scenario& scenario,
                        const HardwareProfile& profile) {
   if (!(scenario.goal == Goal{}))
-    throw InputError(scenario.file, "/goal", "of layouts that --vary names, steps are ranked",
-                     "leave the goal out, or vary something else");
+    throw InputError(scenario.file, "/goal",
+                     "--vary over layout fields ranks by step time only, it takes no goal",
+                     "remove the goal, or vary something else");
   SweepOptions options;
   options.memory = free_memory();
   if (args.has("estimate")) options.predictor = Predictor::estimate;
@@ -139,9 +190,9 @@ GoalSweep layout_shown(const Arguments& args, const Scenario& scenario,
   return answer;
 }
 
-// The best layout of the scenario as it is written: another one, perhaps; once stopped, not asked.
+// Searches the scenario without the changes of --set, for comparison. Not after an interrupt.
 Unchanged best_unchanged(const Arguments& args) {
-  if (SignalCounter::seen() > 0) return {{}, "stopped before it was asked for", ""};
+  if (SignalCounter::seen() > 0) return {{}, "stopped before it was searched", ""};
   const std::string path = args.require("scenario");
   try {
     Scenario scenario = read_scenario_file(path, goal_overrides(args));
@@ -163,6 +214,26 @@ std::string page_title(const Scenario& scenario, const std::vector<Override>& ov
   return title;
 }
 
+void print(const GoalSweep& found, const Scenario& scenario, const HardwareProfile& profile,
+           const std::optional<WhatIf>& what_if, const Arguments& args) {
+  const Sweep& result = found.best().sweep;
+  std::cout << headline(scenario, profile);
+  print_goal(found);
+  print_counts(result, args.has("details"));
+  print_notes(scenario, result.notes);
+  if (result.ranked.empty()) {
+    if (!result.stopped) std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
+    return;
+  }
+  print_ranking(scenario, profile, result,
+                {static_cast<std::size_t>(std::max(1, args.integer("top"))), args.has("all"),
+                 args.has("wide"), args.has("details")});
+  if (!what_if) return;
+  std::cout << "\n" << side_by_side(*what_if);
+  if (what_if->unchanged.figures)
+    std::cout << "best without the changes: " << what_if->unchanged.layout << "\n";
+}
+
 int exit_code(const GoalSweep& answer) {
   if (answer.stopped) return static_cast<int>(ExitCode::failed);
   return static_cast<int>(answer.reached.empty() ? ExitCode::infeasible : ExitCode::ok);
@@ -173,57 +244,71 @@ int exit_code(const GoalSweep& answer) {
 int sweep_command(int argc, char** argv) {
   Arguments args(
       "sweep",
-      "Which layout? Every legal one is screened, the promising ones are simulated and ranked.",
+      "Which layout? Checks every legal one by its memory and a lower bound of its step time, "
+      "simulates the most promising and ranks them.",
       "SCENARIO",
-      "  polyphony sweep scenarios/vlm_12b_70b_h100.json\n  polyphony sweep "
-      "scenarios/vlm_12b_70b_h100.json --journal sweep.jsonl --save-rank 3 --out third.json\n  "
-      "polyphony sweep "
-      "scenarios/easy_vqa.json --runnable --save runs/best    scenarios to run\n  polyphony sweep "
-      "scenarios/vlm_12b_70b_h100.json --set cluster.nic=100Gbps   what if? Beside the best as "
-      "written\n  polyphony sweep scenarios/vlm_12b_70b_h100.json --vary "
-      "cluster.nic=100Gbps..800Gbps --report nic.html   where does the best layout change?\n  "
-      "polyphony sweep scenarios/vlm_12b_70b_h100.json --objective days,dollars --nodes 16..64 "
+      "  polyphony sweep scenarios/vlm_12b_70b_h100.json\n"
+      "  polyphony sweep scenarios/vlm_12b_70b_h100.json --journal sweep.jsonl --save-rank 3 "
+      "--out third.json\n"
+      "  polyphony sweep scenarios/easy_vqa.json --runnable --save runs/best    scenarios to run\n"
+      "  polyphony sweep scenarios/vlm_12b_70b_h100.json --set cluster.nic=100Gbps   what if? "
+      "Compared with the scenario as written\n"
+      "  polyphony sweep scenarios/vlm_12b_70b_h100.json --vary cluster.nic=100Gbps..800Gbps "
+      "--report nic.html   where does the best layout change?\n"
+      "  polyphony sweep scenarios/vlm_12b_70b_h100.json --objective days,dollars --nodes 16..64 "
       "--tokens 1e12   how many GPUs?");
-  args.add()("scenario", "scenario file with a search", cxxopts::value<std::string>())(
+  args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"))(
       "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
-      "all", "near relatives of a row too")(
-      "estimate", "longest path instead of SimGrid: faster, no contention")(
-      "runnable", "only layouts that the executor can run")(
-      "effort", "of a search that cannot look at everything: 2 is twice the work",
+      "all", "also rows that differ from an earlier one only in details")(
+      "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(
+      "runnable", "only layouts that `polyphony run` can train")(
+      "memory-margin",
+      "share of the device's memory that the best layout leaves free, such as 5%: fragmentation, "
+      "NCCL buffers and workspaces are not modeled (default: search.memory_margin of the scenario, "
+      "5%)",
+      cxxopts::value<std::string>(), "SHARE")(
+      "effort", "how long to search where not every layout can be checked: 2 is twice the work",
       cxxopts::value<double>()->default_value("1"))(
-      "details", "every reason why combinations are not legal")("wide", "layouts in full")(
+      "details",
+      "also how many combinations were searched, why some are not legal, how much the search may "
+      "have missed, and where the other placements lose time")(
+      "wide", "layouts in the words of a scenario file")(
       "journal",
-      "file that keeps what is worked out: a sweep that was killed or is asked again goes "
-      "on from it; more files, after commas, are read",
+      "file that keeps what was predicted so far: the same sweep continues from it after an "
+      "interrupt, and answers at once when repeated; further files after commas are read only",
       cxxopts::value<std::vector<std::string>>())(
-      "shard", "I/N: the I-th of N parts, for job arrays; then once more with all journals",
-      cxxopts::value<std::string>())("save-rank", "number of a row, to save as a scenario: --out",
+      "shard",
+      "I/N: search only the I-th of N parts, for job arrays; then run it without --shard and with "
+      "the journals of all parts",
+      cxxopts::value<std::string>())("save-rank", "row to save as a scenario in --out",
                                      cxxopts::value<int>())("out", "file for --save-rank",
                                                             cxxopts::value<std::string>())(
       "objective",
-      "what is best: step, tokens_per_gpu, days, dollars or p95; of two (days,dollars; "
-      "step,memory) the Pareto front",
+      "what the best layout is best at: step, tokens_per_gpu, days, dollars or p95; of two "
+      "(days,dollars; step,memory) the Pareto front",
       cxxopts::value<std::vector<std::string>>())(
-      "nodes", "how many may be taken: 8,16,48 or 8..64 (doubling)", cxxopts::value<std::string>())(
-      "tokens", "language tokens to train on, of days and dollars: 1e12",
-      cxxopts::value<std::string>())(
+      "nodes", "how many nodes may be used: 8,16,48 or 8..64 (doubling)",
+      cxxopts::value<std::string>())("tokens",
+                                     "language tokens to train on, for days and dollars: 1e12",
+                                     cxxopts::value<std::string>())(
       "vary",
-      "ask for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable. Where a "
-      "PATH "
-      "is the layout's, that layout is not searched but simulated with each: "
+      "search once for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable. A "
+      "PATH in the layout varies the scenario's own layout, without a search: "
       "layout.planner=none,entrain,dip",
-      cxxopts::value<std::vector<std::string>>(), "PATH=VALUES")(
-      "report", "also write the answer as one HTML page to a file", cxxopts::value<std::string>())(
-      "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
-      "save", "folder for a scenario of the best layout of each placement",
+      cxxopts::value<std::vector<std::string>>(),
+      "PATH=VALUES")("report", "also write the answer as one HTML page to this file",
+                     cxxopts::value<std::string>())(
+      "json-out", "also write the answer as JSON to this file", cxxopts::value<std::string>())(
+      "save", "folder for scenarios of the best layout of each placement",
       cxxopts::value<std::string>());
   args.add_profile();
   args.add_overrides();
   args.add_csv();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  // One for all questions that are asked: who stops the first wants no second.
+  check_side_files(args);
+  // One counter for all questions of this command: an interrupt of the first ends them all.
   const SignalCounter interrupts({SIGINT}, SignalCounter::Second::ends);
   if (args.has("vary")) {
     const bool layouts = varies_layout(args.repeated("vary"));
@@ -236,9 +321,8 @@ int sweep_command(int argc, char** argv) {
   const std::vector<Override> overrides = args.overrides();
   std::vector<Override> all = goal_overrides(args);
   all.insert(all.end(), overrides.begin(), overrides.end());
-  const Scenario written = load_scenario(args.require("scenario"), all);
+  const Scenario written = open_scenario(args.require("scenario"), all);
   const HardwareProfile profile = load_profile(written, args.profile(), all);
-  if (args.has("save-rank")) args.require("out");  // before the work, not after it
   const GoalSweep found = sweep_shown(args, written, profile, "sweep");
   const Scenario& scenario = found.best().scenario;
   const Sweep& result = found.best().sweep;
@@ -246,37 +330,40 @@ int sweep_command(int argc, char** argv) {
   if (!overrides.empty() && !args.csv()) what_if = {texts_of(overrides), best_unchanged(args), {}};
   if (what_if && !found.reached.empty())
     what_if->changed = found.candidate(found.reached.front()).figures;
-  if (args.has("save-rank")) save_rank(scenario, profile, result, args);
-  if (args.has("save")) save(scenario, profile, result, args.text("save"));
   nlohmann::json answer = to_json(found);
+  const std::vector<std::string> asked = headline_parts(scenario, profile);
+  answer["question"] = {{"model", asked[0]},
+                        {"cluster", asked[1]},
+                        {"data", asked[2]},
+                        {"software", asked[3]},
+                        {"accuracy", footing_text(profile)}};
   if (what_if && !result.ranked.empty()) answer.update(to_json(*what_if));
-  if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
-  if (args.has("report"))
-    write_file(args.text("report"),
-               traces::to_html(answer_page(answer, page_title(scenario, overrides))));
-  if (args.json()) {
+  if (args.json())
     std::cout << answer.dump(2) << "\n";
-    return exit_code(found);
-  }
-  if (args.csv()) {
+  else if (args.csv())
     std::cout << csv_text(result, scenario.model);
+  else
+    print(found, scenario, profile, what_if, args);
+  std::cout.flush();
+  const auto write_side_files = [&] {
+    if (args.has("save-rank")) save_rank(scenario, profile, result, args);
+    if (args.has("save")) save(scenario, profile, result, args.text("save"));
+    if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
+    if (args.has("report"))
+      write_file(args.text("report"),
+                 traces::to_html(answer_page(answer, page_title(scenario, overrides))));
+  };
+  if (!args.json()) {
+    write_side_files();
     return exit_code(found);
   }
-  print_goal(found);
-  print_counts(result, args.has("details"));
-  if (result.ranked.empty()) {
-    print_notes(scenario, result.notes);
-    if (!result.stopped) std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
-    return exit_code(found);
-  }
-  print_notes(scenario, result.notes);
-  print_ranking(scenario, profile, result,
-                {static_cast<std::size_t>(std::max(1, args.integer("top"))), args.has("all"),
-                 args.has("wide")});
-  if (what_if) {
-    std::cout << "\n" << side_by_side(*what_if);
-    if (what_if->unchanged.figures)
-      std::cout << "best as written: " << what_if->unchanged.layout << "\n";
+  try {  // stdout has the answer: an error goes to stderr alone
+    write_side_files();
+  } catch (const InputError& error) {
+    return report_failure(error, ExitCode::bad_input, error.what(), false);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return static_cast<int>(ExitCode::failed);
   }
   return exit_code(found);
 }

@@ -1,4 +1,4 @@
-// polyphony trace: where the time of recorded devices goes.
+// polyphony trace: prints where the time of GPUs goes, from profiler traces.
 #include <iostream>
 
 #include "sim/answer_json/answers_json.h"
@@ -10,26 +10,26 @@ namespace polyphony::sim {
 int trace_command(int argc, char** argv) {
   Arguments args(
       "trace",
-      "Where the time of recorded devices goes: traces of PyTorch's profiler (Kineto's JSON, plain "
-      "or .gz), "
-      "one or several ranks of a job. By rank and step: compute, communication and what of it "
-      "computation "
-      "hides, copies, idle; time by class of kernel; collectives with their bus bandwidth; matrix "
-      "products; "
-      "kernels that no table knows; which rank is slow.",
+      "Prints where the time of GPUs goes, from traces of PyTorch's profiler (Kineto's JSON, plain "
+      "or "
+      ".gz) of one or several ranks of a job. By rank and step: compute, communication and how "
+      "much of "
+      "it is overlapped with compute, copies, idle time; time by class of kernel; collectives with "
+      "their bus bandwidth; GEMMs; unknown kernels; which rank is slow.",
       "TRACE...",
       "  polyphony trace rank0.pt.trace.json.gz\n  polyphony trace rank-*.json.gz --format json\n"
       "Record with torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), call "
       "profiler.step() once a step,\nand export_chrome_trace(f\"rank-{rank}.json.gz\") on a few "
       "ranks.");
-  args.add()("trace", "files, one of each rank", cxxopts::value<std::vector<std::string>>())(
-      "step", "annotations whose names begin so are the steps",
+  args.add()("trace", "trace files, one of each rank", cxxopts::value<std::vector<std::string>>())(
+      "step", "how the names of the annotations that mark steps begin",
       cxxopts::value<std::string>()->default_value("ProfilerStep#"));
   args.add_csv();
   args.positional({"trace"});
   if (args.parse(argc, argv)) return 0;
   if (!args.has("trace"))
-    throw InputError("polyphony trace", "", "no file is named", "polyphony trace --help");
+    throw InputError("polyphony trace", "", "needs trace files",
+                     "polyphony trace --help shows an example");
   const traces::RankSet ranks = read_profiles(args.repeated("trace"), args.text("step"), "trace");
   if (args.json())
     std::cout << to_json(ranks).dump(2) << "\n";

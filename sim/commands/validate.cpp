@@ -1,4 +1,4 @@
-// polyphony validate: published measurements predicted, and how far off.
+// polyphony validate: predicts published measurements, and prints the errors.
 #include <iostream>
 
 #include "shared/text/number_text.h"
@@ -20,8 +20,8 @@ Overrides read_overrides(const std::vector<std::string>& texts) {
     const std::optional<double> value =
         number_of(equals == std::string::npos ? "" : text.substr(equals + 1));
     if (!value)
-      throw InputError("--set", "", "\"" + text + "\" sets nothing",
-                       "write NAME.KEY=VALUE, such as h100.gemm_efficiency=0.7");
+      throw InputError("--set", "", "\"" + text + "\" is not of the form NAME.KEY=VALUE",
+                       "such as h100.gemm_efficiency=0.7");
     overrides[text.substr(0, equals)] = *value;
   }
   check_overrides(overrides);
@@ -95,7 +95,7 @@ void print_parts(const std::vector<Part>& parts) {
             << table.text();
 }
 
-// Whose memory it is, which the same layout needs differently much of elsewhere.
+// The software stack of a memory figure: the same layout needs different memory under others.
 void print_memory_stacks(const std::vector<RowResult>& results) {
   std::map<std::string, std::vector<std::string>> blocks;
   for (const RowResult& result : results) {
@@ -155,8 +155,8 @@ std::vector<PublishedRow> read_rows(const std::vector<std::string>& files) {
       const auto [first, fresh] = seen.try_emplace(row.id, file);
       if (!fresh)
         throw InputError(file, "line " + std::to_string(row.line) + ", column id",
-                         "\"" + row.id + "\" stands in " + first->second + " too",
-                         "name each row once");
+                         "\"" + row.id + "\" is in " + first->second + " too",
+                         "each row may be given once");
       rows.push_back(std::move(row));
     }
     for (const std::string& column : unknown)
@@ -183,7 +183,7 @@ Results run_files(const std::vector<std::string>& files, const Overrides& overri
       results.held_out = read_held_out(text, file);
       continue;
     }
-    for (RowResult& result : run_scenario(text, file, load_scenario(file), overrides))
+    for (RowResult& result : run_scenario(text, file, open_scenario(file), overrides))
       results.rows.push_back(std::move(result));
   }
   fit_naive(results.rows);
@@ -193,14 +193,15 @@ Results run_files(const std::vector<std::string>& files, const Overrides& overri
 }  // namespace
 
 int validate_command(int argc, char** argv) {
-  Arguments args("validate",
-                 "Published measurements predicted, and how far off: by block of rows (the id up "
-                 "to its first \"_\").",
-                 "FILE...",
-                 "  polyphony validate scenarios/published/*.csv scenarios/published/*.json\n"
-                 "  polyphony validate mine.csv --rows               every row's error\n"
-                 "  polyphony validate mine.csv --format json        id, predicted, reason\n"
-                 "Columns: scenarios/published/README.md");
+  Arguments args(
+      "validate",
+      "Predicts published measurements and prints the errors by block of rows (the id up to its "
+      "first \"_\").",
+      "FILE...",
+      "  polyphony validate scenarios/published/*.csv scenarios/published/*.json\n"
+      "  polyphony validate mine.csv --rows               every row's error\n"
+      "  polyphony validate mine.csv --format json        id, predicted, reason\n"
+      "Columns: scenarios/published/README.md");
   args.add()("files",
              "rows of published measurements (CSV), scenarios with published values and held-out "
              "errors (JSON)",
@@ -208,8 +209,9 @@ int validate_command(int argc, char** argv) {
       "set", "replace a profile's number: h100.gemm_efficiency=0.7, fsdp.traffic=0.6",
       cxxopts::value<std::vector<std::string>>())(
       "fit-smallest",
-      "instead: how far one step time, of each family's smallest run, corrects the others; needs "
-      "held_out.json among the files");
+      "instead print by how much one step time, of each family's smallest run, corrects the "
+      "others; "
+      "needs held_out.json among the files");
   args.positional({"files"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<std::string> files = args.texts("files");
@@ -220,8 +222,8 @@ int validate_command(int argc, char** argv) {
   const Results results = run_files(files, overrides);
   if (args.has("fit-smallest")) {
     if (!results.held_out || !results.held_out->widths || !overrides.empty())
-      throw InputError("--fit-smallest", "", "needs the errors of rows that no fit saw",
-                       "add scenarios/published/held_out.json, and set no number");
+      throw InputError("--fit-smallest", "", "needs the errors of held-out rows",
+                       "add scenarios/published/held_out.json, and use no --set");
     const std::vector<SmallestFit> fits = fit_smallest(results.rows, *results.held_out);
     if (args.json())
       std::cout << to_json(fits).dump(1) << "\n";

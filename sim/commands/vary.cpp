@@ -9,6 +9,7 @@
 #include "sim/console/console.h"
 #include "sim/pages/sweep_page.h"
 #include "sim/shown/sweep_csv.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
@@ -25,7 +26,7 @@ std::pair<double, std::string> number_and_unit(const std::string& text, const st
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
   if (end == value.c_str() || !(number > 0))
-    refuse(text, "\"" + value + "\" is no number above 0, which a range needs");
+    refuse(text, "\"" + value + "\" is no number above 0: the ends of a range must be");
   return {number, end};
 }
 
@@ -47,15 +48,17 @@ Seconds step_of(const Asked& asked) {
   return asked.answer.ranked.front().figures.step;
 }
 
-// `layouts`: what is varied is the layout, so that rows are ranked.
+// `layouts`: the layout is varied, so the rows are ranked.
 void print_table(const std::vector<Asked>& all, const std::vector<Variation>& variations,
                  bool layouts) {
   std::vector<std::string> header;
   for (const Variation& variation : variations) header.push_back(variation.path);
   for (const char* column :
-       {"step", layouts ? "vs the quickest" : "vs homogeneous", "memory", "layout"})
-    header.push_back(column);
+       {"step time", layouts ? "compared with\nthe fastest" : "compared with\nhomogeneous",
+        "memory"})
+    header.emplace_back(column);
   Table table(header);
+  std::vector<std::string> words;
   std::vector<const Asked*> rows;
   for (const Asked& asked : all) rows.push_back(&asked);
   if (layouts)
@@ -64,19 +67,20 @@ void print_table(const std::vector<Asked>& all, const std::vector<Variation>& va
   for (const Asked* asked : rows) {
     std::vector<std::string> row = asked->values;
     if (asked->answer.ranked.empty()) {
-      row.insert(row.end(), {"-", "", "", asked->why_not});
+      row.insert(row.end(), {"-", "", ""});
+      words.push_back(asked->why_not);
     } else {
       const Candidate& best = asked->answer.ranked.front();
       const Candidate* one = layouts ? &rows.front()->answer.ranked.front()
                                      : best_of(asked->answer, Placement::homogeneous);
-      row.insert(row.end(),
-                 {seconds_text(best.figures.step),
-                  one ? percent_text(best.figures.step / one->figures.step - 1, 1) : "",
-                  bytes_text(best.figures.peak_memory), brief(asked->model, best.layout)});
+      row.insert(row.end(), {seconds_text(best.figures.step),
+                             one ? percent_text(best.figures.step / one->figures.step - 1, 1) : "",
+                             bytes_text(best.figures.peak_memory)});
+      words.push_back(layout_words(asked->model, best.layout, asked->answer.ranks));
     }
     table.add(row);
   }
-  std::cout << table.text();
+  std::cout << table.text_with("layout", words, screen_columns());
 }
 
 void print_map(const std::vector<Asked>& all, const std::vector<Variation>& variations) {
@@ -92,7 +96,7 @@ void print_map(const std::vector<Asked>& all, const std::vector<Variation>& vari
     }
     map.add(row);
   }
-  std::cout << "\n" << map.text();
+  std::cout << "\nplacement of the best layout:\n" << map.text(screen_columns());
 }
 
 }  // namespace
@@ -104,7 +108,7 @@ bool varies_layout(const std::vector<std::string>& texts) {
 
 Variation parse_variation(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) refuse(text, "does not say PATH=VALUES");
+  if (equals == std::string::npos || equals == 0) refuse(text, "is not of the form PATH=VALUES");
   Variation variation{text.substr(0, equals), {}};
   const std::string values = text.substr(equals + 1);
   const std::size_t dots = values.find("..");
@@ -117,7 +121,7 @@ Variation parse_variation(const std::string& text) {
       at = comma + 1;
     }
   }
-  if (variation.values.empty()) refuse(text, "holds no value");
+  if (variation.values.empty()) refuse(text, "has no value");
   return variation;
 }
 
@@ -177,9 +181,6 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
       break;
     }
   }
-  if (args.has("json-out")) write_file(args.text("json-out"), to_json(varied).dump(2) + "\n");
-  if (args.has("report"))
-    write_file(args.text("report"), traces::to_html(answer_page(to_json(varied), path)));
   if (args.json()) {
     std::cout << to_json(varied).dump(2) << "\n";
   } else if (args.csv()) {
@@ -188,6 +189,10 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
     print_table(all, variations, layouts);
     if (all.size() == questions && !layouts) print_map(all, variations);
   }
+  std::cout.flush();
+  if (args.has("json-out")) write_file(args.text("json-out"), to_json(varied).dump(2) + "\n");
+  if (args.has("report"))
+    write_file(args.text("report"), traces::to_html(answer_page(to_json(varied), path)));
   if (all.size() < questions) return static_cast<int>(ExitCode::failed);
   return static_cast<int>(any ? ExitCode::ok : ExitCode::infeasible);
 }

@@ -1,6 +1,6 @@
-// `--vary PATH=A,B,C` and `PATH=A..B`: the same question asked of several machines, data or models, and
-// where the best layout changes. A..B doubles from A as long as it is at most B; several --vary are
-// combined, each with each.
+// `--vary PATH=A,B,C` and `PATH=A..B`: searches once for each value and prints where the best
+// layout changes. A..B doubles from A as long as it is at most B; several --vary are combined, each
+// value with each.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace polyphony::sim {
 
-// Whether one of them names a value of the layout: then each layout is asked for, nothing is searched, and one that
-// is not legal is a row that says so.
+// Whether one of them names a value of the layout: then each layout is predicted, nothing is
+// searched, and an illegal layout is a row with the reason.
 bool varies_layout(const std::vector<std::string>& texts);
 // Errors: InputError names what is wrong with the text.
 Variation parse_variation(const std::string& text);
@@ -22,9 +22,9 @@ Variation parse_variation(const std::string& text);
 std::vector<std::vector<std::string>> combinations(const std::vector<Variation>& variations);
 
 using Answer = std::function<GoalSweep(const Scenario&, const HardwareProfile&)>;
-// Answers each, prints the answers in the format asked for; as a table with, of two variations, the map
-// of the best placements. The exit code: infeasible where no question has an answer. `goal`: of all of
-// them, before --set.
+// Answers each question and prints all answers in the format asked for; for two variations the
+// table is followed by a map of the best placements. Returns the exit code: infeasible where no
+// question has an answer. `goal`: overrides of all questions, applied before --set.
 int vary(const Arguments& args, const std::string& path, const std::vector<std::string>& texts,
          const std::vector<Override>& goal, const Answer& answer);
 

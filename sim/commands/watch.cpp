@@ -1,4 +1,4 @@
-// polyphony watch: a running job beside its prediction.
+// polyphony watch: compares a running job with its prediction.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -183,7 +183,7 @@ class Watcher {
       std::cout << counted(static_cast<std::int64_t>(report_.steps), "step", "steps") << ", "
                 << report_.warm_up << " of warm-up left out; the last ten take "
                 << seconds_text(report_.typical) << ", predicted " << seconds_text(expected_.step)
-                << " (9 of 10: " << seconds_text(expected_.low) << " to "
+                << " (90 % interval " << seconds_text(expected_.low) << " to "
                 << seconds_text(expected_.high) << ")\n"
                 << (report_.left()
                         ? (report_.outside ? "outside" : "back inside, after it had left")
@@ -208,12 +208,14 @@ class Watcher {
 int watch_command(int argc, char** argv) {
   Arguments args(
       "watch",
-      "Follows a running job beside its prediction, and says when and in which phase it leaves the "
-      "predicted interval: 8 of 10 steps in a row outside, on one side. Also when it becomes "
-      "slower "
-      "or faster than its own first steps (CUSUM), and which ranks are slow where the log has "
-      "them. "
-      "Ends with the run, at Ctrl-C, or after --idle. Exit code: 0 it stayed inside, 1 it left.",
+      "Compares a running job with its prediction, and prints when and in which phase it leaves "
+      "the "
+      "predicted interval: 8 of 10 steps in a row outside, on one side. Also prints when it "
+      "becomes "
+      "slower or faster than its own first steps (CUSUM), and which ranks are slow where the log "
+      "has "
+      "them. Ends with the run, at Ctrl-C, or after --idle. Exit code: 0 it stayed inside, 1 it "
+      "left.",
       "RUN_OR_LOG",
       "  polyphony simulate today.json --profile ours.json --format json > prediction.json\n"
       "  polyphony watch runs/today --prediction prediction.json\n"

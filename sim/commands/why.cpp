@@ -1,4 +1,4 @@
-// polyphony why: where the time of a layout goes, and which single changes are worth trying.
+// polyphony why: prints where the time of a layout goes, and which single changes are worth trying.
 #include <algorithm>
 #include <iostream>
 
@@ -6,14 +6,18 @@
 #include "shared/scenario/typical_batch.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
+#include "sim/cli/what_if.h"
 #include "sim/console/console.h"
 #include "sim/console/free_memory.h"
+#include "sim/shown/headline.h"
 #include "sim/shown/profile_text.h"
+#include "sim/shown/sweep_text.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
 
-constexpr std::size_t kWords = 52;      // columns of a change, so that a row fits in 100
+constexpr std::size_t kWords = 36;      // columns of a change, so that a row fits in 80
 constexpr double kWorthALine = 0.0005;  // of a step: more than "0.0 %"
 
 void print_times(const WhyAnswer& answer) {
@@ -21,8 +25,8 @@ void print_times(const WhyAnswer& answer) {
   const Rank critical = now.busiest;
   const traces::PartTimes part_mean = traces::mean(now.parts);
   const traces::IdleTimes idle_mean = traces::mean(answer.idle);
-  Table table({"part", "critical rank (" + std::to_string(critical.value) + ")", "of step",
-               "mean of ranks", "of step"});
+  Table table({"part", "busiest rank (" + std::to_string(critical.value) + ")", "share of step",
+               "mean of ranks", "share of step"});
   const auto add = [&](const std::string& what, Seconds here, Seconds mean) {
     table.add({what, seconds_text(here), percent_text(here / now.figures.step), seconds_text(mean),
                percent_text(mean / now.figures.step)});
@@ -33,8 +37,8 @@ void print_times(const WhyAnswer& answer) {
     const auto p = static_cast<std::size_t>(part);
     if (part == traces::Part::recompute && part_mean[p] == Seconds{}) continue;
     const bool twofold = part == traces::Part::backward && now.recomputes;
-    add(std::string(traces::name(part)) + (twofold ? " and recomputation" : ""),
-        now.parts[critical.value][p], part_mean[p]);
+    const std::string what = part == traces::Part::idle ? "idle (bubble)" : traces::name(part);
+    add(what + (twofold ? " and recomputation" : ""), now.parts[critical.value][p], part_mean[p]);
   }
   const Seconds least = kWorthALine * now.figures.step;
   for (std::size_t i = 0; i < traces::kIdles; ++i)
@@ -48,14 +52,14 @@ void print_memory(const StepAnswer& now) {
   const Figures& figures = now.figures;
   const auto& at_peak = now.prediction.memory[figures.worst_rank.value].at_peak;
   const auto at = [&](BufferKind kind) { return at_peak[static_cast<std::size_t>(kind)]; };
-  std::cout << "memory: " << bytes_text(figures.peak_memory)
-            << (figures.device_memory.value > 0 ? " of " + bytes_text(figures.device_memory) : "")
-            << " on " << figures.worst_stage << "\n  parameters "
-            << bytes_text(at(BufferKind::parameter)) << ", gradients "
-            << bytes_text(at(BufferKind::gradient)) << ", optimizer "
-            << bytes_text(at(BufferKind::optimizer)) << ", activations "
-            << bytes_text(at(BufferKind::tape) + at(BufferKind::workspace)) << ", boundaries "
-            << bytes_text(at(BufferKind::boundary) + at(BufferKind::boundary_gradient)) << "\n\n";
+  const std::string text =
+      "Memory: " + memory_of_device(figures.peak_memory, figures.device_memory) + " on " +
+      figures.worst_stage + ": parameters " + bytes_text(at(BufferKind::parameter)) +
+      ", gradients " + bytes_text(at(BufferKind::gradient)) + ", optimizer " +
+      bytes_text(at(BufferKind::optimizer)) + ", activations " +
+      bytes_text(at(BufferKind::tape) + at(BufferKind::workspace)) + ", boundaries " +
+      bytes_text(at(BufferKind::boundary) + at(BufferKind::boundary_gradient));
+  std::cout << wrapped(text, screen_columns(), 2) << "\n\n";
 }
 
 // Lines of at most kWords columns, cut between changes.
@@ -70,15 +74,15 @@ std::vector<std::string> lines_of(const std::vector<std::string>& words) {
   return lines;
 }
 
-void print_changes(const WhyAnswer& answer) {
+void print_changes(const WhyAnswer& answer, const Scenario& scenario) {
   const std::string among =
-      counted(static_cast<std::int64_t>(answer.looked_at), "change", "changes") + " looked at, " +
-      count_text(static_cast<std::int64_t>(answer.fitting)) + " of them fit";
+      counted(static_cast<std::int64_t>(answer.looked_at), "single change", "single changes") +
+      " tried, " + count_text(static_cast<std::int64_t>(answer.fitting)) + " of them fit";
   if (answer.worth_trying.empty()) {
-    std::cout << "no single change is faster and fits (" << among << ")\n";
+    std::cout << "No single change is faster and fits (" << among << ").\n";
     return;
   }
-  Table table({"worth trying", "gain", "sure", "step", "memory"});
+  Table table({"worth trying", "gain", "certainty", "step", "memory"});
   for (const WorthTrying& change : answer.worth_trying) {
     const std::vector<std::string> lines = lines_of(change.words);
     for (std::size_t i = 0; i < lines.size(); ++i)
@@ -88,8 +92,11 @@ void print_changes(const WhyAnswer& answer) {
       else
         table.add({"  " + lines[i], "", "", "", ""});
   }
-  std::cout << table.text() << among << "; ~: estimated, this layout ~"
-            << seconds_text(answer.estimate) << "\n";
+  const std::string text = among +
+                           ". Certainty: of being faster at all. ~: estimated (longest path); "
+                           "by the same estimate this layout takes " +
+                           seconds_text(answer.estimate) + ". " + margin_text(scenario) + ".";
+  std::cout << table.text(screen_columns()) << wrapped(text, screen_columns(), 2) << "\n";
 }
 
 }  // namespace
@@ -99,18 +106,21 @@ int why_command(int argc, char** argv) {
                  "Where the time of the scenario's layout goes, and which single changes of it are "
                  "worth trying.",
                  "SCENARIO",
-                 "  polyphony why scenarios/rehearse_8.json\n  polyphony sweep "
+                 "  polyphony why scenarios/rehearse_8.json\n  polyphony why "
+                 "scenarios/rehearse_8.json --set cluster.node.link=1GBps\n  polyphony sweep "
                  "scenarios/vlm_12b_70b_h100.json --save runs/best && polyphony why "
                  "runs/best/non-colocated.json");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
-      "estimate", "longest path instead of SimGrid: faster, no contention")(
+      "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(
       "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"));
   args.add_profile();
+  args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario = load_scenario(args.require("scenario"));
+  const std::vector<Override> overrides = args.overrides();
+  const Scenario scenario = open_scenario(args.require("scenario"), overrides);
   const Layout& layout = require_layout(scenario);
-  const HardwareProfile profile = load_profile(scenario, args.profile());
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
   require_memory(scenario, layout, {.predictor = predictor});
   const auto outcome = [&] {
@@ -125,16 +135,31 @@ int why_command(int argc, char** argv) {
   if (const auto* no = std::get_if<Infeasible>(&outcome))
     throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
   const auto& answer = std::get<WhyAnswer>(outcome);
-  print_notes(scenario, answer.notes);
+  std::optional<WhatIf> what_if;
+  if (!overrides.empty())
+    what_if = {texts_of(overrides),
+               answer_unchanged(args.require("scenario"), args.profile(),
+                                {.predictor = predictor, .cores = cores_here()}),
+               answer.now.figures};
   if (args.json()) {
-    std::cout << to_json(answer, scenario.model).dump(2) << "\n";
+    nlohmann::json json = to_json(answer, scenario.model);
+    if (what_if) json.update(to_json(*what_if));
+    std::cout << json.dump(2) << "\n";
   } else {
-    std::cout << answer.now.layout << "\nstep " << seconds_text(answer.now.figures.step) << " (±"
-              << percent_text(profile.step_error, 0) << ", " << describe(profile) << ")\n\n";
+    const SecondsInterval bounds = interval(answer.now.belief);
+    std::cout << headline(scenario, profile)
+              << wrapped(layout_words(scenario.model, layout, scenario.cluster), screen_columns(),
+                         2)
+              << "\n\nstep " << seconds_text(answer.now.figures.step) << "   90 % interval "
+              << seconds_text(bounds.low) << " to " << seconds_text(bounds.high) << " ("
+              << describe(profile) << ")\n\n";
     print_times(answer);
     print_memory(answer.now);
-    print_changes(answer);
+    print_changes(answer, scenario);
+    if (what_if) std::cout << "\n" << side_by_side(*what_if);
+    std::cout.flush();
   }
+  print_notes(scenario, answer.notes);
   if (answer.now.out_of_memory.empty()) return 0;
   std::cerr << scenario.file << ": " << answer.now.out_of_memory << "\n";
   return static_cast<int>(ExitCode::infeasible);

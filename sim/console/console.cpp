@@ -1,21 +1,19 @@
 #include "sim/console/console.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <sstream>
 
 namespace polyphony::sim {
 namespace {
 
-// Characters on the screen: UTF-8 continuation bytes take no column.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
-}
+constexpr std::size_t kGap = 2;  // between columns
 
-// "1f1b" is a name: a digit and a letter beside it, which is no exponent.
+// "1f1b" is a name: a digit and then a letter, which is no exponent.
 bool is_number(const std::string& cell) {
   if (cell.size() > 1 && std::isdigit(static_cast<unsigned char>(cell[0])) &&
       std::isalpha(static_cast<unsigned char>(cell[1])) && cell[1] != 'e')
@@ -25,30 +23,146 @@ bool is_number(const std::string& cell) {
           (cell[0] == '-' && cell.size() > 1 && std::isdigit(static_cast<unsigned char>(cell[1]))));
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) lines.push_back(line);
+  if (lines.empty()) lines.emplace_back();
+  return lines;
+}
+
+std::string without_end(const std::string& line) {
+  return line.substr(0, line.find_last_not_of(' ') + 1);
+}
+
+std::string with_breaks(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
 }  // namespace
 
+std::size_t screen_columns() {
+  constexpr std::size_t kLeast = 40, kUsual = 80;
+  winsize size{};
+  if (isatty(STDOUT_FILENO) != 0) {
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      return std::max<std::size_t>(kLeast, size.ws_col);
+    return kUsual;
+  }
+  const char* columns = std::getenv("COLUMNS");
+  const int given = columns ? std::atoi(columns) : 0;
+  return given > 0 ? std::max(kLeast, static_cast<std::size_t>(given)) : kUsual;
+}
+
+// UTF-8 continuation bytes take no column.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent) {
+  std::istringstream words(text);
+  std::string out, line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && width_of(line) + 1 + width_of(word) > columns) {
+      out += without_end(line) + "\n";
+      line = std::string(indent, ' ') + word;
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  return out + line;
+}
+
+std::vector<std::size_t> Table::widths() const {
+  std::vector<std::size_t> widths(rows_.front().size(), 0);
+  for (std::size_t r = 0; r < rows_.size(); ++r)
+    for (std::size_t c = 0; c < rows_[r].size(); ++c)
+      for (const std::string& line : lines_of(rows_[r][c]))
+        widths[c] = std::max(widths[c], width_of(line));
+  return widths;
+}
+
+std::vector<std::string> Table::lines(const std::vector<std::size_t>& columns) const {
+  const std::vector<std::size_t> wide = widths();
+  std::vector<std::string> out;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    std::size_t height = 1;
+    for (const std::size_t c : columns)
+      if (c < rows_[r].size()) height = std::max(height, lines_of(rows_[r][c]).size());
+    for (std::size_t h = 0; h < height; ++h) {
+      std::string line;
+      for (const std::size_t c : columns) {
+        if (c >= rows_[r].size()) continue;
+        const std::vector<std::string> cell = lines_of(rows_[r][c]);
+        const std::size_t above = height - cell.size();  // short headers stand at the bottom
+        const std::string text = h >= above ? cell[h - above] : "";
+        const bool numbers =
+            rows_.size() > 1 && c < rows_[1].size() && is_number(rows_[r == 0 ? 1 : r][c]);
+        const std::string space(wide[c] - width_of(text), ' ');
+        line += (line.empty() && c == columns.front() ? "" : std::string(kGap, ' ')) +
+                (numbers ? space + text : text + space);
+      }
+      out.push_back(without_end(line));
+    }
+    if (r > 0) continue;
+    std::size_t total = 0;
+    for (const std::size_t c : columns) total += wide[c] + kGap;
+    out.emplace_back(total - kGap, '-');
+  }
+  return out;
+}
+
 std::string Table::text() const {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows_) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
+  std::vector<std::size_t> all;
+  for (std::size_t c = 0; c < rows_.front().size(); ++c) all.push_back(c);
+  return with_breaks(lines(all));
+}
+
+std::string Table::text(std::size_t columns) const {
+  const std::vector<std::size_t> wide = widths();
+  std::vector<std::vector<std::size_t>> parts{{0}};
+  std::size_t taken = wide[0];
+  for (std::size_t c = 1; c < wide.size(); ++c) {
+    if (taken + kGap + wide[c] > columns && parts.back().size() > 1) {
+      parts.push_back({0});
+      taken = wide[0];
+    }
+    parts.back().push_back(c);
+    taken += kGap + wide[c];
   }
   std::string out;
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    std::string line;
-    for (std::size_t c = 0; c < rows_[r].size(); ++c) {
-      const std::string& cell = rows_[r][c];
-      const bool numbers =
-          rows_.size() > 1 && c < rows_[1].size() && is_number(rows_[r == 0 ? 1 : r][c]);
-      const std::string space(widths[c] - width_of(cell), ' ');
-      line += (c ? "  " : "") + (numbers ? space + cell : cell + space);
-    }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    if (r == 0) {
-      std::size_t total = 0;
-      for (const std::size_t w : widths) total += w + 2;
-      out += std::string(total - 2, '-') + "\n";
-    }
+  for (const std::vector<std::size_t>& part : parts)
+    out += (out.empty() ? "" : "\n") + with_breaks(lines(part));
+  return out;
+}
+
+std::string Table::text_with(const std::string& title, const std::vector<std::string>& texts,
+                             std::size_t columns) const {
+  constexpr std::size_t kIndent = 6;
+  const std::vector<std::size_t> wide = widths();
+  std::size_t left = 0, longest = width_of(title);
+  for (const std::size_t width : wide) left += width + kGap;
+  for (const std::string& text : texts) longest = std::max(longest, width_of(text));
+  if (left + longest <= columns) {
+    Table whole = *this;
+    whole.rows_.front().push_back(title);
+    for (std::size_t r = 1; r < whole.rows_.size(); ++r) whole.rows_[r].push_back(texts[r - 1]);
+    return whole.text();
+  }
+  std::vector<std::size_t> all;
+  for (std::size_t c = 0; c < wide.size(); ++c) all.push_back(c);
+  const std::vector<std::string> table = lines(all);
+  const std::size_t head = table.size() - (rows_.size() - 1);  // rows are one line each
+  std::string out;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    out += table[i] + "\n";
+    if (i < head) continue;
+    const std::string indented = std::string(kIndent, ' ');
+    out += indented + wrapped(texts[i - head], columns - kIndent, kIndent + 2) + "\n";
   }
   return out;
 }
@@ -61,18 +175,25 @@ Progress::~Progress() {
 }
 
 void Progress::show(double share, const std::string& detail) {
-  if (!terminal_) return;
   constexpr int kWidth = 30;
-  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
-  std::string bar = std::string(static_cast<std::size_t>(filled), '#') +
-                    std::string(static_cast<std::size_t>(kWidth - filled), '.');
-  // What is left, as the share goes so far: said once that means something.
+  constexpr double kEverySeconds = 10;  // a line, off a terminal
+  // The time left is extrapolated from the share done: printed once that means something.
   constexpr double kTellingShare = 0.05, kTellingSeconds = 2;
-  const double passed =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  const auto now = Clock::now();
+  const double passed = std::chrono::duration<double>(now - begun_).count();
   std::string left;
   if (share >= kTellingShare && share < 1 && passed > kTellingSeconds)
     left = ", about " + seconds_text(Seconds(passed * (1 - share) / share)) + " left";
+  if (!terminal_) {
+    if (std::chrono::duration<double>(now - printed_).count() < kEverySeconds) return;
+    printed_ = now;
+    std::fprintf(stderr, "%s: %.0f s, %.0f %% done%s%s%s\n", label_.c_str(), passed, share * 100,
+                 left.c_str(), detail.empty() ? "" : ", ", detail.c_str());
+    return;
+  }
+  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
+  const std::string bar = std::string(static_cast<std::size_t>(filled), '#') +
+                          std::string(static_cast<std::size_t>(kWidth - filled), '.');
   std::fprintf(stderr, "\r\033[K%s [%s] %3.0f%% %s%s", label_.c_str(), bar.c_str(), share * 100,
                detail.c_str(), left.c_str());
   std::fflush(stderr);

@@ -16,7 +16,7 @@ struct Failure {
 const JsonKeys<Failure>& failure_keys() {
   static const JsonKeys<Failure> keys{
       {"file", a("string"), "file, option or command that it is about; may be empty",
-       [](const Failure& f) { return f.error.file; }},
+       [](const Failure& f) { return (f.error.argument ? "--" : "") + f.error.file; }},
       {"pointer", a("string"), "RFC 6901 pointer into that file; empty: the whole of it",
        [](const Failure& f) { return f.error.pointer; }},
       {"what", a("string"), "is wrong", [](const Failure& f) { return f.error.what_is_wrong; }},

@@ -43,7 +43,8 @@ std::optional<std::int64_t> number_in(const std::string& path) {
   return {};
 }
 
-// What one control group leaves. Pages of files are given back when memory is short.
+// What one control group leaves. Cached file pages count as free: the kernel drops them when memory
+// is short.
 std::optional<std::int64_t> left_in(const std::string& folder, const char* limit, const char* usage,
                                     const char* cached) {
   const auto most = number_in(folder + "/" + limit), used = number_in(folder + "/" + usage);
@@ -52,8 +53,8 @@ std::optional<std::int64_t> left_in(const std::string& folder, const char* limit
       0, *most - *used + value_of(text_of(folder + "/memory.stat"), cached).value_or(0));
 }
 
-// The process's group and those that it is in. In a container the path may be the host's: the
-// container's own group is at the top then.
+// Applies the limits of the process's group and of the groups around it. In a container the path
+// may be the host's; the container's own group is then at the top.
 void add_groups(const std::string& mount, std::filesystem::path group, const char* limit,
                 const char* usage, const char* cached, std::int64_t& least) {
   for (;; group = group.parent_path()) {

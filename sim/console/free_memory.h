@@ -1,5 +1,5 @@
-// Memory that this process may still take: the least of what the machine has available, what its
-// control groups allow (containers, batch systems) and its own limit of addresses (ulimit -v).
+// Memory that this process may still allocate: the least of what the machine has available, what
+// its control groups allow (containers, batch systems) and its own limit of addresses (ulimit -v).
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace polyphony::sim {
 
-// Zero: not known. `root` stands before /proc and /sys: a folder made by a test.
+// Returns zero if it is not known. Tests pass a folder as `root`, which is put before /proc and
+// /sys.
 Bytes free_memory(const std::string& root = "");
 
 }  // namespace polyphony::sim

@@ -1,5 +1,5 @@
-// Signals that ask this process to end, counted while one of these lives: what they mean is its
-// owner's to say. The handlers from before are there again afterwards.
+// Counts signals that ask this process to end while an object of this class lives; the caller
+// decides what they mean. The destructor restores the handlers from before.
 #pragma once
 
 #include <csignal>
@@ -10,13 +10,13 @@ namespace polyphony::sim {
 
 class SignalCounter {
  public:
-  // What the second of a signal does: it is counted too, or ends the process.
+  // What the second signal of a kind does: it is counted too, or ends the process.
   enum class Second { counts, ends };
   SignalCounter(const std::vector<int>& signals, Second second);
   ~SignalCounter();
   SignalCounter(const SignalCounter&) = delete;
   SignalCounter& operator=(const SignalCounter&) = delete;
-  static int seen();  // by the last one made
+  static int seen();  // signals that the newest object counted
 
  private:
   std::vector<std::pair<int, struct sigaction>> before_;

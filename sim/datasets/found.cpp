@@ -109,7 +109,7 @@ void find_in_lines(const std::string& path, const Finder& finder) {
       if (bytes)
         sample.add(picture, *bytes);
       else
-        sample.lack("missing image");
+        sample.lack(kMissingPicture, (folder / picture).string());
     }
     if (!sample.finish(finder)) return;
   }
@@ -147,7 +147,8 @@ void SampleFiles::add(const std::string& name, const std::string& bytes) {
   }
 }
 
-void SampleFiles::lack(const std::string& why) {
+void SampleFiles::lack(const std::string& why, const std::string& path) {
+  if (why_.empty() && !path.empty()) found_.name += ", " + path;
   if (why_.empty()) why_ = why;
 }
 

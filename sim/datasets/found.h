@@ -32,6 +32,8 @@ struct Found {
   std::string prompt, answer;
 };
 
+inline constexpr const char* kMissingPicture = "missing image";
+
 struct Finder {
   std::string pictures;  // folder of the image paths in JSON lines; empty: the file's folder
   // Called for each sample; returns false to stop.
@@ -55,8 +57,8 @@ class SampleFiles {
   static bool wanted(const std::string& name);
   static std::size_t most(const std::string& name);
   void add(const std::string& name, const std::string& bytes);
-  // Marks the sample as skipped.
-  void lack(const std::string& why);
+  // Marks the sample as skipped; `path`: the file that was looked for, named with the sample.
+  void lack(const std::string& why, const std::string& path = "");
   // Hands the sample to the finder, visited or skipped. Returns false to stop.
   bool finish(const Finder& finder);
 

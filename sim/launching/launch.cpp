@@ -20,7 +20,7 @@
 namespace polyphony::sim {
 namespace {
 
-// One launch, from the first rank's start to the last one's end.
+// Follows one launch from the start of the first rank to the end of the last.
 class Watch {
  public:
   Watch(const LaunchOptions& options, std::vector<Child>& children, int output)
@@ -85,7 +85,7 @@ class Watch {
       announce();
   }
 
-  // Who is still there after the others left, and what happens now.
+  // Lists the ranks that still run after the others exited, and what happens next.
   void announce() {
     announced_ = true;
     if (cause_ && cause_->refused()) return;
@@ -109,16 +109,18 @@ class Watch {
       result_.what = "interrupted" + hint();
       return;
     }
-    // A rank that hangs, the cause, ends last and by our hand: then the loss that others noticed.
+    // A rank that hangs is the cause, but ends last, killed by the launcher: report the loss that
+    // other ranks noticed.
     if (cause_->severity() == 1 && cause_->blames)
       result_.what = talk_.loss(rank) + hint();
     else if (!cause_->refused())
       result_.what = "rank " + std::to_string(rank) + " " + cause_->ending() + hint();
   }
 
-  // After one refused its input, for the others to do so too: they may wait for it instead.
+  // Time after one rank refused its input for the others to do the same; they may wait for it
+  // instead.
   static constexpr Seconds kToRefuse{3};
-  // For those who notice a loss; 3.5 s are usual (exec/wire/liveness.h).
+  // Time for ranks to notice a loss and exit; 3.5 s are usual (exec/wire/liveness.h).
   static constexpr Seconds kToLeave{8};
 
   const LaunchOptions& options_;

@@ -1,4 +1,5 @@
-// The processes of a local run: how its ranks are started, heard, ended and judged.
+// The processes of a local run: starts its ranks, reads their output, ends them, tells why one
+// ended.
 #pragma once
 
 #include <sys/types.h>
@@ -12,9 +13,9 @@ struct Pipe {
   int read = -1, write = -1;
 };
 
-// Reading never waits.
+// A pipe whose reads never block.
 Pipe make_pipe();
-// What there is to read.
+// Returns everything that can be read now.
 std::string drain(int file);
 
 struct Child {
@@ -22,13 +23,13 @@ struct Child {
   bool running = false;
   int talk = -1;         // read end of its stderr
   int status = 0;        // of waitpid
-  bool asked = false;    // by us, to stop
-  bool hurried = false;  // killed by us
-  bool blames = false;   // another rank
+  bool asked = false;    // the launcher asked it to stop
+  bool hurried = false;  // the launcher killed it
+  bool blames = false;   // it reported the loss of another rank
 
   bool failed() const;
-  bool stopped() const;  // by what we asked, before it could listen
-  bool refused() const;  // its input
+  bool stopped() const;  // by the launcher's signal, before it could handle it
+  bool refused() const;  // it refused its input
   int severity() const;  // causes before consequences; 0: it did not fail
   std::string ending() const;
 };
@@ -38,13 +39,14 @@ struct RankCommand {
   std::vector<std::string> arguments;  // of polyphony-worker
   int folder_lock = -1;                // inherited by every rank (shared/files/run_folder.h)
 };
-// Rank 0's stdout goes to `output`. Adds to `children` as it goes, also when it throws.
+// Starts all ranks; rank 0's stdout goes to `output`. Adds to `children` as ranks start, also if it
+// throws.
 void start_ranks(const RankCommand& command, int output, std::vector<Child>& children);
 void kill_running(std::vector<Child>& children, int number);
-// The child that ended, if any did.
+// Returns a child that has ended, or null.
 Child* reap(std::vector<Child>& children);
 
-// Ends what runs when the launcher leaves by an exception.
+// Kills the children that still run when the launcher leaves by an exception.
 class Reaper {
  public:
   explicit Reaper(std::vector<Child>& children) : children_(children) {}

@@ -31,7 +31,7 @@ std::string RankTalk::take(Seconds now, bool all) {
   while (!held_.empty() && (all || now - held_.front().heard >= kHold)) {
     const Line& line = held_.front();
     if (shown_.size() >= kRemembered) shown_.clear();
-    if ((only_ == kEverybody || only_ == line.rank) && shown_.insert(line.text).second)
+    if ((only_ == kAllRanks || only_ == line.rank) && shown_.insert(line.text).second)
       lines += line.text + "\n";
     held_.pop_front();
   }

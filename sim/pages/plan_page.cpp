@@ -55,9 +55,10 @@ traces::Figure memories(const PlanAnswer& answer) {
   return traces::figure(
       options,
       [&](const traces::ChartOptions& o) {
-        return traces::bar_chart({{"optimizer", "held"}, {"wait tint", "free"}}, bars, o);
+        return traces::bar_chart({{"optimizer", "used"}, {"wait tint", "free"}}, bars, o);
       },
-      "Predicted peak of each stage's worst rank, with all that the rank holds.");
+      "Predicted peak of each stage's fullest rank, with everything that is resident on that "
+      "rank.");
 }
 
 // Seconds of a module's microbatches, before and after; where planning cuts them, over the same width.
@@ -110,14 +111,18 @@ traces::Section plan_section(const PlanAnswer& answer) {
   traces::Section section{"Stages", {times(answer), memories(answer)}};
   for (const PlannedSplit& split : answer.splits) {
     traces::Table table{
-        split.branch, {"between stages", "a block to the first", "to the second"}, {}, {}, ""};
+        split.branch,
+        {"boundary of stages", "one layer moved to the first", "one layer moved to the second"},
+        {},
+        {},
+        ""};
     const auto cell = [&](const std::optional<OtherSplit>& other) {
       return other ? change_text(*other, split, answer.device_memory) : std::string();
     };
     for (std::size_t s = 0; s < split.boundaries.size(); ++s)
       table.rows.push_back({std::to_string(s) + " and " + std::to_string(s + 1),
                             cell(split.boundaries[s].earlier), cell(split.boundaries[s].later)});
-    table.note = dearest_text(split);
+    table.note = "Cells: the bottleneck after the move. " + bottleneck_text(split);
     for (const std::string& line : other_splits(split, answer.device_memory))
       table.note += "; " + line;
     section.blocks.emplace_back(std::move(table));
@@ -127,11 +132,10 @@ traces::Section plan_section(const PlanAnswer& answer) {
              "What each microbatch computes, forward and backward, before and after planning.",
              work_text(*answer.work, answer.global_batch), false, section);
   if (answer.order)
-    add_work(
-        answer.order->microbatches,
-        "What each microbatch computes, forward, backward and what is computed again, before and "
-        "after planning: encoders' are cut, all run in an order that was searched.",
-        order_text(*answer.order), true, section);
+    add_work(answer.order->microbatches,
+             "What each microbatch computes, forward, backward and recomputation, before and after "
+             "planning: those of encoders are cut, and all run in an order that was searched.",
+             order_text(*answer.order), true, section);
   return section;
 }
 

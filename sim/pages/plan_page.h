@@ -1,4 +1,4 @@
-// What a page shows of a plan: what its stages cost and hold, and why they are split where they are.
+// The HTML page of a plan: time and memory of its stages, and why layers are split where they are.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace polyphony::sim {
 
 // Needs an answer with a layout.
 traces::Section plan_section(const PlanAnswer& answer);
-// A page of its own; `question`: the scenario's file.
+// Returns a whole page; `question`: the scenario's file.
 traces::Report plan_page(const PlanAnswer& answer, const std::string& question);
 
 }  // namespace polyphony::sim

@@ -14,7 +14,7 @@ traces::Table page_table(const ReplayTable& of, const std::string& caption,
 std::string title_of(const ReplayAnswer& answer) {
   std::string title;
   for (const std::string& said : answer.said) title += (title.empty() ? "" : ", ") + said;
-  return title.empty() ? "Replayed alone" : title;
+  return title.empty() ? "Replayed unchanged" : title;
 }
 
 traces::SideBySide both_gantts(const ReplayAnswer& answer) {
@@ -33,7 +33,7 @@ traces::SideBySide both_gantts(const ReplayAnswer& answer) {
   return both;
 }
 
-// The path, stretch by stretch, as long as a reader follows it.
+// The first stretches of the path.
 traces::Table path_steps(const ReplayedRun& run, const std::string& caption) {
   constexpr std::size_t kShown = 40;
   traces::Table table{caption, {"class", "rank", "from", "to", "ops"}, {}, {}, ""};
@@ -68,7 +68,7 @@ traces::Section section_of(const ReplayAnswer& answer) {
   if (answer.after) section.blocks.emplace_back(path_steps(*answer.after, "Critical path after"));
   section.blocks.emplace_back(
       page_table(mixture_table((answer.after ? *answer.after : answer.before).mixture),
-                 "Where durations are from"));
+                 "Where durations come from"));
   return section;
 }
 
@@ -79,7 +79,7 @@ traces::Report replay_page(const std::vector<ReplayAnswer>& answers) {
   traces::Report page{"Polyphony replay",
                       first.source + ", " + first.before.layout,
                       {{seconds_text(first.measured.median), "measured step"},
-                       {signed_percent_text(first.replay_error), "replayed alone"}},
+                       {signed_percent_text(first.replay_error), "replayed unchanged"}},
                       {},
                       "Made by `polyphony replay`; nothing is loaded from elsewhere."};
   if (answers.size() == 1 && first.after) {

@@ -24,13 +24,29 @@ std::string step_text(const json& row) {
          seconds_text(Seconds(row.at("step_seconds").get<double>()));
 }
 std::string change_text(const json& row) {
-  if (!row.contains("step_change")) return "";
-  std::string text = signed_whole(row.at("step_change")) + " %";
-  if (row.contains("step_change90"))
-    text += " (" + signed_whole(row.at("step_change90").at(0)) + " to " +
-            signed_whole(row.at("step_change90").at(1)) + ")";
-  return text;
+  return row.contains("step_change") ? signed_whole(row.at("step_change")) + " %" : "";
 }
+std::string interval_text(const json& row) {
+  if (!row.contains("interval90_seconds")) return "";
+  const auto end = [&](std::size_t i) {
+    return seconds_text(Seconds(row.at("interval90_seconds").at(i).get<double>()));
+  };
+  return end(0) + " to " + end(1);
+}
+std::string tokens_text(const json& row) {
+  return count_text(static_cast<std::int64_t>(row.at("tokens_per_second_per_rank").get<double>()));
+}
+// Empty: not known.
+std::string utilization_text(const json& row) {
+  const double mfu = row.at("mfu").get<double>();
+  return mfu > 0 ? percent_text(mfu) : "";
+}
+std::string price_text(const json& row) {
+  const json& price = row.at("dollars_per_million_tokens");
+  return price.is_null() ? "" : number_text(price.get<double>(), 4);
+}
+// "70.2 GiB of 78.5 GiB".
+std::string memory_of_device(const json& answer, const json& row);
 std::string memory_text(const json& row) {
   return bytes_text(Bytes(row.at("peak_memory_bytes").get<std::int64_t>()));
 }
@@ -58,37 +74,67 @@ std::vector<std::size_t> rows_shown(const json& ranked) {
 
 std::string against(const json& answer) {
   const json& baselines = answer.at("baselines");
-  return baselines.empty() ? "" : "vs " + baselines.at(0).at("name").get<std::string>();
+  return baselines.empty() ? ""
+                           : "compared with the " + baselines.at(0).at("name").get<std::string>();
 }
 
 traces::Table ranking(const json& answer) {
-  traces::Table table{"", {"#", "step", against(answer), "memory", "layout"}, {}, 0, ""};
-  table.texts = 1;
   const json& ranked = answer.at("ranked");
-  const bool ties = answer.at("tied").get<int>() > 1;
-  for (const std::size_t i : rows_shown(ranked)) {
-    const json& row = ranked.at(i);
-    table.rows.push_back({std::to_string(i + 1) + (ties && row.at("tied").get<bool>() ? " =" : ""),
-                          step_text(row), change_text(row), memory_text(row),
-                          row.at("brief").get<std::string>()});
-  }
+  const std::vector<std::size_t> shown = rows_shown(ranked);
+  const bool prices = !price_text(ranked.at(0)).empty();
+  traces::Table table{
+      "",
+      {"rank", "step time", "90 % interval", against(answer), "tokens/s/GPU", "MFU", "memory"},
+      {},
+      0,
+      ""};
+  if (prices) table.columns.emplace_back("$ per million tokens");
+  table.columns.emplace_back("layout");
+  table.texts = 1;
+  const auto add = [&](const std::string& place, const json& row, const std::string& words) {
+    std::vector<std::string> cells{place,
+                                   step_text(row),
+                                   interval_text(row),
+                                   change_text(row),
+                                   tokens_text(row),
+                                   utilization_text(row),
+                                   memory_text(row)};
+    if (prices) cells.push_back(price_text(row));
+    cells.push_back(words);
+    table.rows.push_back(std::move(cells));
+  };
+  for (const std::size_t i : shown)
+    add(std::to_string(i + 1), ranked.at(i), ranked.at(i).at("words").get<std::string>());
   for (const json& row : answer.at("baselines"))
-    table.rows.push_back(
-        {"–", step_text(row), change_text(row), memory_text(row),
-         row.at("name").get<std::string>() + ": " + row.at("brief").get<std::string>()});
-  table.note = "The best of each shape, of " +
+    add("", row, row.at("name").get<std::string>() + ": " + row.at("words").get<std::string>());
+  table.note = std::to_string(shown.size()) + " of " +
                counted(static_cast<std::int64_t>(ranked.size()), "row", "rows") +
-               ". ~ estimated; in brackets the 90 % interval of the change; memory of the worst "
-               "stage. ±" +
-               percent_text(answer.at("stated_error").get<double>(), 0) + " by profile " +
-               answer.at("profile").get<std::string>() + ", stack " +
-               answer.at("stack").get<std::string>() + ".";
-  if (ties)
-    table.note +=
-        " = tied with the first: what the profile does not know could turn their order "
-        "round; the simplest of them is " +
-        std::to_string(answer.at("simplest").get<int>() + 1) + ".";
+               ": the best of each shape. ~: estimated, others are simulated. The 90 % interval is "
+               "that of the step time, by profile " +
+               answer.at("profile").get<std::string>() + " and software stack " +
+               answer.at("stack").get<std::string>() +
+               ". Memory: of the fullest rank. SP: sequence parallelism; ZeRO-1, 2, 3: optimizer "
+               "state, gradients, parameters sharded over DP.";
   return table;
+}
+
+// What to run, and what to measure first.
+std::string decision(const json& answer) {
+  const auto tied = answer.at("tied").get<std::int64_t>();
+  if (tied <= 1)
+    return "Row 1 is faster than every other row by more than the prediction is uncertain.";
+  const std::string simplest = "row " + std::to_string(answer.at("simplest").get<int>() + 1);
+  return count_text(tied) + " of " +
+         counted(static_cast<std::int64_t>(answer.at("ranked").size()), "row", "rows") +
+         " do not differ from row 1 within what the profile knows. The simplest of them within 2 % "
+         "of "
+         "the best is " +
+         simplest + ": " +
+         answer.at("ranked")
+             .at(answer.at("simplest").get<std::size_t>())
+             .at("words")
+             .get<std::string>() +
+         ". Measure a few steps of it before a long run.";
 }
 
 // Parts of a step in the order in which a bar shows them.
@@ -132,7 +178,7 @@ traces::Figure breakdown(const json& answer) {
                     step_text(*row) + (row->value("step_change", 0.0) != 0
                                            ? ", " + signed_whole(row->at("step_change")) + " %"
                                            : ""),
-                    row->at("brief").get<std::string>(),
+                    row->at("words").get<std::string>(),
                     {}};
     for (const auto& part : parts) bar.parts.push_back(seconds_of(*row, part.second) / size);
     bars.push_back(std::move(bar));
@@ -141,10 +187,11 @@ traces::Figure breakdown(const json& answer) {
   options.x_label = "step, " + unit;
   return traces::figure(
       options, [&](const traces::ChartOptions& o) { return traces::bar_chart(parts, bars, o); },
-      "The best of each placement, and what people run without a search; on the rank that idles "
-      "least. Collectives inside compute (tensor, context and expert parallel) are part of forward "
-      "and backward; what is recomputed inside a backward is part of it. Communication as far as "
-      "the rank waits for it.");
+      "The best layout of each placement and the baselines, on the rank that idles least. "
+      "Collectives inside compute (tensor, context and expert parallel) are part of forward and "
+      "backward, and so is recomputation inside a backward. Communication counts as far as the "
+      "rank "
+      "waits for it.");
 }
 
 // No row is both faster and smaller.
@@ -176,7 +223,7 @@ traces::Figure time_and_memory(const json& answer) {
         kinds.begin());
     made.hollow = !row.at("simulated").get<bool>();
     made.hover =
-        step_text(row) + ", " + memory_text(row) + ": " + row.at("brief").get<std::string>();
+        step_text(row) + ", " + memory_text(row) + ": " + row.at("words").get<std::string>();
     return made;
   };
   std::vector<traces::Mark> marks;
@@ -202,7 +249,7 @@ traces::Figure time_and_memory(const json& answer) {
   }
   traces::ChartOptions options;
   options.x_label = "step, " + time;
-  options.y_label = "memory of the worst stage, " + memory;
+  options.y_label = "memory of the fullest rank, " + memory;
   options.height = 380;
   options.y_from_zero = false;
   if (const json& device = answer.at("device_memory_bytes");
@@ -215,40 +262,76 @@ traces::Figure time_and_memory(const json& answer) {
         return traces::scatter_chart(kinds, marks, front_of(points), o);
       },
       "All " + std::to_string(ranked.size()) +
-          " rows. Filled: simulated; hollow: estimated. Dashed: no row is both faster and smaller. "
-          "Bars: of rows of the table that are tied with the first the 90 % interval of how much "
-          "they "
-          "differ from it, where an end of it is in sight. Diamonds: what people run without a "
-          "search.");
+          " rows. Filled: simulated; hollow: estimated. Dashed line: no row is both faster and "
+          "smaller. Diamonds: the baselines. Horizontal bars, where they fit: by how much a row of "
+          "the "
+          "table may differ from row 1 (90 % interval).");
+}
+
+std::string memory_of_device(const json& answer, const json& row) {
+  const json& device = answer.at("device_memory_bytes");
+  return memory_text(row) +
+         (device.is_null() ? "" : " of " + bytes_text(Bytes(device.get<std::int64_t>())));
 }
 
 traces::Section which_layout(const json& answer) {
-  traces::Section section{"Ranking", {ranking(answer)}};
+  traces::Section section{"Ranking", {traces::Paragraph{decision(answer)}, ranking(answer)}};
+  if (answer.contains("question"))
+    if (const std::string accuracy = answer.at("question").value("accuracy", ""); !accuracy.empty())
+      section.blocks.emplace_back(traces::Paragraph{"How accurate: " + accuracy});
+  for (const json& line : answer.at("notes"))
+    section.blocks.emplace_back(traces::Paragraph{line.get<std::string>()});
+  return section;
+}
+
+// How far the search went.
+traces::Section how_it_was_found(const json& answer) {
+  const auto number = [&](const char* key) {
+    return count_text(static_cast<std::int64_t>(answer.at(key).get<double>()));
+  };
+  traces::Section section{
+      "How it was searched",
+      {traces::Paragraph{
+          number("combinations") + " combinations: " + number("legal") +
+          " legal ones checked one by one, " + number("too_large") + " need too much memory, " +
+          number("screened_by_bound") + " are ruled out by a lower bound of their step time; " +
+          number("estimated") + " estimated, " + number("simulated") + " simulated."}}};
   for (const auto& [placement, gap] : answer.at("gaps").items())
     section.blocks.emplace_back(traces::Paragraph{
         placement + (gap.get<double>() > 0
-                         ? ": a layout not looked at could be up to " +
-                               percent_text(gap.get<double>()) + " faster"
-                         : ": no combination of the lists has a smaller estimate")});
-  for (const char* key : {"why", "notes"})
-    for (const json& line : answer.at(key))
-      section.blocks.emplace_back(traces::Paragraph{line.get<std::string>()});
+                         ? ": a layout that the search did not reach could be up to " +
+                               percent_text(gap.get<double>()) + " faster than the best row."
+                         : ": no layout of the searched combinations has a smaller estimate.")});
+  for (const json& line : answer.at("why"))
+    section.blocks.emplace_back(traces::Paragraph{line.get<std::string>()});
   return section;
 }
 
 std::vector<traces::Fact> facts_of(const json& answer) {
   const json& ranked = answer.at("ranked");
   std::vector<traces::Fact> facts;
-  if (!ranked.empty()) {
-    facts.push_back({step_text(ranked.at(0)), "best step"});
-    if (ranked.at(0).contains("step_change"))
-      facts.push_back({signed_whole(ranked.at(0).at("step_change")) + " %", against(answer)});
-    facts.push_back({memory_text(ranked.at(0)), "its worst stage"});
-    facts.push_back({count_text(answer.at("tied").get<std::int64_t>()), "layouts tied"});
-  }
-  facts.push_back({count_text(static_cast<std::int64_t>(answer.at("combinations").get<double>())),
-                   "combinations"});
+  if (ranked.empty()) return facts;
+  const json& best = ranked.at(0);
+  facts.push_back({step_text(best), interval_text(best).empty()
+                                        ? "step time of row 1"
+                                        : "step time of row 1; 90 %: " + interval_text(best)});
+  facts.push_back({tokens_text(best), "tokens/s/GPU"});
+  if (const std::string mfu = utilization_text(best); !mfu.empty()) facts.push_back({mfu, "MFU"});
+  facts.push_back({memory_of_device(answer, best), "memory of the fullest rank"});
+  if (const std::string price = price_text(best); !price.empty())
+    facts.push_back({price + " $", "per million tokens"});
+  if (best.contains("step_change"))
+    facts.push_back({signed_whole(best.at("step_change")) + " %", against(answer)});
   return facts;
+}
+
+// "h100.json; vision 631M + language 7.6B; 8 nodes × 8 H100; …".
+std::string subtitle(const json& answer, const std::string& question) {
+  std::string text = question;
+  if (answer.contains("question"))
+    for (const char* key : {"model", "cluster", "data", "software"})
+      text += "; " + answer.at("question").value(key, "");
+  return text;
 }
 
 }  // namespace
@@ -263,14 +346,15 @@ std::vector<traces::Section> answer_sections(const json& answer) {
   if (answer.at("ranked").empty())
     return {{"Which layout", {traces::Paragraph{"No layout fits."}}}};
   return {which_layout(answer),
-          {"Where the step goes", {breakdown(answer)}},
-          {"Time and memory", {time_and_memory(answer)}}};
+          {"Where the step time goes", {breakdown(answer)}},
+          {"Time and memory", {time_and_memory(answer)}},
+          how_it_was_found(answer)};
 }
 
 traces::Report answer_page(const json& answer, const std::string& question) {
   const bool varied = answer.contains("questions");
-  traces::Report page{varied ? "Where the best layout changes" : "Which layout",
-                      question,
+  traces::Report page{varied ? "Where the best layout changes" : "Which parallel layout is fastest",
+                      subtitle(answer, question),
                       {},
                       answer_sections(answer),
                       "Made by `polyphony sweep`; nothing is loaded from elsewhere."};

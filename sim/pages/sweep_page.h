@@ -1,6 +1,7 @@
-// What a page shows of a sweep's answer, from its JSON (sim/answer_json/answers_json.h): the ranking, where
-// the step of the best of each placement goes, step time against memory; of `--vary` a map of the best
-// placements over two variations, lines over one. Errors: nlohmann's, where the JSON is no such answer.
+// The HTML page of a sweep's answer, made from its JSON (sim/answer_json/answers_json.h): what was
+// asked, the ranking, where the step time of the best layout of each placement goes, step time
+// against memory, how far the search went; of `--vary` a map of the best placements over two
+// variations, lines over one. Throws nlohmann's errors where the JSON is not such an answer.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@
 namespace polyphony::sim {
 
 std::vector<traces::Section> answer_sections(const nlohmann::json& answer);
-// A page of its own; `question`: the scenario's file.
+// Returns a whole page; `question`: the scenario's file.
 traces::Report answer_page(const nlohmann::json& answer, const std::string& question);
 
 }  // namespace polyphony::sim

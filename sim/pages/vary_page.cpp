@@ -43,7 +43,7 @@ traces::Table questions_table(const json& answer) {
   traces::Table table{"", {}, {}, {}, ""};
   const std::size_t variations = answer.at("variations").size();
   for (std::size_t v = 0; v < variations; ++v) table.columns.push_back(path_of(answer, v));
-  for (const char* column : {"step", "vs homogeneous", "memory", "layout"})
+  for (const char* column : {"step time", "compared with homogeneous", "memory", "layout"})
     table.columns.emplace_back(column);
   table.texts = 1;
   for (const json& question : answer.at("questions")) {
@@ -57,13 +57,14 @@ traces::Table questions_table(const json& answer) {
       row.insert(row.end(), {seconds_text(Seconds(best.at("step_seconds").get<double>())),
                              against_homogeneous(question),
                              bytes_text(Bytes(best.at("peak_memory_bytes").get<std::int64_t>())),
-                             best.at("brief").get<std::string>()});
+                             best.at("words").get<std::string>()});
     }
     table.rows.push_back(std::move(row));
   }
   table.note =
-      "The best layout of each question; vs homogeneous: its step against the best with one "
-      "grid for all modules.";
+      "The best layout of each question, and its step time compared with the best layout that has "
+      "one "
+      "grid for all modules (homogeneous).";
   return table;
 }
 
@@ -107,8 +108,8 @@ traces::Figure regime_map(const json& answer) {
   return traces::figure(
       options,
       [&](const traces::ChartOptions& o) { return drawn(o, wider && o.width < options.width); },
-      "Colour: placement of the best layout. Its step, and below it how much less that is than the "
-      "best homogeneous layout's.");
+      "Color: placement of the best layout. Cells: its step time, and compared with the best "
+      "homogeneous layout.");
 }
 
 traces::Figure lines(const json& answer) {
@@ -120,7 +121,7 @@ traces::Figure lines(const json& answer) {
   const auto [unit, size] = traces::time_unit(slowest);
   std::vector<traces::Series> series;
   for (const std::string& placement : enum_names<Placement>()) {
-    traces::Series line{placement, {}, false, series.empty()};  // homogeneous: set beside all
+    traces::Series line{placement, {}, false, series.empty()};  // homogeneous is the broad line
     for (std::size_t i = 0; i < questions.size(); ++i)
       if (const json& steps = questions.at(i).at("step_seconds"); steps.contains(placement))
         line.points.emplace_back(static_cast<double>(i), steps.at(placement).get<double>() / size);
@@ -134,7 +135,7 @@ traces::Figure lines(const json& answer) {
   options.height = 320;
   return traces::figure(
       options, [&](const traces::ChartOptions& o) { return traces::line_chart(series, o); },
-      "The best layout of each placement; homogeneous is the broad line.");
+      "The best layout of each placement; the broad line is homogeneous.");
 }
 
 }  // namespace

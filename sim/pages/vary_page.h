@@ -1,4 +1,4 @@
-// The part of a page (sim/pages/sweep_page.h) that is about `--vary`.
+// The sections of a page (sim/pages/sweep_page.h) for `--vary`.
 #pragma once
 
 #include <nlohmann/json.hpp>

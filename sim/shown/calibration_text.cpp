@@ -26,7 +26,7 @@ std::string memory_line(const StepRow& row) {
       static_cast<double>(row.predicted_memory.value) / static_cast<double>(measured.value) - 1;
   return row.source + ": memory " + bytes_text(measured) + (row.memory ? "" : " reserved") +
          ", predicted " + bytes_text(row.predicted_memory) + " allocated (" +
-         signed_percent_text(error) + "); no parameter of a profile stands for memory\n";
+         signed_percent_text(error) + "); memory is not fitted\n";
 }
 
 }  // namespace
@@ -37,14 +37,14 @@ std::string parameter_text(const std::string& key, double value) {
 
 std::string calibration_text(const traces::Calibration& fitted, const std::vector<double>& unseen) {
   std::ostringstream out;
-  Table table({"parameter", "prior", "fitted", "+-", "activities"});
+  Table table({"parameter", "prior", "fitted", "±", "activities"});
   for (const traces::FittedParameter& p : fitted.parameters)
     if (p.informed)
       table.add({p.name, short_number(p.prior), short_number(p.value),
                  short_number(p.standard_error), count_text(static_cast<std::int64_t>(p.rows))});
-  out << table.text() << "\n";
-  Table runs({"run", "measured", "error before", "error after", "by the others", "repeatability",
-              "by its jitter"});
+  out << table.text(screen_columns()) << "\n";
+  Table runs({"run", "measured", "error before", "error after", "held-out error", "repeatability",
+              "expected of jitter"});
   for (std::size_t i = 0; i < fitted.runs.size(); ++i) {
     const traces::RunError& r = fitted.runs[i];
     runs.add({r.label, seconds_text(r.measured), percent_text(r.before), percent_text(r.after),
@@ -52,23 +52,23 @@ std::string calibration_text(const traces::Calibration& fitted, const std::vecto
               "±" + percent_text(r.repeatability),
               r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "?"});
   }
-  out << runs.text();
-  out << (unseen.empty() ? "by the others: not known, there is one run; give a second one for the "
-                           "held-out error\n"
-                         : "by the others: the held-out error, of a fit that left the run out\n");
+  out << runs.text(screen_columns());
+  out << (unseen.empty() ? "Held-out error: not known of a single run; give a second one.\n"
+                         : "Held-out error: by a fit to the other runs.\n");
   for (const traces::RunError& r : fitted.runs)
     if (!r.shared_cores.empty())
       out << "shared cores in " << r.label << ": " << traces::describe(r.shared_cores)
-          << ". Its ops are judged by their processor time, its step is not; measure it "
+          << ". Its ops are fitted by their processor time, its step time is as measured: measure "
+             "it "
              "again on an idle machine\n";
   if (const auto& jitter = fitted.profile.certainty.jitter) {
-    out << "\njitter over " << jitter->steps << " steps: common to a step, of single ops\n";
+    out << "\njitter over " << jitter->steps << " steps: of whole steps, of single ops\n";
     for (std::size_t kind = 0; kind < kActivityKinds; ++kind)
       out << "  " << name(static_cast<ActivityKind>(kind)) << " ±"
           << percent_text(jitter->of[kind].step) << ", ±" << percent_text(jitter->of[kind].op)
           << "\n";
   } else {
-    out << "\njitter: not known, no run has four steps\n";
+    out << "\njitter: not known, it needs a run of four steps or more\n";
   }
   return out.str();
 }
@@ -76,7 +76,7 @@ std::string calibration_text(const traces::Calibration& fitted, const std::vecto
 std::string calibration_text(const StepCalibration& fitted) {
   std::ostringstream out;
   std::string kept;
-  Table table({"parameter", "prior", "+-", "fitted", "+-"});
+  Table table({"parameter", "prior", "±", "fitted", "±"});
   for (const ParameterMove& p : fitted.parameters) {
     if (p.moved)
       table.add({p.key, parameter_text(p.key, p.prior), percent_text(p.prior_deviation),
@@ -84,10 +84,16 @@ std::string calibration_text(const StepCalibration& fitted) {
     else
       kept += (kept.empty() ? "" : ", ") + p.key + " ±" + percent_text(p.prior_deviation, 0);
   }
-  if (!fitted.parameters.empty()) out << table.text();
+  if (!fitted.parameters.empty()) out << table.text(screen_columns());
   if (!kept.empty())
-    out << "as sure as before, the step times say next to nothing of them: " << kept << "\n";
-  Table rows({"evidence", "measured", "before", "after", "by the others", "stated of it"});
+    out << wrapped(
+               "Parameters that these step times hardly depend on keep their prior and its "
+               "uncertainty: " +
+                   kept,
+               screen_columns(), 2)
+        << "\n";
+  Table rows(
+      {"evidence", "measured", "error before", "error after", "held-out error", "expected (90 %)"});
   const double reach = central(0.9, fitted.freedom);
   bool timed = false;
   for (const StepRow& row : fitted.rows) {
@@ -101,16 +107,21 @@ std::string calibration_text(const StepCalibration& fitted) {
   }
   if (timed)
     out << "\n"
-        << rows.text()
-        << "errors of the prediction. by the others: of a fit that left the evidence out (the "
-           "prior, if it is the only one); stated: 9 of 10 such errors\n";
+        << rows.text(screen_columns())
+        << wrapped(
+               "Errors are of the prediction. Held-out error: by a fit to the other evidence (by "
+               "the "
+               "prior, if there is no other). Expected: 90 % of held-out errors are smaller, by "
+               "what the profile states.",
+               screen_columns(), 2)
+        << "\n";
   for (const StepRow& row : fitted.rows)
     if (row.outlier)
       out << "OUTLIER: " << row.source << " took " << number_text(std::exp(row.unseen), 2)
-          << " times what is predicted without it, beyond all errors that the profile states ("
+          << " times what is predicted without it, further off than the profile's errors explain ("
           << number_text(std::abs(row.unseen) / row.unseen_deviation, 1)
-          << " deviations). Not fitted: is it of this layout, batch, precision, GPU, and of one "
-             "optimizer step?\n";
+          << " standard deviations). It is not fitted: check that it is of this layout, batch, "
+             "precision and GPU, and of one optimizer step.\n";
   for (const StepRow& row : fitted.rows)
     if (row.memory || row.reserved) out << memory_line(row);
   return out.str();

@@ -1,4 +1,4 @@
-// What a calibration found, for people.
+// The result of a calibration as stdout shows it.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace polyphony::sim {
 
-// `unseen`: of each run its error by a fit to the others; empty: not asked for.
+// `unseen`: for each run its error by a fit to the other runs; empty: not computed.
 std::string calibration_text(const traces::Calibration& fitted, const std::vector<double>& unseen);
 std::string calibration_text(const StepCalibration& fitted);
 

@@ -20,28 +20,47 @@ std::string verdict_text(const traces::Comparison& comparison, double bar) {
 }  // namespace
 
 std::string comparison_text(const std::vector<RunComparison>& runs, double bar) {
-  Table steps({"run", "predicted", "measured", "error", "repeatability",
-               "within " + percent_text(bar, 0), "layout"});
-  for (const RunComparison& run : runs)
+  const std::size_t columns = screen_columns();
+  Table steps(
+      {"run", "predicted", "measured", "error", "repeatability", "within " + percent_text(bar, 0)});
+  std::vector<std::string> layouts;
+  for (const RunComparison& run : runs) {
     steps.add({run.source, seconds_text(run.comparison.predicted_step),
                seconds_text(run.comparison.measured_step.median),
                signed_percent_text(run.comparison.step_error),
                "±" + percent_text(run.comparison.repeatability()),
-               verdict_text(run.comparison, bar), run.layout});
-  std::string out = steps.text();
+               verdict_text(run.comparison, bar)});
+    layouts.push_back(run.layout);
+  }
+  std::string out = steps.text_with("layout", layouts, columns);
+  out += wrapped(
+             "Repeatability: how much measured steps differ from each other. Within: the error "
+             "is less than that share, or than twice the repeatability.",
+             columns, 2) +
+         "\n";
   for (const RunComparison& run : runs) {
-    out += "\n" + run.layout + ", mean of ranks (profile " + run.profile + ", stack " + run.stack +
-           ")\n";
-    Table parts({"part", "predicted", "measured", "error", "of step"});
+    out += "\n" + (run.question.empty() ? "" : run.question) +
+           wrapped(run.layout + "; mean of ranks, profile " + run.profile, columns, 2) + "\n";
+    Table parts({"part", "predicted", "measured", "error", "share of step"});
     for (const traces::PartComparison& part : run.comparison.average)
       if (part.predicted.count() > 0 || part.measured.count() > 0)
-        parts.add({traces::name(part.part), seconds_text(part.predicted),
-                   seconds_text(part.measured), part.error ? signed_percent_text(*part.error) : "-",
+        parts.add({part.part == traces::Part::idle ? "idle (bubble)" : traces::name(part.part),
+                   seconds_text(part.predicted), seconds_text(part.measured),
+                   part.error ? signed_percent_text(*part.error) : "-",
                    signed_percent_text(part.share_error)});
     out += parts.text();
     if (!run.comparison.shared_cores.empty())
-      out += "shared cores: " + traces::describe(run.comparison.shared_cores) +
-             "; measure it again on an idle machine\n";
+      out += wrapped("shared cores: " + traces::describe(run.comparison.shared_cores) +
+                         "; measure it again on an idle machine",
+                     columns, 2) +
+             "\n";
+    if (run.uncalibrated && run.comparison.verdict(bar) == traces::Verdict::outside)
+      out += wrapped("Profile " + run.profile +
+                         " is an assumption, not measured on this machine. Profile this machine "
+                         "first: polyphony profile --out machine.json, then compare with --profile "
+                         "machine.json; or fit it to the run: polyphony calibrate.",
+                     columns, 2) +
+             "\n";
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// Recorded runs beside their predictions, for people.
+// Recorded runs compared with their predictions, as stdout shows them.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace polyphony::sim {
 
-// Step times of all, then the parts of each.
+// Step times of all runs, then the parts of each. `bar`: share within which a step counts as
+// predicted.
 std::string comparison_text(const std::vector<RunComparison>& runs, double bar);
 
 }  // namespace polyphony::sim

@@ -7,7 +7,7 @@
 namespace polyphony::sim {
 namespace {
 
-// Seldomer by chance than this, a coverage is not what was stated.
+// A coverage whose binomial test is below this is not what was stated.
 constexpr double kRejected = 0.05;
 
 std::string share_text(const Coverage& row, std::size_t i) {
@@ -21,7 +21,7 @@ std::string share_text(const Coverage& row, std::size_t i) {
 void print_coverage(const std::vector<Claim>& claims) {
   const std::vector<Coverage> rows = coverage(claims);
   if (rows.empty()) return;
-  Table table({"stack, device", "block", "n", "50 %", "80 %", "90 %", "p", "p", "p", "half width",
+  Table table({"calibration", "block", "n", "50 %", "80 %", "90 %", "p", "p", "p", "half width",
                "median error", "ratio", "score", "one width"});
   for (const Coverage& row : rows)
     table.add({row.footing ? name(*row.footing) : "all", row.block.empty() ? "all" : row.block,
@@ -32,13 +32,14 @@ void print_coverage(const std::vector<Claim>& claims) {
                row.median > 0 ? number_text(row.half_width / row.median, 1) : "",
                number_text(row.score, 2),
                row.one_width_score ? number_text(*row.one_width_score, 2) : ""});
-  std::cout << "\nIntervals: how many hold what was measured, of rows that no fit saw\n"
-            << table.text()
-            << "p: two-sided binomial test of each; !: below 5 %. half width: median, of 90 %; "
-               "errors and widths are logarithms. score: interval score at 90 %, smaller is\n"
-               "better; one width: the same, had all rows one width. known: a family or the "
-               "largest scale left out; foreign: a stack; borrowed: a device; rows of no fit\n"
-               "stand where their stack and device do.\n";
+  std::cout
+      << "\nIntervals: share of held-out rows whose measured value lies inside\n"
+      << table.text()
+      << "p: two-sided binomial test of each; !: below 5 %. half width: median, of 90 % "
+         "intervals; errors and widths are logarithms.\nscore: interval score at 90 %, smaller "
+         "is better; one width: the same if all rows had one width.\nknown: a family or the "
+         "largest scale was held out; foreign: a software stack; borrowed: a device; rows that "
+         "no fit uses are listed by their stack and device.\n";
 }
 
 void print_reliability(const std::vector<JudgedPair>& pairs) {
@@ -54,9 +55,9 @@ void print_reliability(const std::vector<JudgedPair>& pairs) {
     for (std::size_t i = 0; i < kShares.size(); ++i) inside[i] += pair.inside[i];
   }
   const auto n = static_cast<double>(pairs.size());
-  std::cout << "\nOrder: pairs of layouts of one question, neither of them seen by the fit\n"
+  std::cout << "\nOrder: pairs of layouts of one question, both held out of the fit\n"
             << table.text() << pairs.size() << " pairs, " << tied
-            << " of them tied; intervals of their difference hold it in";
+            << " of them tied; the measured difference lies inside its interval in";
   for (std::size_t i = 0; i < kShares.size(); ++i)
     std::cout << (i ? ", " : " ") << percent_text(inside[i] / n, 0) << " (of "
               << percent_text(kShares[i], 0) << ")";
@@ -64,8 +65,8 @@ void print_reliability(const std::vector<JudgedPair>& pairs) {
 }
 
 void print_smallest(const std::vector<SmallestFit>& fits) {
-  Table table({"stack, device", "block", "families", "evidence", "outliers", "rows", "mean",
-               "after", "median", "after", "90 %", "after", "half width", "after"});
+  Table table({"calibration", "block", "families", "evidence", "outliers", "rows", "mean", "after",
+               "median", "after", "90 %", "after", "half width", "after"});
   for (const SmallestFit& fit : fits)
     table.add({name(fit.footing), fit.block.empty() ? "all" : fit.block,
                std::to_string(fit.families), std::to_string(fit.evidence),
@@ -74,13 +75,14 @@ void print_smallest(const std::vector<SmallestFit>& fits) {
                percent_text(fit.before.median), percent_text(fit.after.median),
                percent_text(fit.before.inside, 0), percent_text(fit.after.inside, 0),
                percent_text(fit.before.half_width), percent_text(fit.after.half_width)});
-  std::cout << "One step time of each family, its smallest run's, and what it does to the others\n"
-            << table.text()
-            << "evidence: runs on their family's fewest devices, each in turn the only evidence; "
-               "outliers: of them, told by the prior, which move nothing. mean, median: of errors "
-               "of\nthe family's other rows, by a fit that saw none of the family (known), of the "
-               "stack (foreign), of the device (borrowed), then with the evidence. 90 %: how many "
-               "intervals\nhold what was measured. Errors and widths are logarithms.\n";
+  std::cout
+      << "Fitting one step time of each family, its smallest run's: what that does to the others\n"
+      << table.text()
+      << "evidence: runs on the fewest devices of their family, each in turn the only evidence; "
+         "outliers: those that the prior rules out, which change nothing.\nmean, median: of the "
+         "errors of the family's other rows, by a fit without the family (known), the stack "
+         "(foreign), the device (borrowed); after: with the evidence.\n90 %: share of intervals "
+         "that contain the measured value. Errors and widths are logarithms.\n";
 }
 
 }  // namespace polyphony::sim

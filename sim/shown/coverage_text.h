@@ -1,4 +1,5 @@
-// Intervals and probabilities held against what happened, as tables of `polyphony validate`.
+// Tables of `polyphony validate`: stated intervals and probabilities compared with what was
+// measured.
 #pragma once
 
 #include "sim/judged/coverage.h"

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "sim/console/console.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
@@ -30,6 +31,7 @@ std::string heading(Objective objective) {
     case Objective::dollars:
       return "USD";
     case Objective::step:
+      return "step time";
     case Objective::days:
     case Objective::p95:
     case Objective::memory:
@@ -38,17 +40,18 @@ std::string heading(Objective objective) {
   return "";
 }
 
-// Of those days: what is not work.
+// What the best row's days consist of.
 void print_campaign(const Goal& goal, const Campaign& campaign) {
-  std::cout << "the first: " << count_text(static_cast<std::int64_t>(campaign.steps))
-            << " steps for " << goal.tokens << " tokens take " << number_text(campaign.days(), 2)
-            << " days, " << percent_text(1 - campaign.checkpoints.efficiency)
-            << " of them lost to failures and checkpoints (one of "
-            << seconds_text(campaign.checkpoint) << " every "
-            << number_text(campaign.checkpoints.interval.count() / 60, 1) << " min)";
+  std::string text = "First row: " + count_text(static_cast<std::int64_t>(campaign.steps)) +
+                     " steps for " + count_text(static_cast<std::int64_t>(goal.tokens)) +
+                     " tokens take " + number_text(campaign.days(), 2) + " days, " +
+                     percent_text(1 - campaign.checkpoints.efficiency) +
+                     " of them lost to failures and checkpoints (one of " +
+                     seconds_text(campaign.checkpoint) + " every " +
+                     number_text(campaign.checkpoints.interval.count() / 60, 1) + " min)";
   if (campaign.dollars > 0)
-    std::cout << "; " << count_text(static_cast<std::int64_t>(campaign.dollars)) << " USD";
-  std::cout << "\n";
+    text += "; " + count_text(static_cast<std::int64_t>(campaign.dollars)) + " USD";
+  std::cout << wrapped(text + ".", screen_columns(), 2) << "\n";
 }
 
 }  // namespace
@@ -61,10 +64,10 @@ void print_goal(const GoalSweep& answer) {
   std::vector<std::string> header{"nodes", "GPUs", "batch"};
   for (const Objective objective : goal.objectives) header.push_back(heading(objective));
   const bool step_said = wants(goal, Objective::step), memory_said = wants(goal, Objective::memory);
-  if (!step_said) header.push_back("step");
-  if (!memory_said) header.push_back("memory");
-  header.push_back("layout");
+  if (!step_said) header.emplace_back("step time");
+  if (!memory_said) header.emplace_back("memory");
   Table table(header);
+  std::vector<std::string> words;
   for (const Reached& reached : answer.reached) {
     const VariantSweep& of = answer.sweeps[reached.sweep];
     const Candidate& c = answer.candidate(reached);
@@ -75,16 +78,16 @@ void print_goal(const GoalSweep& answer) {
       row.push_back(value_text(goal.objectives[i], reached.values[i]));
     if (!step_said) row.push_back(seconds_text(c.figures.step));
     if (!memory_said) row.push_back(bytes_text(c.figures.peak_memory));
-    row.push_back(brief(of.scenario.model, c.layout));
     table.add(row);
+    words.push_back(layout_words(of.scenario.model, c.layout, of.scenario.cluster));
   }
-  std::cout << (two ? "\nPareto front: nothing known is better than a row in both\n"
-                    : "\nbest of each choice, the best first\n")
-            << table.text();
+  std::cout << (two ? "\nPareto front: no other layout found is better than a row in both\n"
+                    : "\nThe best layout of each choice, the best first\n")
+            << table.text_with("layout", words, screen_columns());
   if (answer.reached.front().campaign) print_campaign(goal, *answer.reached.front().campaign);
   if (answer.sweeps.size() > 1)
-    std::cout << "\nof " << best.variant.nodes << " nodes and a batch of "
-              << best.variant.global_batch << ":\n";
+    std::cout << "\nRanking for " << counted(best.variant.nodes, "node", "nodes")
+              << " and a batch of " << count_text(best.variant.global_batch) << ":\n";
 }
 
 }  // namespace polyphony::sim

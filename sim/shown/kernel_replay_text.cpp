@@ -31,9 +31,9 @@ std::string source_line(const KernelReplayAnswer& answer) {
 std::string measured_text(const KernelReplayAnswer& answer) {
   return counted(static_cast<std::int64_t>(answer.measured.count), "step", "steps") +
          ", measured " + seconds_text(answer.measured.median) + " ±" +
-         percent_text(answer.measured.repeatability()) + "; replayed alone " +
+         percent_text(answer.measured.repeatability()) + "; replayed unchanged " +
          seconds_text(answer.before.steps.median) + " (" +
-         signed_percent_text(answer.replay_error) + ", of any rank at most " +
+         signed_percent_text(answer.replay_error) + ", for any single rank at most " +
          percent_text(answer.rank_error) + ")";
 }
 
@@ -72,7 +72,7 @@ ReplayTable steps_of(const KernelReplayAnswer& answer) {
 // What explains the difference, or what the step is made of.
 ReplayTable path_of(const KernelReplayAnswer& answer) {
   if (answer.after) return differences_table(answer.differences, answer.before.steps.mean);
-  ReplayTable table{{"class", "on the path", "of step"}, {}};
+  ReplayTable table{{"class", "on the path", "share of step"}, {}};
   Seconds all{};
   for (const PathDifference& row : answer.before.path) all += row.before;
   for (const PathDifference& row : answer.before.path)
@@ -84,7 +84,7 @@ ReplayTable origins_of(const KernelReplayAnswer& answer) {
   return mixture_table((answer.after ? *answer.after : answer.before).mixture);
 }
 
-// As gantts of our own runs are coloured.
+// The colors of the Gantt charts of `polyphony run`.
 const char* colour_of(traces::KernelClass kind) {
   if (kind == traces::KernelClass::gemm || kind == traces::KernelClass::convolution)
     return "forward";
@@ -116,7 +116,7 @@ traces::SideBySide both_steps(const KernelReplayAnswer& answer) {
   traces::StreamsOptions options;
   options.width = 620;
   options.span = std::max(answer.before.shown, answer.after ? answer.after->shown : Seconds{});
-  options.class_and_name = {{"forward", "products"},
+  options.class_and_name = {{"forward", "GEMMs"},
                             {"backward", "attention"},
                             {"recompute", "other kernels"},
                             {"optimizer", "optimizer"},
@@ -152,9 +152,9 @@ std::string kernel_replay_text(const KernelReplayAnswer& answer) {
   std::string text = source_line(answer) + "\n" + measured_text(answer) + "\n";
   if (answer.after) text += "changed: " + joined(answer.said) + "\n";
   text += "\n" + std::string(kSteps) + "\n" + table_text(steps_of(answer));
-  text += "\n" + std::string(kPath) + (answer.after ? ": what explains the difference" : "") +
+  text += "\n" + std::string(kPath) + (answer.after ? ", which explains the difference" : "") +
           "\n" + table_text(path_of(answer));
-  text += "\ndurations of kernels from\n" + table_text(origins_of(answer));
+  text += "\nwhere durations of kernels come from\n" + table_text(origins_of(answer));
   for (const std::string& note : answer.notes) text += "\nnote: " + note + "\n";
   return text;
 }
@@ -163,7 +163,7 @@ traces::Report kernel_replay_page(const KernelReplayAnswer& answer) {
   traces::Report page{"Polyphony replay",
                       source_line(answer),
                       {{seconds_text(answer.measured.median), "measured step"},
-                       {signed_percent_text(answer.replay_error), "replayed alone"}},
+                       {signed_percent_text(answer.replay_error), "replayed unchanged"}},
                       {},
                       "Made by `polyphony replay`; nothing is loaded from elsewhere."};
   if (answer.after) {
@@ -172,7 +172,7 @@ traces::Report kernel_replay_page(const KernelReplayAnswer& answer) {
         {signed_percent_text(answer.after->steps.median / answer.before.steps.median - 1),
          "difference"});
   }
-  traces::Section section{answer.after ? joined(answer.said) : "Replayed alone", {}};
+  traces::Section section{answer.after ? joined(answer.said) : "Replayed unchanged", {}};
   section.blocks.emplace_back(traces::Paragraph{measured_text(answer) + "."});
   for (const std::string& note : answer.notes)
     section.blocks.emplace_back(traces::Paragraph{"Note: " + note + "."});
@@ -183,7 +183,7 @@ traces::Report kernel_replay_page(const KernelReplayAnswer& answer) {
   add(steps_of(answer), "Where the step goes", std::string(kSteps) + ".");
   add(path_of(answer), answer.after ? "What explains the difference" : "The longest path",
       std::string(kPath) + ": it adds up to the mean step.");
-  add(origins_of(answer), "Where durations are from", "");
+  add(origins_of(answer), "Where durations come from", "");
   page.sections.push_back(std::move(section));
   return page;
 }

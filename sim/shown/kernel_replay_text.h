@@ -1,4 +1,4 @@
-// A profiler's traces replayed, as people read it: for the terminal and as a page.
+// The replay of a profiler's traces, for stdout and as a page.
 #pragma once
 
 #include <string>

@@ -2,6 +2,7 @@
 
 #include "shared/text/figure_text.h"
 #include "sim/console/console.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
@@ -16,19 +17,19 @@ std::string blocks_text(const std::vector<int>& blocks) {
 
 std::string memory_beside(Bytes memory, Bytes device) {
   return bytes_text(memory) + (device.value > 0 ? " of " + bytes_text(device) : "") +
-         (device.value > 0 && memory > device ? "!" : "");
+         (device.value > 0 && memory > device ? " (too much)" : "");
 }
 
 std::string joint_text(const JointAnswer& answer) {
   const Model& model = answer.scenario->model;
   const Bytes device = answer.scenario->cluster.device.memory;
-  Table table({"balance", "module", "stages", "blocks", "dearest stage", "step", "memory"});
+  Table table({"balance", "module", "stages", "layers a stage", "bottleneck", "step", "memory"});
   std::string refused;
   for (const JointRow& row : answer.rows) {
     const bool legal = row.refused.empty();
     std::string balance = name(row.split.layout.balance);
     if (!legal) refused += "the " + balance + " layout is not legal: " + row.refused + "\n";
-    std::string step = legal ? "~" + seconds_text(row.step) : "-";
+    std::string step = legal ? seconds_text(row.step) : "-";
     std::string memory = legal ? memory_beside(row.memory, device) : "-";
     for (std::size_t m = 0; m < model.modules.size(); ++m) {
       if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
@@ -38,35 +39,55 @@ std::string joint_text(const JointAnswer& answer) {
       balance = step = memory = "";
     }
   }
-  return table.text() + refused;
+  return table.text(screen_columns()) + "Steps are estimates (longest path).\n" + refused;
 }
 
 std::string segments_text(const SegmentsAnswer& answer) {
   const Bytes device = answer.scenario->cluster.device.memory;
-  Table table({"module", "works on", "of a microbatch", "takes", "of the best rate", "segments"});
+  Table table(
+      {"module", "runs on", "parts of a microbatch", "time", "share of the best rate", "segments"});
   for (const SegmentRow& row : answer.rows)
     table.add({row.module, row.items > 0 ? counted(row.items, "item", "items") : "microbatches",
                row.items > 0 ? std::to_string(row.parts) : "1", seconds_text(row.latency),
                row.items > 0 ? percent_text(row.rate_share) : "-", std::to_string(row.segments)});
-  return table.text() + describe(answer.scenario->model, answer.layout) + "\n" + "step ~" +
-         seconds_text(answer.step) + ", " + memory_beside(answer.memory, device) +
-         "; the scenario's own layout ~" + seconds_text(answer.given_step) + ", " +
+  return table.text(screen_columns()) +
+         wrapped(layout_words(answer.scenario->model, answer.layout, answer.scenario->cluster),
+                 screen_columns(), 2) +
+         "\nestimated step " + seconds_text(answer.step) + ", memory " +
+         memory_beside(answer.memory, device) +
+         "; the scenario's own layout: " + seconds_text(answer.given_step) + ", " +
          memory_beside(answer.given_memory, device) + "\n";
 }
 
 std::string stages_text(const PlanAnswer& answer) {
-  Table table(
-      {"stage", "ranks", "grid", "layers", "parameters/rank", "forward", "backward", "memory"});
-  for (const PlannedStage& s : answer.stages)
-    table.add({std::to_string(s.stage), s.ranks, s.grid, s.layers,
-               count_text(s.parameters_per_rank), seconds_text(s.forward), seconds_text(s.backward),
-               memory_beside(s.memory, answer.device_memory)});
-  return table.text();
+  // Two tables where one is too wide: what a stage holds, and what it costs.
+  Table layers({"stage", "ranks", "layers"});
+  Table costs({"stage", "parameters/rank", "forward", "backward", "memory"});
+  Table all({"stage", "ranks", "layers", "parameters/rank", "forward", "backward", "memory"});
+  for (const PlannedStage& s : answer.stages) {
+    const std::string stage = std::to_string(s.stage);
+    const std::vector<std::string> cost{count_text(s.parameters_per_rank), seconds_text(s.forward),
+                                        seconds_text(s.backward),
+                                        memory_beside(s.memory, answer.device_memory)};
+    layers.add({stage, s.ranks, s.layers});
+    costs.add({stage, cost[0], cost[1], cost[2], cost[3]});
+    all.add({stage, s.ranks, s.layers, cost[0], cost[1], cost[2], cost[3]});
+  }
+  const std::string one = all.text();
+  const std::string text =
+      width_of(one.substr(one.find('-'), one.find('\n', one.find('-')) - one.find('-'))) <=
+              screen_columns()
+          ? one
+          : layers.text(screen_columns()) + "\n" + costs.text(screen_columns());
+  return text +
+         "Forward and backward: of one mean microbatch. Memory: predicted peak of the stage's "
+         "fullest rank.\n";
 }
 
-std::string dearest_text(const PlannedSplit& split) {
-  return "the dearest rank has " + split.bottleneck + ", " + seconds_text(split.dearest) +
-         " a microbatch with what it waits for; the mean rank has " + seconds_text(split.mean);
+std::string bottleneck_text(const PlannedSplit& split) {
+  return "bottleneck: " + split.bottleneck + ", " + seconds_text(split.dearest) +
+         " a microbatch, messages that it waits for included; mean of all ranks " +
+         seconds_text(split.mean);
 }
 
 std::string change_text(const OtherSplit& other, const PlannedSplit& split, Bytes device) {
@@ -78,31 +99,35 @@ std::string change_text(const OtherSplit& other, const PlannedSplit& split, Byte
 std::vector<std::string> other_splits(const PlannedSplit& split, Bytes device) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& what, const OtherSplit& other) {
-    lines.push_back(what + ": blocks " + blocks_text(other.blocks) + ", " +
+    lines.push_back(what + ": " + blocks_text(other.blocks) + " layers a stage, bottleneck " +
                     change_text(other, split, device));
   };
-  if (split.better) add("aware of all costs", *split.better);
-  if (split.next) add(split.exact ? "next best" : "next best that was found", *split.next);
+  if (split.better) add("split balanced by all costs", *split.better);
+  if (split.next) add(split.exact ? "next best split" : "next best split found", *split.next);
   return lines;
 }
 
 std::string split_text(const PlannedSplit& split, Bytes device) {
-  Table table({"between stages", "a block to the first", "a block to the second"});
+  Table table(
+      {"boundary of stages", "one layer moved to the first", "one layer moved to the second"});
   const auto cell = [&](const std::optional<OtherSplit>& other) {
-    return other ? change_text(*other, split, device) : std::string("has one block");
+    return other ? change_text(*other, split, device) : std::string("has one layer");
   };
   for (std::size_t s = 0; s < split.boundaries.size(); ++s)
     table.add({std::to_string(s) + " and " + std::to_string(s + 1),
                cell(split.boundaries[s].earlier), cell(split.boundaries[s].later)});
-  std::string text = split.branch + ": " + dearest_text(split) + "\n" + table.text();
-  for (const std::string& line : other_splits(split, device)) text += line + "\n";
+  const std::size_t columns = screen_columns();
+  std::string text = wrapped(split.branch + ": " + bottleneck_text(split), columns, 2) + "\n\n" +
+                     table.text(columns) + "Cells: the bottleneck after the move.\n";
+  for (const std::string& line : other_splits(split, device))
+    text += wrapped(line, columns, 2) + "\n";
   return text;
 }
 
 std::string order_text(const SearchedOrder& order) {
   std::string text = "planner dip: " + std::to_string(order.filled) + " of " +
-                     counted(order.works, "sub-microbatch holds", "sub-microbatches hold") +
-                     " items of encoders";
+                     counted(order.works, "sub-microbatch", "sub-microbatches") +
+                     " of encoders hold items";
   const auto forwards = [&](Recipe recipe) {
     return order.forwards[static_cast<std::size_t>(recipe)];
   };
@@ -110,37 +135,38 @@ std::string order_text(const SearchedOrder& order) {
   const int changed = forwards(Recipe::selective) + forwards(Recipe::full) + away;
   if (const int all = forwards(Recipe::none) + changed; changed > 0)
     text += "; of " + counted(all, "forward", "forwards") + " " +
-            std::to_string(forwards(Recipe::none)) + " keep all, " +
-            std::to_string(forwards(Recipe::selective)) + " have attention recomputed, " +
-            std::to_string(forwards(Recipe::full)) + " all" +
-            (away > 0 ? ", " + std::to_string(away) + " wait in the host's memory" : "");
+            std::to_string(forwards(Recipe::none)) + " keep all activations, " +
+            std::to_string(forwards(Recipe::selective)) + " recompute attention, " +
+            std::to_string(forwards(Recipe::full)) + " recompute everything" +
+            (away > 0 ? ", " + std::to_string(away) + " offload activations to the host" : "");
   text += "\nestimated step " + seconds_text(order.step) + ", without it " +
           seconds_text(order.unplanned) + (order.unplanned_fits ? "" : ", which does not fit") +
           (order.pays() ? "" : ": it does not pay, leave it out");
   if (order.believed > Seconds(0))
-    text += "; the order found is " + percent_text(order.gap()) + " above what none goes below";
+    text +=
+        "; the order found is " + percent_text(order.gap()) + " above a lower bound of all orders";
   return text + "\n";
 }
 
 std::string work_text(const PlannedWork& work, int global_batch) {
   const auto spread = [](const PlannedWork::Spread& of) {
     return percent_text(of.planned) + " (" + percent_text(of.unplanned) +
-           " in the order of the batch, no dealing below " + percent_text(of.least) + ")";
+           " in the order of the batch, at least " + percent_text(of.least) +
+           " for any assignment of samples)";
   };
-  std::string text = "planner " + work.planner + ": " + std::to_string(work.deferred) + " of " +
-                     std::to_string(work.samples) +
-                     " samples wait for the next microbatch; work of microbatches spreads, for "
-                     "encoders, by " +
-                     spread(work.encoder) + ", for the language module by " +
-                     spread(work.language) + "\n";
+  std::string text =
+      "planner " + work.planner + ": " + std::to_string(work.deferred) + " of " +
+      std::to_string(work.samples) +
+      " samples wait for the next microbatch; standard deviation of the microbatches' "
+      "work: encoders " +
+      spread(work.encoder) + ", language module " + spread(work.language) + "\n";
   text += "estimated step " + seconds_text(work.step) + ", without it " +
           seconds_text(work.unplanned) + (work.pays() ? "" : ": it does not pay, leave it out") +
           "\n";
   if (work.ranks.empty()) return text;
   const std::string split = "ranks of a replica by work";
   if (work.stable_batch == 0)
-    return text + "warning: " + split +
-           " differ from batch to batch however many samples one has\n";
+    return text + "warning: " + split + " differ from batch to batch, whatever the batch size\n";
   const bool enough = global_batch >= work.stable_batch;
   return text +
          (enough ? ""

@@ -1,4 +1,4 @@
-// What a person reads of a plan on stdout: its stages, and why they are split where they are.
+// A plan as stdout shows it: its stages, and why they are split where they are.
 #pragma once
 
 #include <string>
@@ -10,21 +10,21 @@
 
 namespace polyphony::sim {
 
-// Deals of stages beside each other.
+// Assignments of stages to modules, compared.
 std::string joint_text(const JointAnswer& answer);
 // Modules cut for planner dip, and what to change in the layout for it.
 std::string segments_text(const SegmentsAnswer& answer);
 std::string stages_text(const PlanAnswer& answer);
-// Of one branch: its dearest rank; what that would cost instead, in another split; the best others;
-// all of that, with a block moved over each boundary.
-std::string dearest_text(const PlannedSplit& split);
+// Of one branch: its bottleneck; the bottleneck of another split and its change; the best other
+// splits; all of that with the effect of moving one layer over each boundary.
+std::string bottleneck_text(const PlannedSplit& split);
 std::string change_text(const OtherSplit& other, const PlannedSplit& split, Bytes device);
 std::vector<std::string> other_splits(const PlannedSplit& split, Bytes device);
 std::string split_text(const PlannedSplit& split, Bytes device);
-// "78.3 of 80.0 GiB"; of a device whose memory is known.
+// "78.3 GiB of 80.0 GiB", "(too much)" where it does not fit.
 std::string memory_beside(Bytes memory, Bytes device);
 
-// What a planner gains, where it does, and whether batches are large enough for the layout.
+// What a planner gains, and whether batches are large enough for the layout.
 std::string work_text(const PlannedWork& work, int global_batch);
 std::string order_text(const SearchedOrder& order);
 

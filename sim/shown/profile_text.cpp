@@ -5,24 +5,24 @@
 namespace polyphony::sim {
 namespace {
 
-// Whose fit a shipped profile has.
-std::string donor(const HardwareProfile& profile) {
+// The device that a shipped profile's fit was made for.
+std::string fitted_device(const HardwareProfile& profile) {
   for (const ShippedDevice& shipped : shipped_devices()) {
     if (default_profile(shipped.device.name) != profile.name) continue;
     switch (shipped.fitted) {
       case FittedOn::a100:
-        return "the A100's fit";
+        return "the A100";
       case FittedOn::h100:
-        return "the H100's fit";
+        return "the H100";
       case FittedOn::b200:
-        return "the B200's fit";
+        return "the B200";
       case FittedOn::gb200:
-        return "the GB200's fit";
+        return "the GB200";
       case FittedOn::nothing:
         break;
     }
   }
-  return "another device's fit";
+  return "another device";
 }
 
 }  // namespace
@@ -32,19 +32,23 @@ std::string describe(const HardwareProfile& profile) {
 }
 
 std::string footing_text(const HardwareProfile& profile) {
-  const std::string stack = "stack " + profile.stack.name, device = profile.device.name;
+  const std::string stack = "software stack (" + profile.stack.name + ")",
+                    device = profile.device.name;
   switch (profile.certainty.footing) {
     case Footing::stated:
       return "";
     case Footing::known:
-      return "fitted to published rows of " + stack + " and of " + device + "'s kind";
+      return "Fitted to published measurements of this " + stack + " on devices like " + device +
+             ".";
     case Footing::foreign:
-      return stack + " is foreign: no published row of it was fitted, the interval is wider";
+      return "No published measurement of this " + stack + " was available; the interval is wider.";
     case Footing::borrowed:
-      return device + " borrows " + donor(profile) + ", the interval is wider";
+      return "No published measurement of " + device + " was available, the fit of " +
+             fitted_device(profile) + " is used; the interval is wider.";
     case Footing::foreign_borrowed:
-      return stack + " is foreign and " + device + " borrows " + donor(profile) +
-             ", the interval is wider";
+      return "No published measurement of this " + stack + " or of " + device +
+             " was available, the fit of " + fitted_device(profile) +
+             " is used; the interval is wider.";
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// What an answer rests on.
+// What an answer is predicted with, and on what measurements that rests.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace polyphony::sim {
 // "profile h100-roofline, stack polyphony".
 std::string describe(const HardwareProfile& profile);
 
-// What of the stack and the device a shipped profile was fitted to. Empty: its maker states it.
+// One sentence: whether the shipped profile was fitted to published measurements of its software
+// stack and device. Empty for a profile that states its own error.
 std::string footing_text(const HardwareProfile& profile);
 
 }  // namespace polyphony::sim

@@ -9,7 +9,7 @@
 namespace polyphony::sim {
 namespace {
 
-// Shorter stays of a class on the path are named together.
+// Shorter shares of the path are summed up as "others".
 constexpr double kWorthARow = 0.005;
 
 std::string signed_seconds(Seconds time) {
@@ -31,7 +31,7 @@ std::vector<std::string> difference_row(const std::string& what, Seconds before,
 std::string measured_line(const ReplayAnswer& answer) {
   return counted(static_cast<std::int64_t>(answer.measured.count), "step", "steps") +
          ", measured " + seconds_text(answer.measured.median) + " ±" +
-         percent_text(answer.measured.repeatability()) + "; replayed alone " +
+         percent_text(answer.measured.repeatability()) + "; replayed unchanged " +
          seconds_text(answer.before.steps.median) + " (" +
          signed_percent_text(answer.replay_error) + ")";
 }
@@ -40,9 +40,9 @@ std::string certainty_line(const ReplayAnswer& answer) {
   const SecondsInterval at = interval(answer.belief);
   const double model = std::sqrt(std::max(
       0.0, answer.belief.residual * answer.belief.residual - answer.jitter * answer.jitter));
-  return "9 of 10: " + seconds_text(at.low) + " to " + seconds_text(at.high) + "   ±" +
-         percent_text(answer.belief.parameters()) + " from parameters, ±" + percent_text(model) +
-         " from what the model leaves out, ±" + percent_text(answer.jitter) +
+  return "90 % interval " + seconds_text(at.low) + " to " + seconds_text(at.high) +
+         "; half of it: " + percent_text(answer.belief.parameters()) + " from parameters, " +
+         percent_text(model) + " from what the model leaves out, " + percent_text(answer.jitter) +
          " from jitter (profile " + answer.profile + ")";
 }
 
@@ -71,7 +71,8 @@ ReplayTable steps_table(const ReplayAnswer& answer) {
             [&](const ReplayedRun& run) { return run.idle[i]; });
     }
   }
-  std::vector<std::string> memory{"worst memory (model)", bytes_text(answer.before.peak_memory)};
+  std::vector<std::string> memory{"largest memory (modeled)",
+                                  bytes_text(answer.before.peak_memory)};
   if (both) memory.push_back(bytes_text(answer.after->peak_memory));
   table.rows.push_back(std::move(memory));
   return table;
@@ -104,7 +105,7 @@ ReplayTable path_table(const ReplayedRun& run) {
                                                                               by_label.end());
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
-  ReplayTable table{{"class", "on the path", "of step", "ops"}, {}};
+  ReplayTable table{{"class", "on the path", "share of step", "ops"}, {}};
   for (const auto& [label, what] : rows)
     table.rows.push_back({label, seconds_text(what.first),
                           percent_text(what.first / run.timeline.makespan),
@@ -113,7 +114,7 @@ ReplayTable path_table(const ReplayedRun& run) {
 }
 
 ReplayTable mixture_table(const traces::Mixture& mixture) {
-  ReplayTable table{{"class", "of work", "measured", "scaled", "modelled"}, {}};
+  ReplayTable table{{"class", "share of work", "measured", "scaled", "modeled"}, {}};
   const auto sum = [](const std::array<Seconds, traces::kOrigins>& by) {
     return by[0] + by[1] + by[2];
   };

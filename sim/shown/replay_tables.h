@@ -1,4 +1,4 @@
-// The tables and lines of a replay, for the terminal and for pages.
+// The tables and lines of a replay, for stdout and for pages.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct ReplayTable {
 };
 std::string measured_line(const ReplayAnswer& answer);
 std::string certainty_line(const ReplayAnswer& answer);
-// Step, its parts and idle time, memory: before, and after where there is one.
+// Step, its parts and idle time, memory: before the change, and after it where there is one.
 ReplayTable steps_table(const ReplayAnswer& answer);
 ReplayTable differences_table(const std::vector<PathDifference>& differences, Seconds step);
 // What, before, after, the difference and its share.

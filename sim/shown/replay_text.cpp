@@ -11,7 +11,7 @@ namespace {
 std::string table_text(const ReplayTable& of) {
   Table table(of.columns);
   for (const std::vector<std::string>& row : of.rows) table.add(row);
-  return table.text();
+  return table.text(screen_columns());
 }
 
 std::string joined(const std::vector<std::string>& parts) {
@@ -33,18 +33,18 @@ std::string replay_text(const ReplayAnswer& answer) {
   }
   text += "\n" + table_text(steps_table(answer));
   if (answer.after)
-    text += "\nthe critical path by class: what explains the difference\n" +
+    text += "\nthe critical path by class, which explains the difference\n" +
             table_text(differences_table(answer.differences, answer.before.timeline.makespan));
   else
     text += "\nthe critical path\n" + table_text(path_table(answer.before));
-  text += "\ndurations from\n" +
+  text += "\nwhere durations come from\n" +
           table_text(mixture_table((answer.after ? *answer.after : answer.before).mixture));
   for (const std::string& note : answer.notes) text += "\nnote: " + note + "\n";
   return text;
 }
 
 std::string replays_text(const std::vector<ReplayAnswer>& answers) {
-  Table table({"changed", "step", "9 of 10", "difference", "measured", "scaled", "modelled"});
+  Table table({"changed", "step", "90 % interval", "difference", "measured", "scaled", "modeled"});
   for (const ReplayAnswer& answer : answers) {
     const SecondsInterval at = interval(answer.belief);
     const auto by = traces::total(answer.after->mixture);
@@ -57,7 +57,7 @@ std::string replays_text(const std::vector<ReplayAnswer>& answers) {
   }
   const ReplayAnswer& first = answers.front();
   return first.source + ": " + first.before.layout + "\n" + measured_line(first) + "\n\n" +
-         table.text();
+         table.text(screen_columns());
 }
 
 }  // namespace polyphony::sim

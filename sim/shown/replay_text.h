@@ -1,5 +1,5 @@
-// A replay as people read it: before and after side by side, what explains the difference, where the
-// durations are from; as a page with both Gantts.
+// A replay as stdout shows it (before and after, what explains the difference, where durations come
+// from), and as a page with both Gantt charts.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace polyphony::sim {
 
 std::string replay_text(const ReplayAnswer& answer);
-// A line an answer.
+// One line per answer.
 std::string replays_text(const std::vector<ReplayAnswer>& answers);
 traces::Report replay_page(const std::vector<ReplayAnswer>& answers);
 

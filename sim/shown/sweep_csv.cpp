@@ -28,8 +28,8 @@ std::string csv_cell(const std::string& cell) {
   return text + "\"";
 }
 
-// As the answer's JSON has them: those that are looked for first, then all others; low and high of an
-// interval in columns of their own. The layout's own numbers follow as columns too.
+// The figures of the answer's JSON: the most wanted first, then all others; the ends of an interval
+// in columns of their own. The layout's numbers follow as columns.
 void add_figures(const json& candidate, Row& row) {
   std::vector<std::string> keys = {
       "placement",     "step_seconds", "interval90_seconds", "simulated",   "step_change",

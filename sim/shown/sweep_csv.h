@@ -1,6 +1,6 @@
-// A sweep as comma-separated values (RFC 4180; the first line names the columns): one row a candidate,
-// then the baselines; of several questions, the best of each placement of each. Seconds, bytes and shares
-// as plain numbers; nothing where nothing is known.
+// A sweep as comma-separated values (RFC 4180; the first line names the columns): one row a
+// candidate, then the baselines; with --vary, the best of each placement of each question. Seconds,
+// bytes and shares are plain numbers, unknown ones are empty.
 #pragma once
 
 #include <string>

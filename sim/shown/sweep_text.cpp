@@ -1,68 +1,193 @@
 #include "sim/shown/sweep_text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "sim/console/console.h"
 #include "sim/shown/profile_text.h"
 #include "sim/sweep/leading.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
 
+constexpr std::size_t kMostRanges = 4;  // of tied rows; more are given by their number
+
 std::string count(double number) { return count_text(static_cast<std::int64_t>(number)); }
 
-// "-27 % (-31 to -22)": of the baseline's step.
+void print_line(const std::string& text) {
+  std::cout << wrapped(text, screen_columns(), 2) << "\n";
+}
+
+// "-27 %".
 std::string change_text(const Candidate& c) {
   if (!c.change) return "";
-  const auto signed_text = [](double ratio) {
-    const double whole = std::round(100 * ratio);
-    return (whole > 0 ? "+" : "") + number_text(whole == 0 ? 0 : whole, 0);  // no -0
-  };
-  std::string text = signed_text(c.change->ratio) + " %";
-  if (c.change->interval)
-    text += " (" + signed_text(c.change->interval->first) + " to " +
-            signed_text(c.change->interval->second) + ")";
+  const double whole = std::round(100 * c.change->ratio);
+  return (whole > 0 ? "+" : "") + number_text(whole == 0 ? 0 : whole, 0) + " %";  // no -0
+}
+
+// Three significant digits: "20.1", "812", "1.34".
+std::string three_digits(double value) {
+  return number_text(value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
+}
+
+// "20.1 to 31.2 s", in the unit of its lower end.
+std::string interval_text(const Candidate& c) {
+  if (!c.belief) return "";
+  const SecondsInterval of = interval(*c.belief);
+  const double low = of.low.count();
+  const auto [unit, size] = low >= 1      ? std::pair(" s", 1.0)
+                            : low >= 1e-3 ? std::pair(" ms", 1e-3)
+                                          : std::pair(" us", 1e-6);
+  return three_digits(low / size) + " to " + three_digits(of.high.count() / size) + unit;
+}
+
+// "1 to 13, 15"; nothing where that is long.
+std::optional<std::string> ranges_text(const std::vector<std::size_t>& rows) {
+  std::string text;
+  std::size_t ranges = 0;
+  for (std::size_t i = 0; i < rows.size();) {
+    std::size_t end = i + 1;
+    while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
+    if (++ranges > kMostRanges) return {};
+    text += (text.empty() ? "" : end == rows.size() ? " and " : ", ") + std::to_string(rows[i] + 1);
+    if (end - i == 2) text += " and " + std::to_string(rows[end - 1] + 1);
+    if (end - i > 2) text += " to " + std::to_string(rows[end - 1] + 1);
+    i = end;
+  }
   return text;
 }
 
-// "; it hangs on gemm_efficiency (52%), …": what a measurement of it, or of the layouts, would settle.
-std::string what_ties(const Sweep& result) {
-  constexpr double kWorthSaying = 0.1;
-  std::string text;
-  for (const auto& [what, share] : result.tied_by)
-    if (share >= kWorthSaying)
-      text += (text.empty() ? "; it hangs on " : ", ") + what + " (" + percent_text(share, 0) + ")";
-  if (!result.tied_by.empty())
-    text += result.tied_by.front().first == kModelMisses
-                ? ": a few steps of each would settle it"
-                : ": a profile measured here would settle it";
-  return text;
+std::vector<std::size_t> tied_rows(const Sweep& result) {
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < result.ranked.size(); ++i)
+    if (result.ranked[i].tied) rows.push_back(i);
+  return rows;
+}
+
+// The row to measure next to the simplest: the first other one that is tied and differs at first
+// sight.
+std::optional<std::size_t> rival(const Sweep& result, const std::vector<bool>& leading) {
+  for (const std::size_t i : tied_rows(result))
+    if (i != result.simplest && (leading[i] || i == 0)) return i;
+  return {};
+}
+
+void print_decision(const Sweep& result, const std::vector<bool>& leading) {
+  if (result.tied <= 1) {
+    if (result.ranked.size() > 1)
+      print_line("Row 1 is faster than every other row by more than the prediction is uncertain.");
+    return;
+  }
+  const auto ranges = ranges_text(tied_rows(result));
+  const std::string simplest = "row " + std::to_string(result.simplest + 1);
+  std::string text =
+      (ranges ? "Rows " + *ranges
+              : count_text(static_cast<std::int64_t>(result.tied)) + " of " +
+                    count_text(static_cast<std::int64_t>(result.ranked.size())) + " rows") +
+      " do not differ within what the profile knows. Simplest of them within 2 % of the best: " +
+      simplest;
+  if (const auto other = rival(result, leading))
+    text += "; measure a few steps of it and of row " + std::to_string(*other + 1);
+  text += ".";
+  const bool by_parameter = !result.tied_by.empty() && result.tied_by.front().first != kModelMisses;
+  if (by_parameter)
+    text += " Their order depends most on " + result.tied_by.front().first + " (" +
+            percent_text(result.tied_by.front().second, 0) +
+            " of the uncertainty): a profile measured on this cluster settles it.";
+  print_line(text);
+}
+
+const char* baseline_meaning(const std::string& name) {
+  return name == "rule of thumb"
+             ? "rule of thumb: the least model parallelism that fits (TP inside a node, then PP), "
+               "ZeRO-1, one sample a microbatch, 1F1B."
+             : "encoder in stage 0: the same, every encoder layer in the first pipeline stage.";
+}
+
+// The columns of numbers: those that are known.
+struct Columns {
+  bool change = false, interval = false, utilization = false, price = false;
+
+  explicit Columns(const Sweep& result) {
+    change = !result.baselines.empty();
+    for (const Candidate& c : result.ranked) {
+      interval = interval || c.belief;
+      utilization = utilization || c.figures.model_flops_utilization > 0;
+      price = price || c.figures.dollars_per_million_tokens > 0;
+    }
+  }
+
+  std::vector<std::string> header(Bytes device, const std::string& ranks) const {
+    std::vector<std::string> names{"rank", "step time"};
+    if (interval) names.emplace_back("90 % interval");
+    if (change) names.emplace_back("compared\nwith rule\nof thumb");
+    names.emplace_back("tokens\n/s/" + ranks.substr(0, ranks.size() - 1));
+    if (utilization) names.emplace_back("MFU");
+    names.push_back(device.value > 0 ? "memory of\n" + bytes_text(device) : "memory");
+    if (price) names.emplace_back("$ per\nmillion\ntokens");
+    return names;
+  }
+
+  std::vector<std::string> row(const std::string& place, const Candidate& c) const {
+    std::vector<std::string> cells{place, (c.simulated ? "" : "~") + seconds_text(c.figures.step)};
+    if (interval) cells.push_back(interval_text(c));
+    if (change) cells.push_back(change_text(c));
+    cells.push_back(count(c.figures.tokens_per_second_per_rank));
+    if (utilization) cells.push_back(percent_text(c.figures.model_flops_utilization));
+    cells.push_back(bytes_text(c.figures.peak_memory));
+    if (price) cells.push_back(number_text(c.figures.dollars_per_million_tokens, 4));
+    return cells;
+  }
+};
+
+void print_details(const Sweep& result) {
+  for (const auto& [placement, gap] : result.gaps)
+    print_line(std::string(name(placement)) +
+               (gap > 0 ? ": a layout that the search did not reach could be up to " +
+                              percent_text(gap) + " faster than the best row."
+                        : ": no layout of the searched combinations has a smaller estimate."));
+  for (const std::string& line : result.why) print_line(line);
 }
 
 }  // namespace
 
+std::string memory_of_device(Bytes memory, Bytes device) {
+  return bytes_text(memory) + (device.value > 0 ? " of " + bytes_text(device) : "");
+}
+
+std::string margin_text(const Scenario& scenario) {
+  return percent_text(scenario.memory_margin(), 0) +
+         " stay free for what is not modeled: fragmentation, NCCL buffers, workspaces "
+         "(--memory-margin)";
+}
+
 void print_counts(const Sweep& result, bool details) {
-  std::cout << count(result.combinations)
-            << " combinations: " << count(static_cast<double>(result.legal))
-            << " looked at one by one, " << count(static_cast<double>(result.too_large))
-            << " of them too large, " << count(static_cast<double>(result.beaten))
-            << " ruled out by their bound; " << count(static_cast<double>(result.estimated))
-            << " estimated, " << count(static_cast<double>(result.simulated)) << " simulated\n";
+  if (details)
+    std::cout << count(result.combinations)
+              << " combinations: " << count(static_cast<double>(result.legal))
+              << " legal ones checked one by one, " << count(static_cast<double>(result.too_large))
+              << " need too much memory, " << count(static_cast<double>(result.beaten))
+              << " are ruled out by a lower bound of their step time; "
+              << count(static_cast<double>(result.estimated)) << " estimated, "
+              << count(static_cast<double>(result.simulated)) << " simulated\n";
   std::int64_t refused = 0;
   for (const Rejection& r : result.rejected) refused += r.count;
-  if (refused > 0 && !details)
-    std::cout << "not legal: " << count(static_cast<double>(refused)) << ", for "
+  if (refused > 0 && !details && result.ranked.empty())
+    std::cout << count(static_cast<double>(refused)) << " combinations are not legal, for "
               << counted(static_cast<std::int64_t>(result.rejected.size()), "reason", "reasons")
               << " (--details lists them)\n";
   if (details)
     for (const Rejection& r : result.rejected)
-      std::cout << "  " << r.count << "x " << name(r.placement) << ": " << r.example << "\n";
+      std::cout << "  " << r.count << " not legal, " << name(r.placement) << ": " << r.example
+                << "\n";
   if (result.too_large && (details || result.ranked.empty()))
-    std::cout << "  does not fit, nearest: " << result.smallest_misfit.text << ": "
-              << result.smallest_misfit.bound.footprint.worst << " needs "
-              << bytes_text(result.smallest_misfit.bound.footprint.memory) << "\n";
+    print_line("  The layout nearest to fitting is " + result.smallest_misfit.text + ": " +
+               result.smallest_misfit.bound.footprint.worst + " needs " +
+               bytes_text(result.smallest_misfit.bound.footprint.memory));
   if (!result.not_runnable.empty())
     std::cout << "  simulation only: " << result.not_runnable << "\n";
   for (const std::string& failure : result.failed) std::cout << "  FAILED " << failure << "\n";
@@ -71,46 +196,54 @@ void print_counts(const Sweep& result, bool details) {
 void print_ranking(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
                    const RankingOptions& options) {
   const auto words = [&](const Candidate& c) {
-    return options.wide ? c.text : brief(scenario.model, c.layout);
+    return options.wide ? c.text : layout_words(scenario.model, c.layout, scenario.cluster);
   };
-  const std::string against = result.baselines.empty() ? "" : "vs " + result.baselines.front().name;
-  std::cout << "\n";
-  Table table({"#", "step", against, "memory", "layout"});
-  std::size_t shown = 0;
-  const auto add = [&](const std::string& place, const Candidate& c) {
-    table.add({place, (c.simulated ? "" : "~") + seconds_text(c.figures.step), change_text(c),
-               bytes_text(c.figures.peak_memory), words(c)});
+  const Columns columns(result);
+  const Bytes device = result.ranked.front().figures.device_memory;
+  Table table(columns.header(device, ranks_word(scenario.cluster)));
+  std::vector<std::string> layouts;
+  std::vector<Placement> placements;
+  bool estimated = false, open_interval = false;
+  const auto add = [&](const std::string& place, const Candidate& c, const std::string& before) {
+    table.add(columns.row(place, c));
+    layouts.push_back(before + words(c));
+    placements.push_back(c.layout.placement);
+    estimated = estimated || !c.simulated;
+    open_interval = open_interval || !c.belief;
   };
-  // The best of each placement too; near relatives are left to --all.
   const std::vector<bool> leading = leading_rows(result, scenario.model);
-  std::set<Placement> placements;
+  const auto other = result.tied > 1 ? rival(result, leading) : std::nullopt;
+  std::set<Placement> seen;
+  std::size_t shown = 0;
   for (std::size_t i = 0; i < result.ranked.size(); ++i) {
     const Candidate& c = result.ranked[i];
-    const bool first = placements.insert(c.layout.placement).second;
-    if (((options.all || leading[i]) && shown < options.most) || first) {
-      add(std::to_string(i + 1) + (c.tied && result.tied > 1 ? "=" : ""), c);
+    const bool first = seen.insert(c.layout.placement).second,
+               named = result.tied > 1 && (i == result.simplest || i == other);
+    if (((options.all || leading[i]) && shown < options.most) || first || named) {
+      add(std::to_string(i + 1), c, "");
       ++shown;
     }
   }
-  for (const SetBeside& baseline : result.baselines) add("-", baseline.candidate);
-  std::cout << table.text();
-  for (std::size_t i = 0; i < result.baselines.size(); ++i)
-    std::cout << (i ? ", then " : "-: ") << result.baselines[i].name
-              << (i + 1 == result.baselines.size() ? "; ~: estimated; *: own split; " : "");
-  std::cout << "±" << percent_text(profile.step_error, 0) << " by " << describe(profile) << "\n";
-  if (const std::string text = footing_text(profile); !text.empty())
-    std::cout << "how sure: " << text << "\n";
-  if (result.tied > 1)
-    std::cout << result.tied << " layouts are tied (=): what the profile does not know could turn "
-              << "their order round; simplest: " << result.simplest + 1 << what_ties(result)
-              << "\n";
-  for (const auto& [placement, gap] : result.gaps)
-    std::cout << name(placement)
-              << (gap > 0
-                      ? ": a layout not looked at could be up to " + percent_text(gap) + " faster"
-                      : ": no combination of the lists has a smaller estimate")
-              << "\n";
-  for (const std::string& line : result.why) std::cout << line << "\n";
+  for (const SetBeside& baseline : result.baselines)
+    add("", baseline.candidate, baseline.name + ": ");
+  std::cout << "\n" << table.text_with("layout", layouts, screen_columns()) << "\n";
+  print_decision(result, leading);
+  if (columns.interval)
+    print_line("90 % interval: of the step time, by profile " + profile.name + ". " +
+               footing_text(profile) +
+               (open_interval ? " Rows without one were not compared." : ""));
+  if (device.value > 0)
+    print_line(result.over_margin
+                   ? "Memory: of the fullest rank. No layout leaves " +
+                         percent_text(scenario.memory_margin(), 0) +
+                         " free for fragmentation, NCCL buffers and workspaces, which are not "
+                         "modeled: these may run out of memory."
+                   : "Memory: of the fullest rank; " + margin_text(scenario) + ".");
+  if (estimated) print_line("~: estimated (longest path); step times without it are simulated.");
+  for (const SetBeside& baseline : result.baselines) print_line(baseline_meaning(baseline.name));
+  if (const std::string legend = placement_legend(scenario.model, placements); !legend.empty())
+    print_line(legend);
+  if (options.details) print_details(result);
 }
 
 }  // namespace polyphony::sim

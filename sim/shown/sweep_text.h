@@ -1,22 +1,33 @@
-// What a person reads of a sweep on stdout: what was looked at, and the ranking beside the baselines.
+// The answer of a sweep as stdout shows it: what was searched, the ranking next to the baselines,
+// and what to do with it.
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "sim/sweep/sweep.h"
 
 namespace polyphony::sim {
 
-// Refusals in one line; every reason with `details`.
+// Prints what was searched: combinations, what does not fit, why combinations are illegal. Without
+// `details` only what explains an empty ranking, and work that failed.
 void print_counts(const Sweep& result, bool details);
 
 struct RankingOptions {
-  std::size_t most = 12;  // rows, beside the best of each placement and the baselines
-  bool all = false;       // near relatives of a row too
-  bool wide = false;      // layouts in full
+  std::size_t most =
+      12;             // rows, in addition to the best of each placement, the simplest and baselines
+  bool all = false;   // near relatives of a row too
+  bool wide = false;  // layouts in the words of a scenario file
+  bool details = false;  // where the other placements lose, and by how much the search may be wrong
 };
-// Rows of at most 100 columns, but for layouts that need more.
+// Prints one row per layout, the lines that explain the table, and which rows to measure. Layouts
+// stand at the end of a row where the screen is wide enough, else on a line below it.
 void print_ranking(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
                    const RankingOptions& options);
+
+// "70.2 GiB of 78.5 GiB".
+std::string memory_of_device(Bytes memory, Bytes device);
+// What the margin is for, once an answer: "5 % of it stay free for …".
+std::string margin_text(const Scenario& scenario);
 
 }  // namespace polyphony::sim

@@ -11,7 +11,7 @@ namespace {
 
 using namespace traces;
 
-constexpr std::size_t kRows = 12;     // of a table that JSON has whole
+constexpr std::size_t kRows = 12;     // of a table; JSON has all
 constexpr std::size_t kColumns = 6;   // of classes, before steps are left to JSON
 constexpr std::size_t kLetters = 88;  // of a kernel's name
 
@@ -53,7 +53,7 @@ std::vector<Column> columns_of(const RankSet& ranks, bool steps) {
 
 std::string kinds_text(const RankSet& ranks) {
   Table table({"rank", "step", "on host", "on device", "compute", "communication", "overlapped",
-               "copies", "idle", "to next"});
+               "copies", "idle", "gap to next step"});
   for (const Column& column : columns_of(ranks, true)) {
     const DeviceTimes& times = *column.times;
     const Nanoseconds communication = times.of(DeviceWork::communication);
@@ -107,10 +107,10 @@ std::string collectives_text(const std::vector<CollectiveRow>& rows) {
 }
 
 std::string products_text(const std::vector<ProductRow>& rows) {
-  Table table({"product", "m", "n", "k", "kernels", "time", "TFLOP/s"});
+  Table table({"GEMM", "m", "n", "k", "kernels", "time", "TFLOP/s"});
   for (std::size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const MatrixProduct& product = rows[i].product;
-    table.add({product.batch > 1 ? count_text(product.batch) + " times" : "one",
+    table.add({product.batch > 1 ? count_text(product.batch) + " in a batch" : "single",
                std::to_string(product.m), std::to_string(product.n), std::to_string(product.k),
                count_text(rows[i].count), seconds_text(rows[i].total),
                number_text(rows[i].rate.value / 1e12, 1)});
@@ -132,9 +132,9 @@ std::string slow_text(const RankSet& ranks) {
   if (!slow) return "";
   std::ostringstream out;
   out << "Rank " << rank_text(ranks.traces[slow->rank])
-      << " has the most to do: " << seconds_text(slow->busy)
-      << " of computation and copies in its median step, the median rank "
-      << seconds_text(slow->median) << ".";
+      << " is the slowest: " << seconds_text(slow->busy)
+      << " of computation and copies in its median step, against " << seconds_text(slow->median)
+      << " of the median rank.";
   if (ranks.matched > 0)
     out << " Others waited for it in " << count_text(ranks.last_in[slow->rank]) << " of "
         << count_text(ranks.matched) << " collectives that all have.";

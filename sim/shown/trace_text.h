@@ -1,4 +1,4 @@
-// What recorded traces say, as tables and as CSV.
+// The time by class, collective and GEMM of recorded traces, as tables and as CSV.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 namespace polyphony::sim {
 
 std::string trace_text(const traces::RankSet& ranks);
-// rank, step, class, wall_seconds, kernel_seconds, count; step "all": of the whole file, class "idle", too.
+// Columns: rank, step, class, wall_seconds, kernel_seconds, count. Step "all" is the whole file;
+// class "idle" is included.
 std::string trace_csv(const traces::RankSet& ranks);
 
 }  // namespace polyphony::sim

@@ -1,10 +1,15 @@
 #include "sim/step_answers/comparison.h"
 
+#include "shared/hardware/devices.h"
+
 namespace polyphony::sim {
 
 RunComparison compare_run(const traces::Measurement& measured, const HardwareProfile& profile) {
   RunComparison result{
       measured.source, measured.layout(), profile.name, profile.stack.name, {}, {}};
+  const ShippedDevice* device = find_device(profile.device.name);
+  result.uncalibrated = device != nullptr && device->fitted == FittedOn::nothing &&
+                        profile.name == default_profile(device->device.name);
   const std::size_t count = measured.steps.size();
   std::vector<Timeline> predicted;
   std::vector<traces::ComparedStep> steps;

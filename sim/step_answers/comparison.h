@@ -18,6 +18,9 @@ struct RunComparison {
   std::string profile, stack;  // used for the prediction
   Prediction prediction;       // of the Program of the middle step
   traces::Comparison comparison;
+  std::string question{};  // headline() of the run's scenario; empty: not printed
+  bool uncalibrated =
+      false;  // the profile ships with the program and assumes this machine's figures
 };
 
 // Predicts the Program of every measured step by simulation and compares the two. Throws InputError

@@ -30,6 +30,11 @@ void find_framework_mfu(StepAnswer& answer) {
   const auto sequences = static_cast<double>(program.batch.samples.size());
   const auto length = static_cast<double>(longest);
   answer.megatron_mfu = megatron_flops(language, sequences, length).value / available;
+  const FlopsPerSecond peak = answer.prediction.peak;
+  answer.megatron_full = peak * answer.megatron_mfu;
+  answer.megatron_half =
+      peak *
+      (megatron_flops(language, sequences, length, CountedAttention::half).value / available);
   answer.torchtitan_mfu = torchtitan_flops(language, sequences, length).value / available;
 }
 
@@ -46,7 +51,8 @@ void note_beyond_peak(StepAnswer& answer) {
 std::optional<Infeasible> find_jitter(const StepOptions& options, StepAnswer& answer) {
   const int steps = options.jitter_steps;
   if (steps < 0)
-    throw InputError(Argument{"jitter"}, "", "must not be negative (got " + std::to_string(steps) + ")",
+    throw InputError(Argument{"jitter"}, "",
+                     "must not be negative (got " + std::to_string(steps) + ")",
                      "give a number of steps, such as 1000");
   if (steps == 0) return {};
   const auto& jitter = answer.profile.certainty.jitter;

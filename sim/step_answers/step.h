@@ -44,6 +44,8 @@ struct StepAnswer {
   std::vector<Extrapolation> extrapolated;
   std::optional<JitteredSteps> jittered;
   double megatron_mfu = 0, torchtitan_mfu = 0;
+  // FLOP/s per GPU as Megatron-LM prints them: before core 0.12, and from it on.
+  FlopsPerSecond megatron_full{}, megatron_half{};
   std::vector<traces::PartTimes> parts;  // by rank
   traces::PartTimes mean_parts{};        // mean over ranks that have ops
   Rank busiest;                          // the rank that idles least

@@ -8,6 +8,7 @@
 
 #include "shared/error.h"
 #include "shared/program/stage_name.h"
+#include "shared/program/work.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/statistics.h"
 #include "sim/prediction/jitter.h"
@@ -109,6 +110,24 @@ StreamBatch read_batch(const json& value) {
   return batch;
 }
 
+// Returns a batch of the samples of a data set that have the most tokens. Samples are repeated if
+// the data set has fewer than a batch.
+Batch largest_batch(const Scenario& scenario) {
+  std::vector<Sample> samples = scenario.data.samples;
+  const auto tokens = [&](const Sample& sample) {
+    std::int64_t sum = language_rows(scenario.model, sample);
+    for (const Item& item : sample.items)
+      if (item.modality != Modality::text) sum += item.tokens;
+    return sum;
+  };
+  std::stable_sort(samples.begin(), samples.end(),
+                   [&](const Sample& a, const Sample& b) { return tokens(a) > tokens(b); });
+  Batch batch = batch_of_step(scenario, 0);
+  for (std::size_t i = 0; i < batch.samples.size(); ++i)
+    batch.samples[i] = samples[i % samples.size()];
+  return batch;
+}
+
 // Returns the index of each rank's stage in `names`, which it fills; the same for every batch.
 std::vector<std::size_t> find_stages(const Program& program, std::vector<std::string>& names) {
   std::vector<std::size_t> stage_of;
@@ -142,6 +161,12 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
   }
   const std::vector<std::size_t> stage_of =
       find_stages(std::get<Prediction>(first).program, stream.stages);
+  if (!scenario.data.samples.empty()) {
+    const auto largest =
+        predict(scenario, resolved, largest_batch(scenario), profile, options.predictor);
+    if (const auto* found = std::get_if<Prediction>(&largest))
+      stream.largest_samples = outcome_of(*found, stage_of, stream.stages.size(), 0);
+  }
   const std::vector<std::string> answers = run_in_workers(
       options.jobs, options.batches,
       [&](std::size_t i) {

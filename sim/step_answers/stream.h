@@ -17,6 +17,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ struct BatchStream {
   Bytes device{};                   // memory of a device
   Bytes peak(const StreamBatch& batch) const { return batch.peaks[batch.worst]; }
   const StreamBatch& worst() const;  // with the largest peak; requires at least one batch
+  // For a data set: a batch of its largest samples, the largest first. Steps draw such a batch at
+  // most once an epoch; random batches stay below it.
+  std::optional<StreamBatch> largest_samples{};
   std::vector<Seconds> sorted_steps() const;
   std::vector<double> sorted_bubbles(double Bubbles::* share) const;
   std::vector<Bytes> sorted_peaks(std::size_t stage) const;

@@ -76,7 +76,7 @@ class Rules {
   }
 
   bool fits(const Layout& layout) {
-    const Bytes capacity = scenario_.cluster.device.memory;
+    const Bytes capacity = scenario_.memory_limit();
     return capacity.value == 0 || screen_.footprint(layout).memory <= capacity;
   }
 

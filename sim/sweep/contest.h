@@ -88,6 +88,8 @@ class Contest {
   };
   std::size_t position(const Layout& layout, const Bound& bound, const Kind& kind);
   Kind kind_of(const Screened::Kept& kept) const;
+  // Returns whether its predicted peak keeps the search's memory margin (Scenario::memory_limit).
+  bool fits(const Candidate& c) const;
   // fitting(): estimated or simulated candidates that fit, unordered. better(): compares two.
   std::vector<std::size_t> fitting() const;
   std::vector<std::size_t> fitting(Placement placement) const;

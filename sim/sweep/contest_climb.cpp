@@ -18,7 +18,7 @@ constexpr int kMostStagesToShift = 24;
 
 std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout& layout) {
   const Candidate& from = candidates_[of];
-  const Bytes capacity = question_.scenario.cluster.device.memory;
+  const Bytes capacity = question_.scenario.memory_limit();
   std::vector<std::size_t> found;
   for (const Layout& next : neighbours(question_.scenario, layout)) {
     if (next.placement != from.layout.placement || !space_.allows(next)) continue;
@@ -44,7 +44,7 @@ void Contest::climb_from(std::size_t start, std::int64_t& ops) {
     std::size_t best = at;
     for (const std::size_t next : near) {
       const Candidate& c = candidates_[next];
-      if (!c.why_not.empty() || !c.figures.fits()) continue;
+      if (!c.why_not.empty() || !fits(c)) continue;
       const Seconds known = candidates_[best].figures.step;
       if (c.figures.step < known * (1 - kBetter) ||
           (best != at && c.figures.step == known && simpler(c.layout, candidates_[best].layout)))

@@ -9,9 +9,9 @@ namespace polyphony::sim {
 // candidates must be lower by that amount. This ends, because it decreases from each to the next.
 void Contest::recompute_more(std::size_t misfit) {
   const Candidate& c = candidates_[misfit];
-  if (!c.why_not.empty() || c.figures.fits()) return;
+  if (!c.why_not.empty() || fits(c)) return;
   const Bytes unseen = c.figures.peak_memory - c.bound.footprint.memory;
-  const Bytes target = question_.scenario.cluster.device.memory - unseen;
+  const Bytes target = question_.scenario.memory_limit() - unseen;
   for (const Layout& next :
        polyphony::recompute_more(question_.scenario, space_, c.layout, target, screen_)) {
     Kind kind = standings_[misfit].kind;
@@ -35,7 +35,7 @@ void Contest::split_misfits(Placement placement, std::size_t tries, std::int64_t
     if (tries-- == 0 || stopped()) break;
     if (kept.listed.bound.step.count() >= best(placement).count() * (1 - within)) break;
     const auto split = fitting_split(question_.scenario, layout, question_.profile, question_.sizes,
-                                     question_.scenario.cluster.device.memory, screen_);
+                                     question_.scenario.memory_limit(), screen_);
     if (!split) continue;
     position(*split, screen_.bound(*split), kind_of(kept));
     if (++found % kAtOnce == 0) estimate_best(placement, ops, within);

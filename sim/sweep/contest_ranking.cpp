@@ -12,10 +12,15 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+bool Contest::fits(const Candidate& c) const {
+  const Bytes limit = question_.scenario.memory_limit();
+  return limit.value == 0 || c.figures.peak_memory <= limit;
+}
+
 std::vector<std::size_t> Contest::fitting() const {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < candidates_.size(); ++i)
-    if (!standings_[i].waiting && candidates_[i].why_not.empty() && candidates_[i].figures.fits())
+    if (!standings_[i].waiting && candidates_[i].why_not.empty() && fits(candidates_[i]))
       found.push_back(i);
   return found;
 }

@@ -84,7 +84,11 @@ class Asking {
  private:
   const Sweep& ask(const Variant& variant, const Scenario& scenario, Bytes limit) {
     Scenario limited = scenario;
-    limited.cluster.device.memory = limit;
+    if (limit < scenario.cluster.device.memory) {  // a limit of its own, without the margin
+      limited.cluster.device.memory = limit;
+      if (!limited.search) limited.search.emplace();
+      limited.search->memory_margin = 0;
+    }
     SweepOptions options = options_;
     const std::string which = std::to_string(variant.nodes) + " nodes, batch " +
                               std::to_string(variant.global_batch) + ": ";

@@ -16,6 +16,7 @@
 #include "sim/prediction/shared_cores_note.h"
 #include "sim/sweep/baselines.h"
 #include "sim/sweep/verdict.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
@@ -110,17 +111,21 @@ void rank_by_p95(Contest& contest, std::vector<std::size_t>& order) {
 
 std::string question_digest(const Scenario& scenario, const HardwareProfile& profile) {
   // Version of the predictions; must be increased when answers to the same question change.
-  constexpr int kAnswersVersion = 3;
+  constexpr int kAnswersVersion = 4;
   Fnv digest;
   digest.add(resolved_text(scenario) + to_json(profile) + std::to_string(kAnswersVersion));
   return digest.digits();
 }
 
-Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
+namespace {
+
+Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profile,
+                         const SweepOptions& options) {
   const Model& model = scenario.model;
   Sweep result;
   result.profile = profile.name;
   result.stack = profile.stack.name;
+  result.ranks = ranks_word(scenario.cluster);
   result.stated_error = profile.step_error;
   result.footing = profile.certainty.footing;
   if (options.runnable)
@@ -169,8 +174,13 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   for (const Placement placement : kPlacements)
     if (const Seconds best = contest.best(placement); std::isfinite(best.count()))
       listing.limits[placement] = best;
+  std::optional<Seconds> least;
+  for (const auto& [placement, best] : listing.limits) least = std::min(least.value_or(best), best);
+  const std::string so_far = least ? ", best " + seconds_text(*least) : "";
+  const auto screening = show(0.1, 0.4);
   const Screened screened =
-      screen_space(scenario, *lister, listing, known, options.shard, options.jobs, show(0.1, 0.4));
+      screen_space(scenario, *lister, listing, known, options.shard, options.jobs,
+                   [&](double part, const std::string& what) { screening(part, what + so_far); });
   add_counts(screened, model, result);
   contest.enter(screened);
 
@@ -219,6 +229,24 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   }
   if (auto note = shared_cores_note(scenario, options.cores)) result.notes.push_back(*note);
   return result;
+}
+
+}  // namespace
+
+Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
+  Sweep found = sweep_within_limit(scenario, profile, options);
+  const bool misfits = found.ranked.empty() && found.too_large > 0 && !found.stopped;
+  if (!misfits || scenario.memory_margin() <= 0) return found;
+  Scenario without_margin = scenario;
+  if (!without_margin.search) without_margin.search.emplace();
+  without_margin.search->memory_margin = 0;
+  Sweep whole_device = sweep_within_limit(without_margin, profile, options);
+  if (whole_device.ranked.empty()) return found;
+  whole_device.over_margin = true;
+  whole_device.notes.push_back(
+      "no layout leaves " + percent_text(scenario.memory_margin(), 0) +
+      " of the device's memory free: these take more (search.memory_margin)");
+  return whole_device;
 }
 
 }  // namespace polyphony::sim

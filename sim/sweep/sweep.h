@@ -13,7 +13,7 @@
 // The first `compared` candidates, and all within the profile's stated error of the best, are
 // compared with it: a 90 % interval of the difference, and P(faster than the best)
 // (shared/chance/belief.h). Candidates are tied with the best if the interval contains zero. Of the
-// tied ones, the simplest is reported (simpler() in shared/search/shortlist.h).
+// tied ones whose step is within 2 % of the best, the simplest is reported.
 #pragma once
 
 #include <functional>
@@ -51,8 +51,9 @@ struct SetBeside {
 inline constexpr const char* kModelMisses = "what the model misses";
 
 struct Sweep {
-  std::string profile, stack;  // names of the hardware profile and the software stack
-  double stated_error = 0;     // step_error of the profile
+  std::string profile, stack;   // names of the hardware profile and the software stack
+  std::string ranks = "ranks";  // what the cluster's ranks are called: "GPUs" or "ranks"
+  double stated_error = 0;      // step_error of the profile
   Footing footing = Footing::stated;
   std::vector<Candidate> ranked;  // fastest first
   std::vector<SetBeside> baselines;
@@ -67,7 +68,9 @@ struct Sweep {
   std::string not_runnable;          // why the executor can run none, if `runnable` was set
   std::vector<std::string> failed;   // error messages of failed workers
   std::size_t tied = 0;              // number of tied candidates, including the best
-  std::size_t simplest = 0;          // position of the simplest tied candidate
+  // Position of the simplest tied candidate: the fewest kinds of parallelism, sharding and
+  // recomputation among those whose step is within 2 % of the best.
+  std::size_t simplest = 0;
   // What determines the order of the tied candidates: parameters of the profile (by key), or
   // kModelMisses; each with its share of the variance of the differences from the best, largest
   // first.
@@ -75,6 +78,8 @@ struct Sweep {
   // For each other placement, one sentence: where its best layout loses time compared with the
   // fastest layout.
   std::vector<std::string> why;
+  // No layout keeps the search's memory margin: these were searched without one.
+  bool over_margin = false;
   bool stopped = false;            // ended early
   std::vector<std::string> notes;  // remarks on the answer, for the user
 };

@@ -74,8 +74,46 @@ void find_what_ties(const HardwareProfile& profile, Sweep& result) {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
 }
 
+// Kinds of parallelism, sharding and recomputation that a layout uses: what has to be configured
+// and may go wrong. Sequence parallelism comes with tensor parallelism, replicas and microbatches
+// with any layout.
+int kinds_of(const ModuleLayout& grid) {
+  const bool kinds[] = {grid.tp > 1,
+                        grid.cp > 1,
+                        grid.ep > 1,
+                        grid.pp > 1,
+                        grid.vpp > 1,
+                        grid.shard >= Shard::optimizer,
+                        grid.shard >= Shard::gradients,
+                        grid.shard == Shard::full,
+                        grid.shard_ranks > 0,
+                        grid.recompute >= Recompute::selective,
+                        grid.recompute == Recompute::full,
+                        !grid.recompute_blocks.empty(),
+                        grid.offload_activations,
+                        grid.tp_pieces > 1,
+                        grid.cp_attention != ContextAttention::all_gather,
+                        !grid.blocks.empty(),
+                        grid.ahead > 0};
+  return static_cast<int>(std::count(std::begin(kinds), std::end(kinds), true));
+}
+int kinds_of(const Layout& layout) {
+  const bool kinds[] = {layout.placement != Placement::homogeneous,
+                        layout.schedule != ScheduleKind::one_f_one_b,
+                        layout.encoder_microbatches > 0,
+                        layout.encoder_order != EncoderOrder::in_turn,
+                        layout.bridge != Bridge::sharded,
+                        layout.planner != Planning::none};
+  auto sum = static_cast<int>(std::count(std::begin(kinds), std::end(kinds), true));
+  if (layout.placement == Placement::homogeneous) return sum + kinds_of(layout.modules.back());
+  for (const ModuleLayout& grid : layout.modules) sum += kinds_of(grid);
+  return sum;
+}
+
 void find_ties(const HardwareProfile& profile, Sweep& result) {
   if (result.ranked.empty()) return;
+  // The simplest is no slower than this by its point estimate.
+  constexpr double kAsGood = 0.02;
   const Seconds best = result.ranked.front().figures.step;
   for (std::size_t i = 0; i < result.ranked.size(); ++i) {
     Candidate& c = result.ranked[i];
@@ -83,7 +121,10 @@ void find_ties(const HardwareProfile& profile, Sweep& result) {
                                      : c.figures.step <= best * (1 + profile.step_error));
     if (!c.tied) continue;
     ++result.tied;
-    if (simpler(c.layout, result.ranked[result.simplest].layout)) result.simplest = i;
+    if (c.figures.step > best * (1 + kAsGood)) continue;
+    const Layout& simplest = result.ranked[result.simplest].layout;
+    const int kinds = kinds_of(c.layout), least = kinds_of(simplest);
+    if (kinds < least || (kinds == least && simpler(c.layout, simplest))) result.simplest = i;
   }
   find_what_ties(profile, result);
 }

@@ -76,6 +76,11 @@ class BadScenario(harness.SystemTest):
             self.assert_one_line(run(*command, "--ranks", 1, "--schedule", own), "own.csv", words)
         done = run(*command, "--ranks", 1, "--format", "json")
         self.assertEqual(json.loads(done.stdout)["bound_seconds"], 3, done.stderr)
+        self.assert_one_line(run(*command, "--ranks", 1, "--memory", "1GiB"), "--memory", "bytes")
+        order = self.folder / "order.csv"
+        self.assert_ok(run(*command, "--ranks", 1, "--out", order))
+        again = run(*command[:2], "--times", times, "--ranks", 1, "--schedule", order, "--format", "json")
+        self.assertEqual(json.loads(again.stdout)["rows"][0]["makespan_seconds"], 3, again.stderr)
 
     def test_command_lines(self):
         tiny = SCENARIOS / "tiny.json"
@@ -92,11 +97,12 @@ class BadScenario(harness.SystemTest):
 class InJson(harness.SystemTest):
     """With --format json, a command without an answer prints an error object instead; stderr has the same line as without."""
 
-    def error_of(self, *command, code=2):
+    def error_of(self, *command, code=2, printed=False):
+        """`printed`: without --format json the answer is on stdout before the error."""
         plain = run(*command, limit=20)
         done = run(*command, "--format", "json", limit=20)
         self.assertEqual(done.returncode, code, done.stderr)
-        self.assertEqual((plain.returncode, plain.stdout), (code, ""))
+        self.assertEqual((plain.returncode, plain.stdout != ""), (code, printed))
         self.assertEqual(done.stderr, plain.stderr)
         answer = json.loads(done.stdout)
         self.assertEqual(list(answer), ["error"])
@@ -120,8 +126,18 @@ class InJson(harness.SystemTest):
         self.assertIn("dance", self.error_of(POLYPHONY, "dance")["what"])
         full = self.folder / "full"
         full.symlink_to("/dev/full")
-        self.assertIn("No space left", self.error_of(POLYPHONY, "simulate", SCENARIOS / "tiny.json", "--gantt", full, code=1)["what"])
-        self.assertIn("No space left", self.error_of(POLYPHONY, "sweep", SCENARIOS / "easy_vqa.json", "--estimate", "--report", full, code=1)["what"])
+        self.assertIn("No space left", self.error_of(POLYPHONY, "simulate", SCENARIOS / "tiny.json", "--gantt", full, code=1, printed=True)["what"])
+        sweep = [POLYPHONY, "sweep", SCENARIOS / "easy_vqa.json", "--estimate", "--report"]
+        for more, begins in ([], "vision "), (["--format", "json"], "{"):  # the answer is there, whatever becomes of the page
+            done = run(*sweep, full, *more)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertTrue(done.stdout.startswith(begins), done.stdout[:200])
+            self.assertIn("No space left", done.stderr)
+        for option in ("--report", "--json-out"):  # before the search
+            nowhere = self.folder / "no" / "where"
+            done = run(*sweep[:-1], option, nowhere)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(str(nowhere), done.stderr)
 
 
 class BadLaunch(harness.SystemTest):

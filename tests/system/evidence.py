@@ -111,8 +111,8 @@ class Calibrate(Evidence):
         calibrate = [POLYPHONY, "calibrate"]
         scenario = ["--scenario", self.today]
         self.assert_one_line(run(*calibrate), "needs a run, a log, an evidence file or --step-time")
-        self.assert_one_line(run(*calibrate, log), log, "of which scenario?", "--scenario")
-        self.assert_one_line(run(*calibrate, "--step-time", "2s"), "--step-time", "of which scenario?")
+        self.assert_one_line(run(*calibrate, log), log, "needs its scenario", "--scenario")
+        self.assert_one_line(run(*calibrate, "--step-time", "2s"), "--step-time", "needs its scenario")
         self.assert_one_line(run(*calibrate, *scenario, "--step-time", "2"), "--step-time", "no unit")
         self.assert_one_line(run(*calibrate, *scenario, "--step-time", "-2s"), "--step-time", "is negative")
         self.assert_one_line(run(*calibrate, *scenario, "--step-time", "0s"), "--step-time", "is not positive")
@@ -336,7 +336,7 @@ class Profile(Evidence):
         self.assert_one_line(run(*profile, "merge", ours, ours), "--out")
         self.assert_one_line(run(*profile, "merge", ours, "H200", "--out", self.folder / "x.json"), "h200-roofline")
         self.assert_one_line(run(*profile, "check", "H200", "--scenario", self.today, "--step-time", "1s"), "H100", "H200")
-        self.assert_one_line(run(*profile, "check", "H100", "--step-time", "1s"), "--step-time", "of which scenario?")
+        self.assert_one_line(run(*profile, "check", "H100", "--step-time", "1s"), "--step-time", "needs its scenario")
 
 
 if __name__ == "__main__":

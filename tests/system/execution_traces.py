@@ -162,14 +162,14 @@ class ExecutionTraces(harness.SystemTest):
         changed, answer = self.exported("replay", out, "--faster", "update=0.01")
         self.assertGreater(play(changed), play(ranks))
         self.assert_one_line(run(POLYPHONY, "replay", out, "--execution-trace", self.folder / "x", "--vary", "layout.microbatches=2,4"),
-                             "--vary gives several steps")
+                             "--vary replays several")
 
     def test_folders_that_are_not_writable(self):
         tiny = SCENARIOS / "tiny.json"
         file = self.folder / "file"
         file.write_text("")
         self.assert_one_line(run(POLYPHONY, "simulate", tiny, "--execution-trace", file), file)
-        self.assert_one_line(run(POLYPHONY, "simulate", tiny, "--execution-trace", ""), "--execution-trace", "names no folder")
+        self.assert_one_line(run(POLYPHONY, "simulate", tiny, "--execution-trace", ""), "--execution-trace", "needs the name of a folder")
         if os.geteuid() != 0:
             closed = self.folder / "closed"
             closed.mkdir()

@@ -15,7 +15,7 @@ main,header,footer{max-width:1280px;margin:0 auto;padding:0 28px}
 header{padding-top:36px}
 h1{font-size:28px;line-height:1.2;margin:0 0 6px;letter-spacing:-0.01em}
 h2{font-size:19px;margin:44px 0 12px;padding-top:14px;border-top:1px solid var(--grid)}
-.subtitle{color:var(--muted);margin:0;max-width:80ch}
+.subtitle{color:var(--muted);margin:0;max-width:110ch}
 .facts{display:flex;flex-wrap:wrap;gap:12px;margin:24px 0 4px}
 .fact{background:var(--row);border-radius:10px;padding:12px 18px;min-width:130px}
 .fact b{display:block;font-size:21px;line-height:1.25;font-variant-numeric:tabular-nums}
@@ -23,12 +23,12 @@ h2{font-size:19px;margin:44px 0 12px;padding-top:14px;border-top:1px solid var(-
 nav{margin:18px 0 0;font-size:14px}
 nav a{color:var(--forward);text-decoration:none;margin-right:18px;white-space:nowrap}
 nav a:hover{text-decoration:underline}
-p{max-width:80ch;margin:10px 0}
+p{max-width:110ch;margin:10px 0}
 figure{margin:18px 0}
-figcaption,.note{color:var(--muted);font-size:13px;margin-top:6px;max-width:90ch}
+figcaption,.note{color:var(--muted);font-size:13px;margin-top:6px;max-width:120ch}
 .beside{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:10px 32px}
 .scroll{overflow-x:auto;margin:16px 0 6px}
-table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding-bottom:6px}
 th,td{padding:5px 14px 5px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 th{color:var(--muted);font-weight:500;font-size:13px}
@@ -38,6 +38,7 @@ tr.best td:first-child{box-shadow:inset 3px 0 0 var(--forward);padding-left:10px
 button{float:right;border:1px solid var(--grid);background:var(--row);color:var(--ink);border-radius:8px;padding:5px 12px;font:inherit;font-size:13px;cursor:pointer}
 footer{color:var(--muted);font-size:13px;margin:48px auto 32px}
 svg{display:block;max-width:100%;height:auto}
+.wide>svg,figure>svg{max-width:100%!important}
 .narrow{display:none}
 @media (max-width:640px){main,header,footer{padding:0 16px}.wide{display:none}.narrow{display:block}}
 @media print{button,nav{display:none}section{break-inside:avoid}}

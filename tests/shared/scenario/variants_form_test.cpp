@@ -70,8 +70,8 @@ TEST_CASE("an audio module feeds a language module through merged frames") {
     text.replace(text.find(from), from.size(), to);
     return test::refusal(text);
   };
-  CHECK(refused("\"merge\": 3", "\"merge\": \"3x3\"")
-            .find("merge must be a number for audio, got a square") != std::string::npos);
+  CHECK(refused("\"merge\": 3", "\"merge\": \"3x3\"").find("of audio frames must be a number") !=
+        std::string::npos);
   CHECK(refused("\"merge\": 3", "\"merge\": 5")
             .find("merge must be a divisor of the 12 tokens of a clip, got 5") !=
         std::string::npos);
@@ -109,7 +109,7 @@ TEST_CASE("masks are read by name, and rejected with linear attention or convolu
       std::string::npos);
 }
 
-TEST_CASE("the merge of patches must be a square") {
+TEST_CASE("the merge of image patches is a text") {
   CHECK(test::refusal(with_model(R"({"projector": {"merge": 2}})"))
-            .find("merge must be a square for images, got a number") != std::string::npos);
+            .find("of image patches must be a text") != std::string::npos);
 }

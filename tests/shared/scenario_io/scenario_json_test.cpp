@@ -48,6 +48,49 @@ TEST_CASE("every shipped scenario is read, and its layout is legal") {
   }
 }
 
+TEST_CASE("without training.precision GPUs compute in bf16, CPUs and unknown devices in fp32") {
+  const auto of = [](const std::string& cluster, const std::string& training) {
+    return read_scenario(
+        R"({"polyphony": 1, "model": {"language": {"preset": "llama-3.1-8b"}}, "cluster": {)" +
+            cluster +
+            R"(}, "data": {"source": "synthetic", "text": {"tokens": 64}, "global_batch": 8})" +
+            training + "}",
+        "s.json", test::file_text);
+  };
+  const std::string h100 = R"("node": "hgx-h100")";
+  const Scenario assumed = of(h100, "");
+  CHECK(assumed.training.precision == NumberFormat::bf16);
+  CHECK(assumed.notes ==
+        std::vector<std::string>{"training.precision is not given: bf16 is assumed for H100"});
+  CHECK(of(h100, R"(, "training": {"steps": 3})").training.precision == NumberFormat::bf16);
+  const Scenario given = of(h100, R"(, "training": {"precision": "fp32"})");
+  CHECK(given.training.precision == NumberFormat::fp32);
+  CHECK(given.notes.empty());
+  CHECK(of(R"("node": "this-machine", "ranks": 2)", "").training.precision == NumberFormat::fp32);
+  const std::string own =
+      R"("node": {"device": {"name": "X1", "fp32": "60TFLOPS", "bf16": "600TFLOPS", "memory_rate": "3TBps",
+         "memory": "64GiB"}, "ranks": 8, "link": "300GBps"}, "profile": "h100-roofline")";
+  CHECK(of(own, "").training.precision == NumberFormat::fp32);
+}
+
+TEST_CASE("a search leaves 5 % of a device's memory free unless it says otherwise") {
+  const auto of = [](const std::string& search) {
+    return read_scenario(with(R"("layout")", R"("search": {)" + search + R"(}, "layout")"),
+                         "s.json", test::file_text);
+  };
+  const double memory =
+      static_cast<double>(scenario_at("scenarios/tiny.json").cluster.device.memory.value);
+  CHECK(scenario_at("scenarios/tiny.json").memory_limit() ==
+        Bytes(static_cast<std::int64_t>(0.95 * memory)));
+  CHECK(of("").memory_margin() == 0.05);
+  const Scenario tenth = of(R"("memory_margin": 0.1)");
+  CHECK(tenth.memory_limit() == Bytes(static_cast<std::int64_t>(0.9 * memory)));
+  CHECK(resolved_text(tenth).find("\"memory_margin\": 0.1") != std::string::npos);
+  CHECK(resolved_text(of("")).find("memory_margin") == std::string::npos);
+  CHECK(refusal(with(R"("layout")", R"("search": {"memory_margin": 1}, "layout")"))
+            .find("/search/memory_margin") != std::string::npos);
+}
+
 TEST_CASE("the resolved scenario reads back to the same values") {
   for (const std::string& path : test::scenario_paths()) {
     CAPTURE(path);

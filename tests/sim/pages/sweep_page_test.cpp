@@ -68,11 +68,11 @@ TEST_CASE("a sweep's page: table, bars and points, for a page and for a phone") 
   CHECK(count(html, "<svg") == 4);
   CHECK(count(html, "<circle") == 2 * answer["ranked"].size());
   CHECK(count(html, "class=\"beside\"") == 2 * answer["baselines"].size());
-  CHECK(html.find(answer["ranked"][0]["brief"].get<std::string>()) != std::string::npos);
+  CHECK(html.find(answer["ranked"][0]["words"].get<std::string>()) != std::string::npos);
   CHECK(html.find("rule of thumb") != std::string::npos);
   CHECK(page_of(to_json(Sweep{}, scenario().model)).find("No layout fits.") != std::string::npos);
   json old = answer;
-  old["ranked"][0].erase("brief");
+  old["ranked"][0].erase("words");
   CHECK_THROWS_AS(answer_page(old, ""), json::exception);
 }
 

@@ -1,4 +1,4 @@
-// What an answer says of the fit that it rests on.
+// What an answer prints about the measurements that it rests on.
 #include "sim/shown/profile_text.h"
 
 #include <doctest/doctest.h>
@@ -8,19 +8,28 @@
 
 namespace polyphony::sim {
 
-TEST_CASE("a device without rows of its own says whose fit it borrows") {
+TEST_CASE("a device without measurements of its own names the device whose fit it uses") {
   const auto said = [](const char* device, const char* stack) {
     HardwareProfile profile = *find_profile(default_profile(device));
     profile.stack = *find_stack(stack);
     state_certainty(profile);
     return footing_text(profile);
   };
-  CHECK(said("A40", "megatron-core") == "A40 borrows the A100's fit, the interval is wider");
-  CHECK(said("H20", "hf-eager") ==
-        "stack hf-eager is foreign and H20 borrows the H100's fit, the interval is wider");
+  CHECK(
+      said("A40", "megatron-core") ==
+      "No published measurement of A40 was available, the fit of the A100 is used; the interval is "
+      "wider.");
+  CHECK(
+      said("H20", "hf-eager") ==
+      "No published measurement of this software stack (hf-eager) or of H20 was available, the fit "
+      "of the H100 is used; the interval is wider.");
   // H200 has the H100's peaks.
-  CHECK(said("H200", "megatron-core").starts_with("fitted to published rows"));
-  CHECK(said("B200", "fsdp2").starts_with("stack fsdp2 is foreign"));
+  CHECK(said("H200", "megatron-core") ==
+        "Fitted to published measurements of this software stack (megatron-core) on devices like "
+        "H200.");
+  CHECK(said("B200", "fsdp2") ==
+        "No published measurement of this software stack (fsdp2) was available; the interval is "
+        "wider.");
 }
 
 }  // namespace polyphony::sim

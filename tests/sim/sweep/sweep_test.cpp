@@ -158,6 +158,44 @@ TEST_CASE("the best is at least as good as brute force over the space") {
   }
 }
 
+// On this device the layout that is best with plenty of memory would fill the memory.
+TEST_CASE("the best leaves the memory margin free, and only where nothing does, rows take more") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  scenario.search = few(scenario);
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const Sweep free = small_sweep(scenario, profile);
+  REQUIRE_FALSE(free.ranked.empty());
+  CHECK_FALSE(free.over_margin);
+  Bytes least = free.ranked.front().figures.peak_memory;
+  for (const Candidate& c : free.ranked) least = std::min(least, c.figures.peak_memory);
+  scenario.cluster.device.memory = free.ranked.front().figures.peak_memory + Bytes(1024);
+  REQUIRE(least < scenario.memory_limit());
+  const Sweep kept = small_sweep(scenario, profile);
+  REQUIRE_FALSE(kept.ranked.empty());
+  CHECK_FALSE(kept.over_margin);
+  for (const Candidate& c : kept.ranked) CHECK(c.figures.peak_memory <= scenario.memory_limit());
+  scenario.search->memory_margin = 0;
+  CHECK(small_sweep(scenario, profile).ranked.front().figures.step ==
+        free.ranked.front().figures.step);
+  scenario.search->memory_margin = 0.9;  // nothing leaves so much
+  const Sweep full = small_sweep(scenario, profile);
+  REQUIRE_FALSE(full.ranked.empty());
+  CHECK(full.over_margin);
+  CHECK(full.ranked.front().figures.step == free.ranked.front().figures.step);
+}
+
+TEST_CASE("the simplest row is within 2 % of the best") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  scenario.search = few(scenario);
+  const Sweep result = small_sweep(scenario, *find_profile(default_profile("H100")));
+  REQUIRE(result.tied > 1);
+  const Candidate& simplest = result.ranked[result.simplest];
+  CHECK(simplest.tied);
+  CHECK(simplest.figures.step <= 1.02 * result.ranked.front().figures.step);
+}
+
 TEST_CASE("the order of lists does not matter, and known answers are reused") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   scenario.layout.reset();

@@ -30,7 +30,8 @@ int main(int count, char** arguments) {
     const sim::Candidate& best = found.ranked.front();
     std::cout << "best layout: " << best.text << "\n";
 
-    const auto answer = sim::answer_step(scenario, best.layout, typical_batch(scenario), profile, {});
+    const auto answer =
+        sim::answer_step(scenario, best.layout, typical_batch(scenario), profile, {});
     if (const auto* no = std::get_if<Infeasible>(&answer)) {
       std::cerr << no->reason << "\n";
       return 3;

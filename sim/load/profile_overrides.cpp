@@ -1,4 +1,4 @@
-#include "sim/cli/profile_overrides.h"
+#include "sim/load/profile_overrides.h"
 
 #include "shared/error.h"
 #include "shared/hardware/hardware_json.h"

@@ -1,4 +1,4 @@
-// `--set profile.KEY=VALUE`: single values of a hardware profile said anew.
+// `--set profile.KEY=VALUE`: replaces single values of a hardware profile.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,8 @@
 namespace polyphony::sim {
 
 bool of_profile(const Override& override);
-// InputError: no such key, no such value.
+// Returns the profile with the overrides applied. Throws InputError for an unknown key or an
+// illegal value.
 HardwareProfile overridden(HardwareProfile profile, const std::vector<Override>& overrides);
 
 }  // namespace polyphony::sim

@@ -1,0 +1,169 @@
+#include "sim/text/layout_words.h"
+
+#include <algorithm>
+
+#include "shared/text/figure_text.h"
+
+namespace polyphony::sim {
+namespace {
+
+// Longer lists of layers a stage are given by their least and most.
+constexpr std::size_t kMostSplit = 24;
+
+std::string split_words(const std::vector<int>& blocks) {
+  std::string runs;
+  for (std::size_t i = 0; i < blocks.size();) {
+    std::size_t end = i;
+    while (end < blocks.size() && blocks[end] == blocks[i]) ++end;
+    runs += (runs.empty() ? "" : ",") + std::to_string(blocks[i]);
+    if (end - i > 1) runs += "x" + std::to_string(end - i);
+    i = end;
+  }
+  if (runs.size() <= kMostSplit) return "stages of " + runs + " layers";
+  const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
+  return "stages of " + std::to_string(*least) + " to " + std::to_string(*most) + " layers";
+}
+
+std::string recompute_words(const ModuleLayout& grid) {
+  std::string layers;
+  if (grid.recompute_blocks.size() == 2) {
+    const int first = grid.recompute_blocks[0], last = grid.recompute_blocks[1] - 1;
+    layers = first == last ? "layer " + std::to_string(first)
+                           : "layers " + std::to_string(first) + "-" + std::to_string(last);
+  }
+  if (grid.recompute == Recompute::selective)
+    return "recompute attention" + (layers.empty() ? "" : " of " + layers);
+  return "recompute " + (layers.empty() ? "all layers" : layers);
+}
+
+// "CP4 (ring)": zigzag tokens and gathered keys and values, as Megatron-LM has them, go unsaid.
+std::string context_words(const ModuleLayout& grid) {
+  std::string how;
+  const auto add = [&](const std::string& what) { how += (how.empty() ? "" : ", ") + what; };
+  if (grid.cp_attention != ContextAttention::all_gather) add(name(grid.cp_attention));
+  if (grid.tokens != TokenAssignment::zigzag && grid.tokens != TokenAssignment::contiguous)
+    add(std::string(name(grid.tokens)) + " tokens");
+  if (grid.cp_heads > 0)
+    add(counted(grid.cp_heads, "key/value head", "key/value heads") + " at a time");
+  return " CP" + std::to_string(grid.cp) + (how.empty() ? "" : " (" + how + ")");
+}
+
+// "TP2 SP CP2 PP4 VPP12 DP32, ZeRO-2, recompute layers 0-25".
+std::string grid_words(const ModuleLayout& grid) {
+  std::string text = "TP" + std::to_string(grid.tp) + (grid.sp ? " SP" : "");
+  if (grid.cp > 1) text += context_words(grid);
+  if (grid.ep > 1) text += " EP" + std::to_string(grid.ep);
+  if (grid.expert_tp > 0 && grid.expert_tp != grid.tp)
+    text += " (experts TP" + std::to_string(grid.expert_tp) + ")";
+  if (grid.pp > 1) text += " PP" + std::to_string(grid.pp);
+  if (grid.vpp > 1) text += " VPP" + std::to_string(grid.vpp);
+  text += " DP" + std::to_string(grid.dp());
+  const auto add = [&](const std::string& what) { text += ", " + what; };
+  if (grid.shard != Shard::none) {
+    const int stage = static_cast<int>(grid.shard);  // ZeRO's: optimizer 1, gradients 2, full 3
+    add("ZeRO-" + std::to_string(stage) + (grid.shard == Shard::full ? " (FSDP)" : "") +
+        (grid.shard_ranks > 0 ? " in groups of " + std::to_string(grid.shard_ranks) : ""));
+  }
+  if (grid.recompute != Recompute::none) add(recompute_words(grid));
+  if (grid.offload_activations) add("activations offloaded");
+  if (grid.tp_pieces > 1) add("TP overlap in " + std::to_string(grid.tp_pieces) + " chunks");
+  if (grid.row_split > 0) add("attention rows of " + std::to_string(grid.row_split));
+  if (grid.spread == Spread::images) add("images distributed one by one");
+  if (grid.ahead > 0) add(counted(grid.ahead, "forward", "forwards") + " ahead");
+  if (!grid.blocks.empty()) add(split_words(grid.blocks));
+  return text;
+}
+
+std::string schedule_words(const Layout& layout) {
+  if (!layout.actions.empty()) return "own order of actions";
+  switch (layout.schedule) {
+    case ScheduleKind::gpipe:
+      return "GPipe";
+    case ScheduleKind::one_f_one_b:
+      return "1F1B";
+    case ScheduleKind::interleaved:
+      return "interleaved 1F1B";
+    case ScheduleKind::zero_bubble:
+      return "zero-bubble";
+    case ScheduleKind::zero_bubble_h2:
+      return "ZB-H2";
+    case ScheduleKind::zero_bubble_v:
+      return "ZB-V";
+    case ScheduleKind::dualpipe_v:
+      return "DualPipe-V";
+    case ScheduleKind::eager_one_f_one_b:
+      return "eager 1F1B";
+  }
+  return "?";
+}
+
+bool of_one_module(const Model& model) {
+  return std::count_if(model.modules.begin(), model.modules.end(), [](const Module& module) {
+           return module.kind != ModuleKind::projector;
+         }) == 1;
+}
+
+const char* meaning(Placement placement) {
+  switch (placement) {
+    case Placement::homogeneous:
+      return "homogeneous: one grid for all modules, encoder layers in the first pipeline stages.";
+    case Placement::colocated:
+      return "colocated: all modules on the same GPUs, each with a grid of its own.";
+    case Placement::non_colocated:
+      return "non-colocated: each module on GPUs of its own.";
+    case Placement::mixed:
+      return "mixed: some modules share GPUs, others have GPUs of their own.";
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* ranks_word(const Cluster& cluster) {
+  return cluster.device.bf16 > cluster.device.fp32 ? "GPUs" : "ranks";
+}
+
+std::string layout_words(const Model& model, const Layout& layout, const std::string& ranks) {
+  const std::size_t last = language_module(model).value;
+  const bool one_grid = layout.placement == Placement::homogeneous;
+  std::string text = of_one_module(model) ? "" : std::string(name(layout.placement)) + ": ";
+  const char* between = "";
+  for (std::size_t m = 0; m < layout.modules.size(); ++m) {
+    if (model.modules[m].kind == ModuleKind::projector || (one_grid && m != last)) continue;
+    text += between;
+    if (!one_grid) text += model.modules[m].name + " ";
+    if (layout.placement == Placement::non_colocated || layout.placement == Placement::mixed)
+      text += "on " + std::to_string(layout.modules[m].ranks) + " " + ranks + " ";
+    text += grid_words(layout.modules[m]);
+    between = "; ";
+  }
+  const ModuleLayout &encoder = layout.modules.front(), &language = layout.modules[last];
+  if (one_grid && last > 0 &&
+      (encoder.recompute != language.recompute ||
+       encoder.recompute_blocks != language.recompute_blocks))
+    text += ", " + model.modules.front().name + ": " +
+            (encoder.recompute == Recompute::none ? "no recomputation" : recompute_words(encoder));
+  text += one_grid ? ", " : "; ";
+  if (language.pp > 1 || !layout.actions.empty()) text += schedule_words(layout) + ", ";
+  text += counted(layout.microbatches, "microbatch", "microbatches");
+  if (layout.encoder_microbatches > 0)
+    text +=
+        ", " + counted(layout.encoder_microbatches, "encoder microbatch", "encoder microbatches");
+  if (layout.encoder_order == EncoderOrder::phases) text += ", all encoder forwards first";
+  if (layout.encoder_order == EncoderOrder::interleaved) text += ", encoder stages interleaved";
+  if (layout.bridge == Bridge::leader) text += ", edges through the first TP rank";
+  if (layout.planner != Planning::none) text += std::string(", planner ") + name(layout.planner);
+  return text;
+}
+
+std::string placement_legend(const Model& model, const std::vector<Placement>& shown) {
+  if (of_one_module(model)) return "";
+  std::string text;
+  for (const Placement placement :
+       {Placement::homogeneous, Placement::colocated, Placement::non_colocated, Placement::mixed})
+    if (std::find(shown.begin(), shown.end(), placement) != shown.end())
+      text += (text.empty() ? "" : " ") + std::string(meaning(placement));
+  return text;
+}
+
+}  // namespace polyphony::sim
