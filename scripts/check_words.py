@@ -42,7 +42,7 @@ ALLOWED = {  # file -> words that it has to contain
 LONGEST_SUBJECT = 72
 WIDEST_PROSE = 120
 PATTERN = re.compile(r"(?<![\w/.-])(" + "|".join(re.escape(word) for word in WORDS) + r")(?![\w(/.=-]*[\w(])", re.I)
-CANNOT_BE_DONE = re.compile(r"cannot be \w", re.I)  # "cannot be read" is plain; "3 workers cannot be" is not
+CANNOT_BE_DONE = re.compile(r"cannot be(\s+\w|\s*$)", re.I)  # "cannot be read" is plain; "3 workers cannot be" is not
 CODE_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
 

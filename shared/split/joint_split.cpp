@@ -128,7 +128,7 @@ JointSplit make_split(const Scenario& scenario, const Layout& one_each,
     grid.first_rank = next;
     next += grid.ranks;
     if (own > 1) grid.blocks = modules[i].blocks[own - 1];
-    joint.dearest[modules[i].module.value] = Seconds(modules[i].costs[own - 1]);
+    joint.bottleneck[modules[i].module.value] = Seconds(modules[i].costs[own - 1]);
   }
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     const std::size_t owner = grid_owner(model, ModuleId(m)).value;
@@ -174,14 +174,14 @@ std::optional<JointSplit> refitted(const Scenario& scenario, const HardwareProfi
     std::vector<int> ranks(static_cast<std::size_t>(grid.pp));
     std::iota(ranks.begin(), ranks.end(), 0);
     const Chain chain = chain_of(scenario.model, layout, by, {of.module}, grid, ranks);
-    joint.dearest[of.module.value] = Seconds(bottleneck_cost(chain, grid.blocks, ranks));
+    joint.bottleneck[of.module.value] = Seconds(bottleneck_cost(chain, grid.blocks, ranks));
   }
   return joint;
 }
 
 }  // namespace
 
-Seconds JointSplit::most() const { return *std::max_element(dearest.begin(), dearest.end()); }
+Seconds JointSplit::most() const { return *std::max_element(bottleneck.begin(), bottleneck.end()); }
 
 std::variant<JointSplit, Infeasible> joint_split(const Scenario& scenario,
                                                  const HardwareProfile& profile, int stages,

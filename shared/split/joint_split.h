@@ -25,14 +25,14 @@ namespace polyphony {
 struct JointSplit {
   Layout layout;  // non-colocated, split; not checked by check_layout()
   std::vector<Seconds>
-      dearest;  // by ModuleId: cost of its most expensive stage per mean microbatch; projectors: 0
+      bottleneck;  // by ModuleId: cost of its most expensive stage per mean microbatch; projectors: 0
   Seconds most() const;  // of the most expensive stage of all modules
 };
 
 // Distributes `stages` stages of equal numbers of ranks. If the scenario has a layout, the degrees,
 // recomputation and sharding of each module and the samples per microbatch are taken from it;
 // otherwise one rank computes one sample. `balance` states by which costs the distribution is
-// chosen; `dearest` always holds all costs. Returns Infeasible if there are too many or too few
+// chosen; `bottleneck` always holds all costs. Returns Infeasible if there are too many or too few
 // stages, or if they do not divide the ranks.
 std::variant<JointSplit, Infeasible> joint_split(const Scenario& scenario,
                                                  const HardwareProfile& profile, int stages,

@@ -27,7 +27,7 @@ const JsonKeys<ModuleOf>& module_keys() {
       {"dearest_seconds", a("number"),
        "cost of the module's most expensive stage for a mean microbatch, in seconds: forward and "
        "backward pass, and waiting for messages",
-       [](const Of& m) { return m.row.split.dearest[m.at].count(); }}};
+       [](const Of& m) { return m.row.split.bottleneck[m.at].count(); }}};
   return keys;
 }
 

@@ -103,7 +103,7 @@ int schedules_command(int argc, char** argv) {
           "  and optionally bytes (kept for the backward), message (seconds to the next stage)\n"
           "  rows: named schedules over all modules in one chain; encoders first; bubble filling "
           "(as Optimus does);\n"
-          "  apart, reordered (as DistTrain does); entrain; modalities beside each other (as "
+          "  non-colocated, reordered (as DistTrain does); entrain; modalities in parallel (as "
           "Cornstarch does); dip;\n"
           "  own: --schedule FILE, actions on stages of all modules in one chain, in one of the "
           "forms above,\n"

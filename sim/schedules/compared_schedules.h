@@ -6,10 +6,10 @@
 //                           before it, all encoder backwards after it
 //     bubble filling        the same stages; encoders run in the bubbles of the last module (as
 //                           in Optimus, arXiv 2408.03505)
-//     apart, reordered      encoders on ranks of their own; microbatches in the best of three
+//     non-colocated, reordered  encoders on ranks of their own; microbatches in the best of three
 //                           orders: as given, by amount of work, least work at both ends (as in
 //                           DistTrain, arXiv 2408.04275)
-//     modalities beside each other   each encoder on ranks of its own, all in parallel (as in
+//     modalities in parallel   each encoder on ranks of its own, all in parallel (as in
 //                           Cornstarch, arXiv 2503.11367)
 //     entrain               encoders on ranks of their own; parts of microbatches are reassigned to
 //                           microbatches, some are encoded one microbatch early

@@ -86,7 +86,7 @@ std::vector<RankAssignment> rank_assignments(const StageTimes& times, int ranks)
 }
 
 Scheme non_colocated_reordered(const StageTimes& times, int ranks) {
-  Scheme scheme{"apart, reordered", {}};
+  Scheme scheme{"non-colocated, reordered", {}};
   const std::pair<const char*, std::vector<int> (*)(const StageTimes&)> orders[] = {
       {"as they come", in_given_order},
       {"by work", in_order_of_work},
@@ -107,7 +107,7 @@ Scheme non_colocated_reordered(const StageTimes& times, int ranks) {
 }
 
 Scheme modality_parallel(const StageTimes& times, int ranks) {
-  Scheme scheme{"modalities beside each other", {}};
+  Scheme scheme{"modalities in parallel", {}};
   std::vector<int> assigned(times.modules.size(), 1);
   const std::function<void(std::size_t, int)> assign = [&](std::size_t b, int left) {
     if (b + 1 == assigned.size()) {

@@ -35,7 +35,7 @@ std::string joint_text(const JointAnswer& answer) {
       if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
       const ModuleLayout& grid = row.split.layout.modules[m];
       table.add({balance, model.modules[m].name, std::to_string(grid.pp), blocks_text(grid.blocks),
-                 seconds_text(row.split.dearest[m]), step, memory});
+                 seconds_text(row.split.bottleneck[m]), step, memory});
       balance = step = memory = "";
     }
   }

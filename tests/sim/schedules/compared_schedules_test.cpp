@@ -156,7 +156,7 @@ TEST_SUITE("compared schedules") {
     const auto result = compare_schedules(times, {.ranks = 2, .placements = 20});
     CHECK(row(result, "entrain").table.makespan == Seconds(12));
     CHECK(row(result, "entrain").setting == "1 + 1 ranks");
-    CHECK(row(result, "apart, reordered").table.makespan == Seconds(14));
+    CHECK(row(result, "non-colocated, reordered").table.makespan == Seconds(14));
   }
 
   TEST_CASE("entrain: no work is lost, and deferred parts cause no deadlock") {
@@ -265,7 +265,7 @@ TEST_SUITE("compared schedules") {
       CHECK(one.drawn.front() < one.drawn.back());
       CHECK(one.drawn.front() > Seconds(24));
     }
-    for (const char* name : {"encoders first", "bubble filling", "apart, reordered", "1f1b"}) {
+    for (const char* name : {"encoders first", "bubble filling", "non-colocated, reordered", "1f1b"}) {
       CAPTURE(name);
       CHECK(row(result, name).refusal.empty());
       CHECK(row(result, "dip").table.makespan <= row(result, name).table.makespan);
