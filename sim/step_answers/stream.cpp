@@ -162,8 +162,7 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
   const std::vector<std::size_t> stage_of =
       find_stages(std::get<Prediction>(first).program, stream.stages);
   if (!scenario.data.samples.empty()) {
-    const auto largest =
-        predict(scenario, resolved, largest_batch(scenario), profile, options.predictor);
+    const auto largest = predict(planned, largest_batch(scenario), options.predictor);
     if (const auto* found = std::get_if<Prediction>(&largest))
       stream.largest_samples = outcome_of(*found, stage_of, stream.stages.size(), 0);
   }
