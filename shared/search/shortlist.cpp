@@ -44,6 +44,8 @@ Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfi
                const Batch& batch, bool choose_attention)
     : scenario_(scenario),
       space_(space),
+      profile_(profile),
+      batch_(batch),
       screen_(scenario, profile, batch),
       choose_attention_(choose_attention) {
   divisions_ = space.divisions(rejections_);
@@ -81,6 +83,10 @@ Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfi
       begin = end;
     }
   }
+}
+
+std::unique_ptr<Lister> Lister::another() const {
+  return std::make_unique<Lister>(scenario_, space_, profile_, batch_, choose_attention_);
 }
 
 // Returns the lower bound for the language module alone; the other modules get plain grids on their

@@ -13,6 +13,7 @@
 
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -76,7 +77,10 @@ class Lister {
   // exceed any integer.
   double combinations() const { return combinations_; }
 
+  // Not for several threads at a time: it remembers what units have in common.
   Shortlist list(const Unit& unit, const ListerOptions& options);
+  // Returns another lister of the same units, for another thread.
+  std::unique_ptr<Lister> another() const;
 
  private:
   // The grids of an encoder that are worth combining, keyed by all that they depend on: division,
@@ -120,6 +124,8 @@ class Lister {
 
   const Scenario& scenario_;
   const Space& space_;
+  const HardwareProfile& profile_;
+  const Batch& batch_;
   Screen screen_;
   std::vector<Division> divisions_;
   std::vector<Grids> grids_;  // by division

@@ -148,7 +148,7 @@ int Arguments::jobs() const {
     throw InputError(
         "--jobs", "",
         "must be at least 1, or 0 for one per core (got " + std::to_string(asked) + ")",
-        "leave it out for one worker process per core");
+        "leave it out for one thread per core");
   return asked > 0 ? asked : cores_here();
 }
 

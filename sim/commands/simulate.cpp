@@ -204,7 +204,7 @@ int simulate_command(int argc, char** argv) {
   args.add()("jitter",
              "draw so many steps with the profile's variance and print their percentiles: up to 32 "
              "by SimGrid, more as estimates",
-             cxxopts::value<int>()->default_value("0"))("jobs", "worker processes; 0: one per core",
+             cxxopts::value<int>()->default_value("0"))("jobs", "threads; 0: one per core",
                                                         cxxopts::value<int>()->default_value("0"));
   add_stream_options(args);
   args.positional({"scenario"});

@@ -258,7 +258,7 @@ int sweep_command(int argc, char** argv) {
       "  polyphony sweep scenarios/vlm_12b_70b_h100.json --objective days,dollars --nodes 16..64 "
       "--tokens 1e12   how many GPUs?");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
-      "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"))(
+      "jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"))(
       "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
       "all", "also rows that differ from an earlier one only in details")(
       "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(

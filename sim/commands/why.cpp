@@ -112,7 +112,7 @@ int why_command(int argc, char** argv) {
                  "runs/best/non-colocated.json");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(
-      "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"));
+      "jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"));
   args.add_profile();
   args.add_overrides();
   args.positional({"scenario"});

@@ -12,7 +12,7 @@
 namespace polyphony::sim {
 namespace {
 
-// Every simulation runs in a forked child, so workers can run several in turn.
+// Every simulation runs in a process of its own, so several threads can simulate.
 std::variant<JitteredSteps, Infeasible> simulated_steps(
     const Prediction& prediction, const Jitter& jitter, std::size_t seeds, int jobs,
     const std::function<void(double)>& progress) {

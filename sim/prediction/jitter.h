@@ -19,7 +19,7 @@ struct JitteredSteps {
   bool simulated = false;
 };
 // Returns `seeds` step times with jitter drawn from seeds 0, 1, …; or Infeasible if a simulation
-// needs a link that the cluster does not have. Uses up to `jobs` worker processes; calls `progress`
+// needs a link that the cluster does not have. Uses up to `jobs` threads; calls `progress`
 // with the share done.
 std::variant<JitteredSteps, Infeasible> jittered_steps(
     const Prediction& prediction, const Jitter& jitter, int seeds, Predictor predictor, int jobs,

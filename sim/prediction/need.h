@@ -2,7 +2,7 @@
 // computed. In closed form from the plan; takes time proportional to the number of stages.
 //   ops     compute ops per chunk and microbatch, both ends of every link between ranks, gathers
 //           and reductions of sharded parameters, and the end of the step (optimizer)
-//   bytes   peak resident memory of the process and its simulating child, from measured bytes per
+//   bytes   peak resident memory of the process and of polyphony-simulate, from measured bytes per
 //           op, rank and sample (constants in need.cpp). Accurate to a factor of 2.5, mostly too
 //           large
 // tests/sim/prediction/need_test.cpp checks both; ops to a factor of 1.5.
@@ -24,7 +24,7 @@ struct Need {
 struct NeedOptions {
   Predictor predictor = Predictor::simulate;
   bool trace = false;  // the text of a trace is also produced
-  int copies = 1;      // predictions computed at the same time, in worker processes
+  int copies = 1;      // predictions computed at the same time, on several threads
   int lanes = 1;       // the most replicas that one replica represents; above 1 if folded
 };
 

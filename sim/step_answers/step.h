@@ -26,7 +26,7 @@ namespace polyphony::sim {
 struct StepOptions {
   Predictor predictor = Predictor::simulate;
   int jitter_steps = 0;  // number of steps to draw with the profile's jitter
-  int jobs = 1;          // worker processes for these
+  int jobs = 1;          // threads for these
   int cores = 0;         // of this machine, if the scenario runs on it; 0: not checked
   // Fold steps with more than kMostWhole ops, if they can be folded. These are estimated.
   bool fold_large = false;

@@ -1,5 +1,5 @@
 // Predicts many steps with varying data: each batch of the scenario's stream is planned, lowered
-// and predicted separately, in worker processes. Gives percentiles of step time, idle time and peak
+// and predicted separately, on several threads. Gives percentiles of step time, idle time and peak
 // memory, and the probability of running out of memory.
 //
 //   Percentiles   of the predicted batches; omitted if there are too few batches for one

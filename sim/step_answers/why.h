@@ -29,7 +29,7 @@ namespace polyphony::sim {
 struct WhyOptions {
   Predictor predictor = Predictor::simulate;
   int jobs = 1;
-  Bytes memory{};        // free memory for all worker processes together; 0: not checked
+  Bytes memory{};        // free memory for all threads together; 0: not checked
   int cores = 0;         // as in StepOptions
   std::size_t most = 5;  // number of changes in the answer, at most
   std::function<void(double share)> progress = {};

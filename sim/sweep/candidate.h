@@ -1,4 +1,4 @@
-// One layout of a sweep, with its lower bound and the predictions made by worker processes:
+// One layout of a sweep, with its lower bound and the predictions made of it:
 //   estimate   longest path of the folded Program (shared/plan/plan.h), or of the whole Program if
 //              it does not fold; takes milliseconds
 //   simulate   the whole Program on SimGrid, and the effects of the profile's errors, which give
@@ -65,7 +65,7 @@ struct Question {
   const std::vector<WorkSize>& sizes;  // of its microbatches, by module
 };
 
-// The next three run in a worker process and return JSON text. It states that the layout is
+// The next three may run on several threads and return JSON text. It states that the layout is
 // infeasible if the cluster lacks a link, or if predicting needs more than `memory`, the free
 // memory of this machine (0: not checked; sim/prediction/need.h).
 

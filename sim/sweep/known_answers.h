@@ -1,4 +1,4 @@
-// A cache of the answers of worker processes. Each question is computed once per process, and not
+// A cache of answers. Each question is computed once per process, and not
 // at all if its answer was loaded from a file of earlier answers (a journal).
 //
 // An answer is identified by its key, a short text such as "estimate …". It must depend only on the

@@ -1,4 +1,4 @@
-// Layouts as arrays of numbers: the form in which worker processes exchange them, and the keys of
+// Layouts as arrays of numbers: the form in which answers name them, and the keys of
 // cached answers. Layouts with a list of actions are not supported.
 #pragma once
 

@@ -1,7 +1,10 @@
 #include "sim/sweep/screening.h"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "shared/fnv.h"
 #include "shared/scenario_io/scenario_json.h"
@@ -53,6 +56,40 @@ std::string key_of(const Division& division, const Unit& unit, const ListerOptio
   return key.dump();
 }
 
+// A lister for each thread that asks for one at the same time.
+class Listers {
+ public:
+  explicit Listers(Lister& first) : first_(first) { free_.push_back(&first); }
+
+  Shortlist list(const Unit& unit, const ListerOptions& options) {
+    Lister* const lister = take();
+    Shortlist list = lister->list(unit, options);
+    const std::lock_guard lock(mutex_);
+    free_.push_back(lister);
+    return list;
+  }
+
+ private:
+  Lister* take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        Lister* const lister = free_.back();
+        free_.pop_back();
+        return lister;
+      }
+    }
+    std::unique_ptr<Lister> made = first_.another();
+    const std::lock_guard lock(mutex_);
+    return more_.emplace_back(std::move(made)).get();
+  }
+
+  const Lister& first_;
+  std::mutex mutex_;
+  std::vector<Lister*> free_;
+  std::vector<std::unique_ptr<Lister>> more_;
+};
+
 void add(const json& answer, Placement placement, std::size_t unit, Screened& all) {
   all.considered += answer["considered"].get<std::int64_t>();
   all.legal += answer["legal"].get<std::int64_t>();
@@ -90,8 +127,9 @@ Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOpti
   std::vector<std::string> keys;
   for (const Unit& unit : units)
     keys.push_back(key_of(lister.divisions()[unit.division], unit, options, of.digits()));
+  Listers listers(lister);
   const std::vector<std::string> answers = known.ask(
-      jobs, keys, [&](std::size_t i) { return answer_of(lister.list(units[i], options)); },
+      jobs, keys, [&](std::size_t i) { return answer_of(listers.list(units[i], options)); },
       [&](std::size_t done) {
         if (progress)
           progress(static_cast<double>(done) / static_cast<double>(units.size()),

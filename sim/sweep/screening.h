@@ -1,5 +1,5 @@
 // The first part of a sweep: evaluates all combinations of a search space by closed-form memory and
-// lower bound. Units of the space are listed in worker processes (shared/search/shortlist.h); their
+// lower bound. Units of the space are listed on several threads (shared/search/shortlist.h); their
 // best candidates are merged into one list.
 #pragma once
 
@@ -35,7 +35,7 @@ struct Shards {
 
 using ShowProgress = std::function<void(double share, const std::string& what)>;
 
-// Screens the units of the lister's space that belong to `shards`, in `jobs` worker processes. The
+// Screens the units of the lister's space that belong to `shards`, on `jobs` threads. The
 // lister must be of a space of the scenario.
 Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOptions& options,
                       KnownAnswers& known, const Shards& shards, int jobs,
