@@ -92,7 +92,9 @@ std::vector<std::string> Arguments::option_names() const {
   std::vector<std::string> names;
   for (const std::string& group : options_.groups())
     for (const auto& option : options_.group_help(group).options)
-      names.insert(names.end(), option.l.begin(), option.l.end());
+      for (const std::string& name : option.l)
+        if (std::find(positional_.begin(), positional_.end(), name) == positional_.end())
+          names.push_back(name);
   return names;
 }
 

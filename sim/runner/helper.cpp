@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include "shared/error.h"
@@ -95,19 +97,56 @@ std::string describe_end(int status) {
   return "exit status " + std::to_string(WEXITSTATUS(status));
 }
 
-// A file in memory that holds the request: the helper maps it, and nothing is copied through a pipe.
-int request_file(const std::string& request) {
-  const int file = memfd_create("polyphony-request", MFD_CLOEXEC);
-  POLYPHONY_CHECK(file >= 0, "memfd_create: " << std::strerror(errno));
-  const int error = write_all(file, request.data(), request.size());
-  if (error == ENOMEM || error == ENOSPC) {
-    close(file);
-    throw std::bad_alloc();
+// The helper's standard input.
+class Input {
+ public:
+  // A file in memory, which the helper maps: nothing is copied through a pipe. If this process may
+  // not write files of that size, a socket, from which the helper reads.
+  explicit Input(const std::string& request) : request_(request) {
+    file_ = memfd_create("polyphony-request", MFD_CLOEXEC);
+    POLYPHONY_CHECK(file_ >= 0, "memfd_create: " << std::strerror(errno));
+    const int error = write_all(file_, request.data(), request.size());
+    if (error == 0 && lseek(file_, 0, SEEK_SET) == 0) return;
+    close(file_);
+    if (error != EFBIG) throw std::bad_alloc();
+    std::array<int, 2> ends{};
+    POLYPHONY_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0,
+                    "socketpair: " << std::strerror(errno));
+    file_ = ends[0];
+    sender_ = ends[1];
   }
-  POLYPHONY_CHECK(error == 0, "cannot write the request: " << std::strerror(error));
-  lseek(file, 0, SEEK_SET);
-  return file;
-}
+  ~Input() {
+    close_file();
+    if (sender_ >= 0) close(sender_);
+  }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  int file() const { return file_; }
+  // Called once the helper has the file: sends the request on a thread, where it is not in the file.
+  std::jthread send() {
+    close_file();
+    if (sender_ < 0) return {};
+    return std::jthread([this] {
+      for (std::size_t at = 0; at < request_.size();) {
+        const ssize_t sent =
+            ::send(sender_, request_.data() + at, request_.size() - at, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR) break;  // the helper has ended, and says why
+        at += static_cast<std::size_t>(std::max<ssize_t>(0, sent));
+      }
+      shutdown(sender_, SHUT_WR);
+    });
+  }
+
+ private:
+  void close_file() {
+    if (file_ >= 0) close(file_);
+    file_ = -1;
+  }
+
+  const std::string& request_;
+  int file_ = -1, sender_ = -1;
+};
 
 std::filesystem::path folder_of_this_code() {
   Dl_info info{};
@@ -135,11 +174,11 @@ std::string helper_program() {
 }
 
 std::string run_helper(const std::string& program, const std::string& request) {
-  const Descriptor input(request_file(request));
+  Input input(request);
   Pipe result, errors;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, input.file(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, result.write_end, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, errors.write_end, STDERR_FILENO);
   std::string name = program;
@@ -151,6 +190,7 @@ std::string run_helper(const std::string& program, const std::string& request) {
   POLYPHONY_CHECK(error == 0, program << " cannot be started: " << std::strerror(error));
   Pipe::close_end(result.write_end);
   Pipe::close_end(errors.write_end);
+  const std::jthread sending = input.send();
   std::string bytes, text;
   collect(result, errors, bytes, text);
   int status = 0;

@@ -80,7 +80,7 @@ class BadScenario(harness.SystemTest):
         order = self.folder / "order.csv"
         self.assert_ok(run(*command, "--ranks", 1, "--out", order))
         again = run(*command[:2], "--times", times, "--ranks", 1, "--schedule", order, "--format", "json")
-        self.assertEqual(json.loads(again.stdout)["rows"][0]["makespan_seconds"], 3, again.stderr)
+        self.assertEqual(json.loads(again.stdout)["schedules"][0]["makespan_seconds"], 3, again.stderr)
 
     def test_command_lines(self):
         tiny = SCENARIOS / "tiny.json"

@@ -34,7 +34,7 @@ class WhatIf(harness.SystemTest):
         idle = run(POLYPHONY, "simulate", path, "--format", "json",
                    "--set", 'model.language.layer_times={"forward": "0s", "backward_input": "0s"}')
         self.assertAlmostEqual(json.loads(idle.stdout)["step_seconds"], 14 * 2.19991, delta=0.02)
-        self.assertIn("simulation only", run(POLYPHONY, "plan", path).stdout)
+        self.assertIn("Simulation only: vision is defined by its layer_times alone", run(POLYPHONY, "plan", path).stdout)
         for verb in ("run", "rehearse"):
             out = ["--out", self.folder / verb]
             self.assert_one_line(run(POLYPHONY, verb, path, *out), "defined by its layer_times alone, which is simulation only", code=3)

@@ -2,7 +2,9 @@
 #include "sim/runner/helper.h"
 
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +107,19 @@ TEST_CASE("a helper without memory is std::bad_alloc, a missing one is named") {
   CHECK_THROWS_WITH_AS(run_helper("/nowhere/polyphony-simulate", ""),
                        doctest::Contains("/nowhere/polyphony-simulate cannot be started"),
                        InternalError);
+}
+
+TEST_CASE("a process that may not write large files sends the request") {
+  const Script script("cat");
+  const std::string large(3'000'000, 'x');
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{1 << 16, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string answer = run_helper(script.path(), large);
+  setrlimit(RLIMIT_FSIZE, &before);
+  CHECK(answer == large);
 }
 
 TEST_CASE("helpers leave no file open and no zombie behind") {
