@@ -15,7 +15,6 @@ class DataSources(harness.SystemTest):
             "compare": [out],
             "calibrate": [out, "--out", self.folder / "fitted.json"],
             "compare, calibrated": [out, "--profile", self.folder / "fitted.json"],
-            "profile check": [self.folder / "fitted.json", out],
             "replay": [out],
             "replay, changed": [out, "--set", changed],
             "replay, varied": [out, "--vary", again],
@@ -28,10 +27,8 @@ class DataSources(harness.SystemTest):
         }
         for name, arguments in commands.items():
             with self.subTest(name):
-                verb = ["profile", "check"] if name == "profile check" else [name.split(",")[0]]
-                done = run(POLYPHONY, *verb, *arguments)
-                # A profile check may find a run of a busy machine outside its interval: exit code 1.
-                self.assertIn(done.returncode, (0, 1) if name == "profile check" else (0,), f"{done.args}\n{done.stdout}\n{done.stderr}")
+                done = run(POLYPHONY, name.split(",")[0], *arguments)
+                self.assert_ok(done)
                 if name == "simulate, prediction":
                     (self.folder / "prediction.json").write_text(done.stdout)
         page = (self.folder / "report.html").read_text()
@@ -51,9 +48,9 @@ class DataSources(harness.SystemTest):
         self.reads(self.scenario(data={"source": {"recorded": str(data)}, "images": None, "text": None, "global_batch": 8}))
 
     def test_easy_vqa(self):
-        layout = {"placement": "non-colocated", "schedule": "1f1b", "microbatches": 4, "vision": {"ranks": 1}, "language": {"ranks": 1}}
+        layout = {"placement": "homogeneous", "schedule": "1f1b", "microbatches": 4, "all": {"pp": 2}}
         page = self.reads(self.scenario(base="easy_vqa.json", layout=layout, data={"global_batch": 16}))
-        self.assertIn("Stages", page)
+        self.assertIn("boundary of stages", page)  # its plan, made for the samples of the data set
 
     def test_a_report_does_without_a_data_set_that_is_gone(self):
         data = self.folder / "mix.jsonl"

@@ -115,7 +115,7 @@ class Calibrate(Evidence):
         self.assert_one_line(run(*calibrate, "--step-time", "2s"), "--step-time", "needs its scenario")
         self.assert_one_line(run(*calibrate, *scenario, "--step-time", "2"), "--step-time", "no unit")
         self.assert_one_line(run(*calibrate, *scenario, "--step-time", "-2s"), "--step-time", "is negative")
-        self.assert_one_line(run(*calibrate, *scenario, "--step-time", "0s"), "--step-time", "is not positive")
+        self.assert_one_line(run(*calibrate, *scenario, "--step-time", "0s"), "--step-time", "must be above 0")
         self.assert_one_line(run(*calibrate, self.folder / "missing.log", *scenario), self.folder / "missing.log")
         self.assert_one_line(run(*calibrate, log, "--scenario", self.folder / "missing.json"), self.folder / "missing.json")
         words = self.folder / "words.log"
