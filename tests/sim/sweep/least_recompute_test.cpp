@@ -25,8 +25,6 @@ TEST_CASE("the least recomputation that fits is found: the best of all ranges") 
           "search": {"language": {"tp": 1, "cp": 1, "pp": 1, "ep": 8, "shard": "full", "shard_ranks": 0}, "microbatch": [1, 2]}})",
       "experts", test::file_text);
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
-  const Batch batch = typical_batch(scenario);
-  const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
   Seconds best(1e300);
   int fitting = 0;
   for (Layout layout : candidates(scenario)) {
@@ -34,7 +32,7 @@ TEST_CASE("the least recomputation that fits is found: the best of all ranges") 
     for (int k = 1; grid.recompute == Recompute::full && k < scenario.model.modules[0].layers;
          ++k) {
       grid.recompute_blocks = {0, k};
-      const auto outcome = predict_folded(scenario, layout, profile, batch, sizes);
+      const auto outcome = predict_folded(scenario, layout, profile);
       const Figures found = figures(scenario, std::get<Prediction>(outcome));
       if (!found.fits()) continue;
       ++fitting;
