@@ -6,7 +6,6 @@
 
 #include "shared/cost/layer_costs.h"
 #include "shared/hardware/devices.h"
-#include "shared/scenario/typical_batch.h"
 #include "shared/search/space.h"
 #include "sim/prediction/figures.h"
 #include "sim/sweep/sweep.h"
@@ -34,7 +33,7 @@ TEST_CASE("the least recomputation that fits is found: the best of all ranges") 
       grid.recompute_blocks = {0, k};
       const auto outcome = predict_folded(scenario, layout, profile);
       const Figures found = figures(scenario, std::get<Prediction>(outcome));
-      if (!found.fits()) continue;
+      if (found.peak_memory > scenario.memory_limit()) continue;
       ++fitting;
       best = std::min(best, found.step);
     }
