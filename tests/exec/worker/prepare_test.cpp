@@ -60,7 +60,7 @@ TEST_CASE("a run plans its layout once") {
   const Plan again = make_plan(ready.scenario, *ready.scenario.layout);
   REQUIRE(ready.plan.branches.size() == again.branches.size());
   for (std::size_t b = 0; b < again.branches.size(); ++b)
-    CHECK(ready.plan.branches[b].stages == again.branches[b].stages);
+    CHECK((ready.plan.branches[b].stages == again.branches[b].stages));
 }
 
 TEST_CASE("lack of memory is reported before ranks connect") {
@@ -82,10 +82,10 @@ TEST_CASE(
     CAPTURE(path);
     const int ranks = world_size(*polyphony::test::scenario_at(path).layout);
     const auto outcome = prepare_file(path, ranks);
-    const auto& [scenario, dataset, room, need] = std::get<Prepared>(outcome);  // its stages split
+    const auto& [scenario, dataset, plan, room, need] = std::get<Prepared>(outcome);
     const Layout& layout = *scenario.layout;
     const Batch batch = dataset->batch(0);
-    const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
+    const Program program = lower(scenario, layout, plan, batch);
     const auto compiled = std::get<Compiled>(compile(program));
     const CostTable costs =
         price(program, compiled, scenario.cluster, *shipped_profile(scenario.cluster));
