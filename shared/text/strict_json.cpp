@@ -154,7 +154,8 @@ void JsonValue::check(const Form& form) const {
     case Form::Kind::list:
       if (std::cmp_less(node.size(), form.least) || std::cmp_greater(node.size(), form.most))
         refuse("list has " + std::to_string(node.size()) + " values",
-               "it must have " + std::to_string(form.least) + " to " + std::to_string(form.most));
+               "it must have " + std::to_string(form.least) +
+                   (form.least == form.most ? "" : " to " + std::to_string(form.most)));
       for (std::size_t i = 0; i < node.size(); ++i) at(i).check(form.of.front());
       break;
     case Form::Kind::object:

@@ -204,10 +204,12 @@ TEST_SUITE("dataset") {
     spill(questions, "[[\"what is red?\", \"re");
     CHECK(refused().find(questions + ": not JSON: ") == 0);
     spill(questions, "[[\"what is red?\", \"red\"]]");
-    CHECK(refused() == questions + ": /0: list has 2 values (it must have 3 to 3)");
+    CHECK(refused() == questions + ": /0: list has 2 values (it must have 3)");
     spill(questions, "[[\"what is red?\", 3, 0]]");
-    CHECK(refused() ==
-          questions + ": /0: is not [question, answer, image number] (unpack the data set again)");
+    CHECK(
+        refused() ==
+        questions +
+            ": /0: the entry is not [question, answer, image number] (unpack the data set again)");
     spill(questions, "[[\"what is red?\", \"green\", 0]]");
     CHECK(refused() ==
           questions + ": /0/1: \"green\" is not in answers.txt (unpack the data set again)");

@@ -221,7 +221,7 @@ TEST_SUITE("queued device") {
                       doctest::Contains("group a of ranks 0 1: rank 1 does not make it"));
     CHECK_THROWS_WITH(agree({{{"a", pair}}, {{"a", pair}}, {{"a", pair}}}),
                       doctest::Contains("rank 2 makes it but is not a member"));
-    CHECK_THROWS_WITH(agree({{{"a", {Rank(0), Rank(5)}}}, {}}), doctest::Contains("beyond 2"));
+    CHECK_THROWS_WITH(agree({{{"a", {Rank(0), Rank(5)}}}, {}}), doctest::Contains("not below 2"));
   }
 
   TEST_CASE("a family's split is an error if members differ in color, group or number") {

@@ -55,7 +55,7 @@ TEST_CASE("a goal that is not possible is refused, naming the key") {
            {R"({"objective": ["step", "days", "p95"], "tokens": 1e9})", "/goal/objective"},
            {R"({"objective": "days"})", "\"tokens\" is missing"},
            {R"({"objective": "p95"})", "p95 needs data that vary: all samples have the same size"},
-           {R"({"nodes": [1, 65]})", "65 nodes, the cluster has"},
+           {R"({"nodes": [1, 65]})", "nodes must be at most"},
            {R"({"nodes": []})", "/goal/nodes"},
            {R"({"global_batch_within": 0.9})", "/goal/global_batch_within"},
            {R"({"tokens": 0})", "/goal/tokens"},

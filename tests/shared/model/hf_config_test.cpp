@@ -99,7 +99,7 @@ TEST_CASE("SigLIP's 384 pixels are cropped to whole patches, as in the model") {
 
 TEST_CASE("unsupported configurations are rejected") {
   CHECK(test::hf_refusal("[]", ModuleKind::language) ==
-        "config.json: not an object (give the path of a Hugging Face config.json)");
+        "config.json: is not a JSON object (give the path of a Hugging Face config.json)");
   CHECK(test::hf_refusal("{}", ModuleKind::language) ==
         "config.json: key \"model_type\" is missing (give the path of a Hugging Face config.json)");
   CHECK(
@@ -115,8 +115,8 @@ TEST_CASE("unsupported configurations are rejected") {
       test::hf_refusal(R"({"model_type": "qwen2_5_vl", "depth": 2, "hidden_size": 8, "num_heads": 2,
                     "intermediate_size": 8, "patch_size": 14, "window_size": 100})",
                        ModuleKind::vision) ==
-      "config.json: /window_size: 100 pixels are not a multiple of patches of 14 (is the "
-      "configuration complete?)");
+      "config.json: /window_size: 100 pixels are not a multiple of patches of 14 (check that "
+      "the configuration is complete)");
   CHECK(test::hf_refusal(R"({"model_type": "llama", "num_hidden_layers": "80"})",
                          ModuleKind::language) ==
         "config.json: /num_hidden_layers: a text is not allowed here (write a whole number from 1 "

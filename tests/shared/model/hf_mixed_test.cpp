@@ -106,7 +106,7 @@ TEST_CASE("values that a Module cannot express are rejected by name") {
     read(grouped.c_str());
     FAIL("read");
   } catch (const InputError& error) {
-    CHECK(std::string(error.what()).find("/topk_method: routing by \"group_limited_greedy\"") !=
+    CHECK(std::string(error.what()).find("/topk_method: routing method \"group_limited_greedy\"") !=
           std::string::npos);
   }
   std::string exact = kGemma;

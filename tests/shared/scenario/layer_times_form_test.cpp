@@ -16,7 +16,8 @@ namespace {
 std::string text_with(const std::string& vision, const std::string& language) {
   return R"({"polyphony": 1, "model": {"vision": {)" + vision +
          R"(}, "language": {"from": "vision", )" + language +
-         R"(}}, "cluster": {"node": {"device": "H100", "ranks": 8}}, "data": {"global_batch": 12}})";
+         R"(}}, "cluster": {"node": {"device": "H100", "ranks": 8}}, "data": {"global_batch": 12},
+             "training": {"precision": "fp32"}})";
 }
 const std::string kVision = R"("layers": 4, "train": "frozen", "layer_times": {"forward": "2ms"})";
 const std::string kLanguage =

@@ -35,7 +35,7 @@ TEST_CASE("a small order, letter by letter") {
   CHECK(csv_text(orders) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   const std::string text = compact_text(orders);
   CHECK(text.starts_with("polyphony actions 1\nF0.0 F0.1 B0.0 B0.1\nF1.0 B1.0 F1.1 B1.1\nhash "));
-  CHECK(text.size() == 18 + 20 + 20 + 5 + 16 + 1);
+  CHECK(text.size() == 20 + 20 + 20 + 5 + 16 + 1);
 }
 
 TEST_CASE("every schedule reads back") {

@@ -229,6 +229,7 @@ TEST_CASE(
   const Bytes most = screen.footprint(plain).memory, least = screen.footprint(all).memory;
   REQUIRE(least < most);
   scenario.cluster.device.memory = Bytes((most.value + least.value) / 2);
+  scenario.search->memory_margin = 0;  // all of the memory may be used
   const auto ranges = [&] {
     const Space space(scenario);
     Lister lister(scenario, space, profile, batch);

@@ -127,7 +127,7 @@ TEST_CASE("a plan shows the gain of a searched order and its distance from the l
       std::string::npos);
   const std::string text = order_text(order);
   CHECK(text.find("planner dip: " + std::to_string(order.filled) +
-                  " of 16 sub-microbatches hold items of encoders\n") == 0);
+                  " of 16 sub-microbatches of encoders hold items\n") == 0);
   CHECK(accepted(plan_schema(), to_json(answer)));
 }
 

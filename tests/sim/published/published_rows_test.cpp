@@ -73,7 +73,7 @@ TEST_CASE("CSV: errors name file and line") {
   CHECK(refused("id,id\n", "rows.csv: line 1: column id appears twice"));
   CHECK(refused("id,\n", "rows.csv: line 1: column 2 has no name"));
   CHECK(refused("id,b\n1\n", "rows.csv: line 2: 1 cells, but the header has 2 columns"));
-  CHECK(refused("id,b\n1,\"2\n3,4\n", "rows.csv: line 2: a quote is opened and never closed"));
+  CHECK(refused("id,b\n1,\"2\n3,4\n", "rows.csv: line 2: a quote is never closed"));
   CHECK(refused("id,b\n1,\"2\"3\n", "rows.csv: line 2: \"3\" follows a closing quote"));
 }
 

@@ -70,7 +70,7 @@ TEST_CASE("replay of a profiler's traces: a faster class, in numbers, JSON and w
   CHECK(test::SchemaValidator(root).accepts(to_json(answer), root));
   const std::string text = kernel_replay_text(answer);
   for (const char* wanted :
-       {"replayed alone", "changed: gemm=1.5 as fast", "step (median)", "idle", "scaled"})
+       {"replayed unchanged", "changed: gemm=1.5 as fast", "step (median)", "idle", "scaled"})
     CHECK_MESSAGE(text.find(wanted) != std::string::npos, wanted);
   const std::string page = traces::to_html(kernel_replay_page(answer));
   for (const char* wanted : {"What explains the difference", "Before: as measured, replayed",

@@ -144,7 +144,7 @@ TEST_CASE("unmeasured time widens the interval, and the answer matches its schem
   CHECK(at.high > scaled.after->steps.median);
   const nlohmann::json root = nlohmann::json::parse(replay_schema());
   CHECK(test::SchemaValidator(root).accepts(to_json({known, scaled}), root));
-  CHECK(replay_text(known).find("what explains the difference") != std::string::npos);
+  CHECK(replay_text(known).find("which explains the difference") != std::string::npos);
   CHECK(traces::to_html(replay_page({known, scaled})).find("Critical path after") !=
         std::string::npos);
 }

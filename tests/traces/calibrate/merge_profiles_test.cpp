@@ -82,7 +82,7 @@ TEST_CASE("profiles of two stacks are not merged") {
   HardwareProfile a = profile(0.5, {}), b = profile(0.5, {});
   b.stack.name = "fsdp";
   CHECK_THROWS_WITH_AS(merge_profiles(a, b, std::nullopt, "x"),
-                       doctest::Contains("another software stack"), InputError);
+                       doctest::Contains("its software stack differs"), InputError);
 }
 
 }  // namespace polyphony::traces

@@ -251,7 +251,7 @@ TEST_CASE("a run killed while it traced provides the steps that all ranks record
   }
   // Another batch has another plan.
   disk.texts["run/trace/batches.jsonl"] = to_json_line(4, batch_of_step(scenario, 9)) + "\n";
-  CHECK(refusal([&] { read_run_folder("run", disk.files()); }).find("of another plan") !=
+  CHECK(refusal([&] { read_run_folder("run", disk.files()); }).find("plan that differs") !=
         std::string::npos);
   disk.texts["run/trace/journal.rank-0.bin"] = journal(0, {}, Seconds(0));
   CHECK(refusal([&] {

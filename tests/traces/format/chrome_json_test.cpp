@@ -250,7 +250,7 @@ TEST_CASE("bad files are rejected with file, pointer, problem and remedy") {
   CHECK(message_of(text, other) ==
         "step.json: /polyphony/program: the trace is of another Program (another scenario, layout, "
         "batch or version) "
-        "(give the scenario, layout and step it was made with)");
+        "(give the scenario, layout and step with which it was recorded)");
   const auto count = std::to_string(program.ops.size());
   CHECK(message_of(replaced(text, "\"ops\": " + count, "\"ops\": 99"), program) ==
         "step.json: /polyphony/ops: the trace announces 99 ops and holds " + count + again);

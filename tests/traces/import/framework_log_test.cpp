@@ -196,7 +196,7 @@ TEST_CASE("truncated and garbled lines are reported, and a log with many of them
                 "mfu: 1%\n")
             .find("lines of two frameworks, torchtitan from line 2") != std::string::npos);
   // A line with an invalid time counts as garbled.
-  CHECK(refusal(megatron_line(1, -5)).find("has no line") != std::string::npos);
+  CHECK(refusal(megatron_line(1, -5)).find("contains no line") != std::string::npos);
 }
 
 }  // namespace polyphony::traces

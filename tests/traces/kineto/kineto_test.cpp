@@ -210,7 +210,7 @@ TEST_CASE("damaged files (truncated, concatenated, empty, without device events)
   check_refused(whole({made::event("kernel", "k", 5, -1, R"("stream": 7)")}),
                 "must not be negative");
   check_refused(whole({R"({"ph": "X", "cat": "kernel", "name": "k", "dur": 1})"}),
-                "no ts or no dur");
+                "ts or dur is missing");
 }
 
 TEST_CASE("a single event is a trace; its missing launch is noted") {
