@@ -160,8 +160,7 @@ int run_command(int argc, char** argv) {
       "on GPUs: add up over ranks in a fixed order, for the same bits in every run; slower")(
       "nvtx", "on GPUs: mark ops as NVTX ranges for Nsight Systems")(
       "oversubscribe", "start more than 4 ranks per CPU core")(
-      "jobs", "threads of that search; 0: one per core",
-      cxxopts::value<int>()->default_value("0"));
+      "jobs", "threads of that search; 0: one per core", cxxopts::value<int>()->default_value("0"));
   args.add_profile("hardware profile for the search, and to split layers into stages");
   args.add_overrides();
   args.add_schedule();

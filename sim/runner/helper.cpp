@@ -16,6 +16,8 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -164,12 +166,20 @@ std::filesystem::path folder_of_this_code() {
 std::string helper_program() {
   if (const char* path = std::getenv("POLYPHONY_SIMULATE")) return path;
   const std::filesystem::path here = folder_of_this_code();
-  for (const char* below : {"polyphony-simulate", "../libexec/polyphony/polyphony-simulate"}) {
-    std::error_code failed;
-    const std::filesystem::path path = here / below;
-    if (std::filesystem::exists(path, failed)) return path.string();
+  std::vector<std::filesystem::path> folders = {here};
+  // A program that links the installed library is elsewhere; polyphony is usually on the PATH.
+  if (const char* path = std::getenv("PATH")) {
+    std::istringstream rest(path);
+    for (std::string folder; std::getline(rest, folder, ':');)
+      if (!folder.empty()) folders.emplace_back(folder);
   }
-  throw InputError("polyphony-simulate", "", "is not in " + here.string(),
+  for (const std::filesystem::path& folder : folders)
+    for (const char* below : {"polyphony-simulate", "../libexec/polyphony/polyphony-simulate"}) {
+      std::error_code failed;
+      const std::filesystem::path path = folder / below;
+      if (std::filesystem::exists(path, failed)) return path.string();
+    }
+  throw InputError("polyphony-simulate", "", "is neither in " + here.string() + " nor on the PATH",
                    "build or install it with polyphony, or set POLYPHONY_SIMULATE to its path");
 }
 

@@ -12,7 +12,8 @@
 namespace polyphony::sim {
 
 // Returns the path of polyphony-simulate: next to the program or library that contains this code,
-// in ../libexec/polyphony of it, or where POLYPHONY_SIMULATE says.
+// in ../libexec/polyphony of it, or the same from a folder of the PATH. POLYPHONY_SIMULATE, if set,
+// is taken as its path.
 // Throws InputError if none of them exists.
 std::string helper_program();
 

@@ -125,9 +125,10 @@ TEST_CASE("unsupported configurations are rejected") {
       test::hf_refusal(
           R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 10, "num_attention_heads": 4})",
           ModuleKind::language) ==
-      "config.json: /hidden_size: 10 is not a multiple of 4 heads (is the configuration "
-      "complete?)");
-  CHECK(test::hf_refusal(R"({"model_type": "llama"})", ModuleKind::language) ==
-        "config.json: key \"num_hidden_layers\" is missing (is this the config.json of a supported "
-        "model?)");
+      "config.json: /hidden_size: 10 is not a multiple of 4 heads (check that the "
+      "configuration is complete)");
+  CHECK(
+      test::hf_refusal(R"({"model_type": "llama"})", ModuleKind::language) ==
+      "config.json: key \"num_hidden_layers\" is missing (check that this is the config.json of a "
+      "supported model)");
 }

@@ -168,7 +168,7 @@ TEST_SUITE("data sets") {
     CHECK(lines.found[1].pictures.size() == 2);
     CHECK(lines.found[1].prompt == "which");
     CHECK(lines.left_out ==
-          std::vector<std::string>{"sample 2, " + (folder / "q.png").string() + ": missing image",
+          std::vector<std::string>{"sample 2, " + (folder / "q.png") + ": missing image",
                                    "sample 3: no conversation"});
     CHECK(array.found.size() == 2);
     CHECK_THROWS_AS(scan(folder / "missing"), InputError);
