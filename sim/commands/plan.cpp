@@ -92,16 +92,14 @@ int plan_command(int argc, char** argv) {
     return 0;
   }
   std::cout << "\n"
-            << wrapped(layout_words(scenario.model, require_layout(scenario), scenario.cluster),
-                       screen_columns(), 2)
-            << "\n\n"
+            << paragraph(layout_words(scenario.model, require_layout(scenario), scenario.cluster))
+            << "\n"
             << stages_text(answer) << "\n";
   for (const PlannedSplit& split : answer.splits)
     std::cout << split_text(split, answer.device_memory) << "\n";
   const auto print_lines = [](const std::string& text) {
     std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);)
-      std::cout << wrapped(line, screen_columns(), 2) << "\n";
+    for (std::string line; std::getline(lines, line);) std::cout << paragraph(line);
     std::cout << "\n";
   };
   if (answer.order) print_lines(order_text(*answer.order));
@@ -111,7 +109,7 @@ int plan_command(int argc, char** argv) {
             << counted(static_cast<std::int64_t>(answer.program->messages), "message", "messages")
             << ", verified.\n";
   if (!answer.simulation_only.empty())
-    std::cout << wrapped("Simulation only: " + answer.simulation_only, screen_columns(), 2) << "\n";
+    std::cout << paragraph("Simulation only: " + answer.simulation_only);
   return 0;
 }
 

@@ -30,10 +30,6 @@ constexpr double kWorthALine = 0.005;
 // Figures that differ by less are printed once.
 constexpr double kSame = 0.005;
 
-void print_line(const std::string& text) {
-  std::cout << wrapped(text, screen_columns(), 2) << "\n";
-}
-
 void print_memory(const StepAnswer& answer, const Scenario& scenario) {
   const Figures& figures = answer.figures;
   const Bytes capacity = figures.device_memory;
@@ -52,7 +48,8 @@ void print_memory(const StepAnswer& answer, const Scenario& scenario) {
   Bytes host{};
   for (const RankMemory& rank : answer.prediction.memory) host = std::max(host, rank.host);
   if (host > Bytes(0))
-    print_line("Activations offloaded to the host: at most " + bytes_text(host) + " of a rank.");
+    std::cout << paragraph("Activations offloaded to the host: at most " + bytes_text(host) +
+                           " of a rank.");
   std::string text =
       "Buffers live as long as in " + std::string(name(answer.profile.stack.memory.keeping)) + ".";
   if (capacity.value > 0 && figures.fits()) {
@@ -64,7 +61,7 @@ void print_memory(const StepAnswer& answer, const Scenario& scenario) {
                  : " A search leaves " + margin +
                        " free: fragmentation, NCCL buffers and workspaces are not modeled.";
   }
-  print_line(text);
+  std::cout << paragraph(text);
 }
 
 // What a step and a million tokens cost, where power or price are known.
@@ -118,14 +115,15 @@ void print_certainty(const StepAnswer& answer) {
     text += " Half of it: " + percent_text(belief.parameters()) +
             " from the profile's parameters (" + joined(largest) + "), " +
             percent_text(belief.residual) + " from what the model leaves out.";
-  print_line(text);
-  if (const std::string jitter = jitter_text(answer); !jitter.empty()) print_line(jitter);
+  std::cout << paragraph(text);
+  if (const std::string jitter = jitter_text(answer); !jitter.empty())
+    std::cout << paragraph(jitter);
   std::size_t lines = 0;
   for (const Extrapolation& found : answer.extrapolated) {
     if (found.share < kWorthALine) continue;
     if (lines++ == kLines) break;
-    print_line("Beyond the profile's measurements: " + found.what + " (" +
-               percent_text(found.share, 0) + " of that work).");
+    std::cout << paragraph("Beyond the profile's measurements: " + found.what + " (" +
+                           percent_text(found.share, 0) + " of that work).");
   }
 }
 
@@ -134,7 +132,7 @@ void print(const StepAnswer& answer, const Scenario& scenario, const Layout& lay
   const std::string ranks = ranks_word(scenario.cluster);
   const SecondsInterval bounds = interval(answer.belief);
   std::cout << headline(scenario, answer.profile);
-  print_line(layout_words(scenario.model, layout, scenario.cluster));
+  std::cout << paragraph(layout_words(scenario.model, layout, scenario.cluster));
   std::cout << "\nstep " << seconds_text(figures.step) << "   90 % interval "
             << seconds_text(bounds.low) << " to " << seconds_text(bounds.high) << "\n"
             << count_text(static_cast<std::int64_t>(figures.tokens_per_second_per_rank))
@@ -143,8 +141,8 @@ void print(const StepAnswer& answer, const Scenario& scenario, const Layout& lay
                                                     : std::string("not known"))
             << "   memory " << memory_of_device(figures.peak_memory, figures.device_memory)
             << " on " << figures.worst_stage << "\n";
-  if (const std::string spent = spent_text(figures); !spent.empty()) print_line(spent);
-  if (answer.megatron_mfu > 0) print_line(frameworks_text(answer));
+  if (const std::string spent = spent_text(figures); !spent.empty()) std::cout << paragraph(spent);
+  if (answer.megatron_mfu > 0) std::cout << paragraph(frameworks_text(answer));
   print_certainty(answer);
   std::cout << "\n";
   Table table({"part", "busiest rank (" + std::to_string(answer.busiest.value) + ")",

@@ -72,10 +72,6 @@ void print_memory(const BatchStream& stream) {
   std::cout << table.text(screen_columns());
 }
 
-void print_line(const std::string& text) {
-  std::cout << wrapped(text, screen_columns(), 2) << "\n";
-}
-
 constexpr const char* kWhatToChange =
     "To make it fit: more microbatches, recomputation or sharding (polyphony why SCENARIO lists "
     "changes), "
@@ -87,25 +83,28 @@ void print_risk(const BatchStream& stream, int steps) {
   const auto batches = static_cast<std::int64_t>(stream.batches.size());
   std::cout << "\n";
   if (risk.exceeded > 0)
-    print_line("Out of memory: " + count_text(static_cast<std::int64_t>(risk.exceeded)) + " of " +
-               counted(batches, "batch", "batches") + " (" + percent_text(risk.per_step) +
-               " of steps). A run of " + counted(steps, "step", "steps") + " meets one with " +
-               percent_text(risk.in_run) + ". " + kWhatToChange);
+    std::cout << paragraph(
+        "Out of memory: " + count_text(static_cast<std::int64_t>(risk.exceeded)) + " of " +
+        counted(batches, "batch", "batches") + " (" + percent_text(risk.per_step) +
+        " of steps). A run of " + counted(steps, "step", "steps") + " meets one with " +
+        percent_text(risk.in_run) + ". " + kWhatToChange);
   else
-    print_line("Out of memory: none of " + counted(batches, "batch", "batches") +
-               (stream.largest_samples
-                    ? "."
-                    : "; by that number alone up to " + percent_text(risk.per_step_most) +
-                          " of steps may be (95 % bound): more --batches narrow it down."));
+    std::cout << paragraph(
+        "Out of memory: none of " + counted(batches, "batch", "batches") +
+        (stream.largest_samples
+             ? "."
+             : "; by that number alone up to " + percent_text(risk.per_step_most) +
+                   " of steps may be (95 % bound): more --batches narrow it down."));
   if (!stream.largest_samples) return;
   const StreamBatch& largest = *stream.largest_samples;
   const Bytes peak = stream.peak(largest);
   const bool fits = stream.device.value == 0 || peak <= stream.device;
-  print_line("A batch of the data set's largest samples needs " +
-             memory_of_device(peak, stream.device) + " on " + stream.stages[largest.worst] +
-             (fits ? ": every batch fits, as far as memory is modeled."
-                   : ": it does not fit, and a shuffled run may draw one that is near it. " +
-                         (risk.exceeded > 0 ? std::string() : std::string(kWhatToChange))));
+  std::cout << paragraph(
+      "A batch of the data set's largest samples needs " + memory_of_device(peak, stream.device) +
+      " on " + stream.stages[largest.worst] +
+      (fits ? ": every batch fits, as far as memory is modeled."
+            : ": it does not fit, and a shuffled run may draw one that is near it. " +
+                  (risk.exceeded > 0 ? std::string() : std::string(kWhatToChange))));
   if (!fits)
     for (const StreamSample& sample : largest.samples)
       std::cout << "  " << describe(sample) << "\n";
@@ -151,9 +150,7 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
     std::cout << to_json(stream, steps).dump(2) << "\n";
   } else {
     std::cout << headline(scenario, profile)
-              << wrapped(layout_words(scenario.model, layout, scenario.cluster), screen_columns(),
-                         2)
-              << "\n\n"
+              << paragraph(layout_words(scenario.model, layout, scenario.cluster)) << "\n"
               << counted(static_cast<std::int64_t>(stream.batches.size()), "batch", "batches")
               << " estimated (" << describe(profile) << ")"
               << (stream.planner.empty() ? "" : ", each planned by " + stream.planner) << "\n\n";

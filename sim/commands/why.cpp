@@ -59,7 +59,7 @@ void print_memory(const StepAnswer& now) {
       bytes_text(at(BufferKind::optimizer)) + ", activations " +
       bytes_text(at(BufferKind::tape) + at(BufferKind::workspace)) + ", boundaries " +
       bytes_text(at(BufferKind::boundary) + at(BufferKind::boundary_gradient));
-  std::cout << wrapped(text, screen_columns(), 2) << "\n\n";
+  std::cout << paragraph(text) << "\n";
 }
 
 // Lines of at most kWords columns, cut between changes.
@@ -96,7 +96,7 @@ void print_changes(const WhyAnswer& answer, const Scenario& scenario) {
                            ". Certainty: of being faster at all. ~: estimated (longest path); "
                            "by the same estimate this layout takes " +
                            seconds_text(answer.estimate) + ". " + margin_text(scenario) + ".";
-  std::cout << table.text(screen_columns()) << wrapped(text, screen_columns(), 2) << "\n";
+  std::cout << table.text(screen_columns()) << paragraph(text);
 }
 
 }  // namespace
@@ -148,9 +148,8 @@ int why_command(int argc, char** argv) {
   } else {
     const SecondsInterval bounds = interval(answer.now.belief);
     std::cout << headline(scenario, profile)
-              << wrapped(layout_words(scenario.model, layout, scenario.cluster), screen_columns(),
-                         2)
-              << "\n\nstep " << seconds_text(answer.now.figures.step) << "   90 % interval "
+              << paragraph(layout_words(scenario.model, layout, scenario.cluster)) << "\nstep "
+              << seconds_text(answer.now.figures.step) << "   90 % interval "
               << seconds_text(bounds.low) << " to " << seconds_text(bounds.high) << " ("
               << describe(profile) << ")\n\n";
     print_times(answer);

@@ -77,6 +77,8 @@ std::string wrapped(const std::string& text, std::size_t columns, std::size_t in
   return out + line;
 }
 
+std::string paragraph(const std::string& text) { return wrapped(text, screen_columns(), 2) + "\n"; }
+
 std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths(rows_.front().size(), 0);
   for (std::size_t r = 0; r < rows_.size(); ++r)

@@ -19,6 +19,9 @@ std::size_t width_of(const std::string& text);
 // Breaks text at spaces so that no line is longer than `columns` (a longer word stays whole). Lines
 // after the first begin with `indent` spaces. No line break at the end.
 std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent = 0);
+// Breaks text to the columns of the screen, further lines indented by two, and ends with a line
+// break.
+std::string paragraph(const std::string& text);
 
 // Columns as wide as their widest cell; text to the left, numbers (cells that begin with a digit, a
 // sign or ~) to the right. A line break in a header cell makes the header several lines high.

@@ -86,12 +86,10 @@ std::string calibration_text(const StepCalibration& fitted) {
   }
   if (!fitted.parameters.empty()) out << table.text(screen_columns());
   if (!kept.empty())
-    out << wrapped(
-               "Parameters that these step times hardly depend on keep their prior and its "
-               "uncertainty: " +
-                   kept,
-               screen_columns(), 2)
-        << "\n";
+    out << paragraph(
+        "Parameters that these step times hardly depend on keep their prior and its "
+        "uncertainty: " +
+        kept);
   Table rows(
       {"evidence", "measured", "error before", "error after", "held-out error", "expected (90 %)"});
   const double reach = central(0.9, fitted.freedom);
@@ -108,13 +106,11 @@ std::string calibration_text(const StepCalibration& fitted) {
   if (timed)
     out << "\n"
         << rows.text(screen_columns())
-        << wrapped(
+        << paragraph(
                "Errors are of the prediction. Held-out error: by a fit to the other evidence (by "
-               "the "
-               "prior, if there is no other). Expected: 90 % of held-out errors are smaller, by "
-               "what the profile states.",
-               screen_columns(), 2)
-        << "\n";
+               "the prior, if there is no other). Expected: 90 % of held-out errors are smaller, "
+               "by "
+               "what the profile states.");
   for (const StepRow& row : fitted.rows)
     if (row.outlier)
       out << "OUTLIER: " << row.source << " took " << number_text(std::exp(row.unseen), 2)

@@ -20,7 +20,6 @@ std::string verdict_text(const traces::Comparison& comparison, double bar) {
 }  // namespace
 
 std::string comparison_text(const std::vector<RunComparison>& runs, double bar) {
-  const std::size_t columns = screen_columns();
   Table steps(
       {"run", "predicted", "measured", "error", "repeatability", "within " + percent_text(bar, 0)});
   std::vector<std::string> layouts;
@@ -32,15 +31,12 @@ std::string comparison_text(const std::vector<RunComparison>& runs, double bar) 
                verdict_text(run.comparison, bar)});
     layouts.push_back(run.layout);
   }
-  std::string out = steps.text_with("layout", layouts, columns);
-  out += wrapped(
-             "Repeatability: how much measured steps differ from each other. Within: the error "
-             "is less than that share, or than twice the repeatability.",
-             columns, 2) +
-         "\n";
+  std::string out = steps.text_with("layout", layouts, screen_columns());
+  out += paragraph(
+      "Repeatability: how much measured steps differ from each other. Within: the error "
+      "is less than that share, or than twice the repeatability.");
   for (const RunComparison& run : runs) {
-    out += "\n" + (run.question.empty() ? "" : run.question) +
-           wrapped(run.layout + "; mean of ranks, profile " + run.profile, columns, 2) + "\n";
+    out += "\n" + run.question + paragraph(run.layout + "; mean of ranks, profile " + run.profile);
     Table parts({"part", "predicted", "measured", "error", "share of step"});
     for (const traces::PartComparison& part : run.comparison.average)
       if (part.predicted.count() > 0 || part.measured.count() > 0)
@@ -50,17 +46,13 @@ std::string comparison_text(const std::vector<RunComparison>& runs, double bar) 
                    signed_percent_text(part.share_error)});
     out += parts.text();
     if (!run.comparison.shared_cores.empty())
-      out += wrapped("shared cores: " + traces::describe(run.comparison.shared_cores) +
-                         "; measure it again on an idle machine",
-                     columns, 2) +
-             "\n";
+      out += paragraph("shared cores: " + traces::describe(run.comparison.shared_cores) +
+                       "; measure it again on an idle machine");
     if (run.uncalibrated && run.comparison.verdict(bar) == traces::Verdict::outside)
-      out += wrapped("Profile " + run.profile +
-                         " is an assumption, not measured on this machine. Profile this machine "
-                         "first: polyphony profile --out machine.json, then compare with --profile "
-                         "machine.json; or fit it to the run: polyphony calibrate.",
-                     columns, 2) +
-             "\n";
+      out += paragraph("Profile " + run.profile +
+                       " is an assumption, not measured on this machine. Profile this machine "
+                       "first: polyphony profile --out machine.json, then compare with --profile "
+                       "machine.json; or fit it to the run: polyphony calibrate.");
   }
   return out;
 }

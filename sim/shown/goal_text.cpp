@@ -51,7 +51,7 @@ void print_campaign(const Goal& goal, const Campaign& campaign) {
                      number_text(campaign.checkpoints.interval.count() / 60, 1) + " min)";
   if (campaign.dollars > 0)
     text += "; " + count_text(static_cast<std::int64_t>(campaign.dollars)) + " USD";
-  std::cout << wrapped(text + ".", screen_columns(), 2) << "\n";
+  std::cout << paragraph(text + ".");
 }
 
 }  // namespace

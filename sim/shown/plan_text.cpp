@@ -2,6 +2,7 @@
 
 #include "shared/text/figure_text.h"
 #include "sim/console/console.h"
+#include "sim/shown/sweep_text.h"
 #include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
@@ -16,7 +17,7 @@ std::string blocks_text(const std::vector<int>& blocks) {
 }  // namespace
 
 std::string memory_beside(Bytes memory, Bytes device) {
-  return bytes_text(memory) + (device.value > 0 ? " of " + bytes_text(device) : "") +
+  return memory_of_device(memory, device) +
          (device.value > 0 && memory > device ? " (too much)" : "");
 }
 
@@ -51,9 +52,8 @@ std::string segments_text(const SegmentsAnswer& answer) {
                row.items > 0 ? std::to_string(row.parts) : "1", seconds_text(row.latency),
                row.items > 0 ? percent_text(row.rate_share) : "-", std::to_string(row.segments)});
   return table.text(screen_columns()) +
-         wrapped(layout_words(answer.scenario->model, answer.layout, answer.scenario->cluster),
-                 screen_columns(), 2) +
-         "\nestimated step " + seconds_text(answer.step) + ", memory " +
+         paragraph(layout_words(answer.scenario->model, answer.layout, answer.scenario->cluster)) +
+         "estimated step " + seconds_text(answer.step) + ", memory " +
          memory_beside(answer.memory, device) +
          "; the scenario's own layout: " + seconds_text(answer.given_step) + ", " +
          memory_beside(answer.given_memory, device) + "\n";
@@ -116,11 +116,9 @@ std::string split_text(const PlannedSplit& split, Bytes device) {
   for (std::size_t s = 0; s < split.boundaries.size(); ++s)
     table.add({std::to_string(s) + " and " + std::to_string(s + 1),
                cell(split.boundaries[s].earlier), cell(split.boundaries[s].later)});
-  const std::size_t columns = screen_columns();
-  std::string text = wrapped(split.branch + ": " + bottleneck_text(split), columns, 2) + "\n\n" +
-                     table.text(columns) + "Cells: the bottleneck after the move.\n";
-  for (const std::string& line : other_splits(split, device))
-    text += wrapped(line, columns, 2) + "\n";
+  std::string text = paragraph(split.branch + ": " + bottleneck_text(split)) + "\n" +
+                     table.text(screen_columns()) + "Cells: the bottleneck after the move.\n";
+  for (const std::string& line : other_splits(split, device)) text += paragraph(line);
   return text;
 }
 

@@ -18,10 +18,6 @@ constexpr std::size_t kMostRanges = 4;  // of tied rows; more are given by their
 
 std::string count(double number) { return count_text(static_cast<std::int64_t>(number)); }
 
-void print_line(const std::string& text) {
-  std::cout << wrapped(text, screen_columns(), 2) << "\n";
-}
-
 // "-27 %".
 std::string change_text(const Candidate& c) {
   if (!c.change) return "";
@@ -79,7 +75,8 @@ std::optional<std::size_t> rival(const Sweep& result, const std::vector<bool>& l
 void print_decision(const Sweep& result, const std::vector<bool>& leading) {
   if (result.tied <= 1) {
     if (result.ranked.size() > 1)
-      print_line("Row 1 is faster than every other row by more than the prediction is uncertain.");
+      std::cout << paragraph(
+          "Row 1 is faster than every other row by more than the prediction is uncertain.");
     return;
   }
   const auto ranges = ranges_text(tied_rows(result));
@@ -98,7 +95,7 @@ void print_decision(const Sweep& result, const std::vector<bool>& leading) {
     text += " Their order depends most on " + result.tied_by.front().first + " (" +
             percent_text(result.tied_by.front().second, 0) +
             " of the uncertainty): a profile measured on this cluster settles it.";
-  print_line(text);
+  std::cout << paragraph(text);
 }
 
 const char* baseline_meaning(const std::string& name) {
@@ -146,11 +143,12 @@ struct Columns {
 
 void print_details(const Sweep& result) {
   for (const auto& [placement, gap] : result.gaps)
-    print_line(std::string(name(placement)) +
-               (gap > 0 ? ": a layout that the search did not reach could be up to " +
-                              percent_text(gap) + " faster than the best row."
-                        : ": no layout of the searched combinations has a smaller estimate."));
-  for (const std::string& line : result.why) print_line(line);
+    std::cout << paragraph(
+        std::string(name(placement)) +
+        (gap > 0 ? ": a layout that the search did not reach could be up to " + percent_text(gap) +
+                       " faster than the best row."
+                 : ": no layout of the searched combinations has a smaller estimate."));
+  for (const std::string& line : result.why) std::cout << paragraph(line);
 }
 
 }  // namespace
@@ -185,9 +183,9 @@ void print_counts(const Sweep& result, bool details) {
       std::cout << "  " << r.count << " not legal, " << name(r.placement) << ": " << r.example
                 << "\n";
   if (result.too_large && (details || result.ranked.empty()))
-    print_line("  The layout nearest to fitting is " + result.smallest_misfit.text + ": " +
-               result.smallest_misfit.bound.footprint.worst + " needs " +
-               bytes_text(result.smallest_misfit.bound.footprint.memory));
+    std::cout << paragraph("  The layout nearest to fitting is " + result.smallest_misfit.text +
+                           ": " + result.smallest_misfit.bound.footprint.worst + " needs " +
+                           bytes_text(result.smallest_misfit.bound.footprint.memory));
   if (!result.not_runnable.empty())
     std::cout << "  simulation only: " << result.not_runnable << "\n";
   for (const std::string& failure : result.failed) std::cout << "  FAILED " << failure << "\n";
@@ -229,20 +227,23 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
   std::cout << "\n" << table.text_with("layout", layouts, screen_columns()) << "\n";
   print_decision(result, leading);
   if (columns.interval)
-    print_line("90 % interval: of the step time, by profile " + profile.name + ". " +
-               footing_text(profile) +
-               (open_interval ? " Rows without one were not compared." : ""));
+    std::cout << paragraph("90 % interval: of the step time, by profile " + profile.name + ". " +
+                           footing_text(profile) +
+                           (open_interval ? " Rows without one were not compared." : ""));
   if (device.value > 0)
-    print_line(result.over_margin
-                   ? "Memory: of the fullest rank. No layout leaves " +
-                         percent_text(scenario.memory_margin(), 0) +
-                         " free for fragmentation, NCCL buffers and workspaces, which are not "
-                         "modeled: these may run out of memory."
-                   : "Memory: of the fullest rank; " + margin_text(scenario) + ".");
-  if (estimated) print_line("~: estimated (longest path); step times without it are simulated.");
-  for (const SetBeside& baseline : result.baselines) print_line(baseline_meaning(baseline.name));
+    std::cout << paragraph(
+        result.over_margin
+            ? "Memory: of the fullest rank. No layout leaves " +
+                  percent_text(scenario.memory_margin(), 0) +
+                  " free for fragmentation, NCCL buffers and workspaces, which are not "
+                  "modeled: these may run out of memory."
+            : "Memory: of the fullest rank; " + margin_text(scenario) + ".");
+  if (estimated)
+    std::cout << paragraph("~: estimated (longest path); step times without it are simulated.");
+  for (const SetBeside& baseline : result.baselines)
+    std::cout << paragraph(baseline_meaning(baseline.name));
   if (const std::string legend = placement_legend(scenario.model, placements); !legend.empty())
-    print_line(legend);
+    std::cout << paragraph(legend);
   if (options.details) print_details(result);
 }
 
