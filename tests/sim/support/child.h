@@ -1,8 +1,8 @@
 // Runs a function in a forked child process and returns its result through a pipe.
 //
-// SimGrid allows one engine per process and aborts on errors. Every simulation therefore runs in
-// its own child; the caller receives either the bytes or an InternalError with the child's error
-// message.
+// SimGrid allows one engine per process and aborts on errors. Tests that play a Program of their own
+// therefore do so in a child; the caller receives either the bytes or an InternalError with the
+// child's error message. (Commands execute polyphony-simulate instead: sim/runner/helper.h.)
 //
 // The child sees a copy of the caller's memory at the time of the call, and its changes to memory
 // are lost. Only the calling thread exists in the child, so no other thread may be running.
