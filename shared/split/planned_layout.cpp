@@ -11,11 +11,6 @@ namespace {
 
 thread_local std::uint64_t planned = 0;
 
-template <class T>
-std::shared_ptr<const T> borrowed(const T& value) {
-  return {std::shared_ptr<void>(), &value};
-}
-
 }  // namespace
 
 const Batch& PlanInputs::typical() const {
@@ -31,14 +26,9 @@ const std::vector<WorkSize>& PlanInputs::sizes() const {
   return sizes_;
 }
 
-std::shared_ptr<const PlanInputs> plan_inputs(Scenario scenario, HardwareProfile profile) {
-  return std::make_shared<PlanInputs>(std::make_shared<const Scenario>(std::move(scenario)),
-                                      std::make_shared<const HardwareProfile>(std::move(profile)));
-}
-
 std::shared_ptr<const PlanInputs> borrow_inputs(const Scenario& scenario,
                                                 const HardwareProfile& profile) {
-  return std::make_shared<PlanInputs>(borrowed(scenario), borrowed(profile));
+  return std::make_shared<PlanInputs>(scenario, profile);
 }
 
 PlannedLayout plan_layout(std::shared_ptr<const PlanInputs> inputs, const Layout& layout) {

@@ -20,12 +20,11 @@ namespace polyphony {
 
 class PlanInputs {
  public:
-  PlanInputs(std::shared_ptr<const Scenario> scenario,
-             std::shared_ptr<const HardwareProfile> profile)
-      : scenario_(std::move(scenario)), profile_(std::move(profile)) {}
+  PlanInputs(const Scenario& scenario, const HardwareProfile& profile)
+      : scenario_(scenario), profile_(profile) {}
 
-  const Scenario& scenario() const { return *scenario_; }
-  const HardwareProfile& profile() const { return *profile_; }
+  const Scenario& scenario() const { return scenario_; }
+  const HardwareProfile& profile() const { return profile_; }
   // The scenario's typical batch, and the sizes of its microbatches by module (module_sizes() in
   // shared/cost/layer_costs.h). Drawn at the first call. Throws InputError if the samples of the
   // data set have not been read.
@@ -33,8 +32,8 @@ class PlanInputs {
   const std::vector<WorkSize>& sizes() const;
 
  private:
-  std::shared_ptr<const Scenario> scenario_;
-  std::shared_ptr<const HardwareProfile> profile_;
+  const Scenario& scenario_;
+  const HardwareProfile& profile_;
   mutable std::once_flag drawn_;
   mutable Batch typical_;
   mutable std::vector<WorkSize> sizes_;
@@ -50,8 +49,6 @@ struct PlannedLayout {
   const HardwareProfile& profile() const { return inputs->profile(); }
 };
 
-// Copies the scenario and the profile.
-std::shared_ptr<const PlanInputs> plan_inputs(Scenario scenario, HardwareProfile profile);
 // Refers to the scenario and the profile, which must outlive every PlannedLayout made from it.
 std::shared_ptr<const PlanInputs> borrow_inputs(const Scenario& scenario,
                                                 const HardwareProfile& profile);
