@@ -43,12 +43,12 @@ class Folding {
     }
     aligned_ = std::all_of(plan_.branches.begin(), plan_.branches.end(),
                            [&](const Branch& branch) { return is_aligned(branch); });
-    const bool dealt =
+    const bool by_items =
         std::any_of(plan_.branches.begin(), plan_.branches.end(), &Folding::assigns_items);
     if (varied_) find_loads();
     const bool even = !varied_ && samples_ % (language_.grid.dp() * layout_.microbatches) == 0;
-    if (even && aligned_ && !dealt) find_sets();
-    even_ = even && !dealt &&
+    if (even && aligned_ && !by_items) find_sets();
+    even_ = even && !by_items &&
             std::all_of(plan_.branches.begin(), plan_.branches.end(),
                         [&](const Branch& branch) { return is_even(branch); });
     bool folds = plan_.alike > 1;

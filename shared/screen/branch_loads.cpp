@@ -185,12 +185,12 @@ WorkSize BranchLoads::items_of(ModuleId module, const Item& item, std::size_t co
 
 const BranchLoad& BranchLoads::load(const std::vector<ModuleId>& modules, const ModuleLayout& grid,
                                     int works, int microbatches) {
-  const bool dealt = grid.cp > 1 || grid.spread == Spread::images;
+  const bool assigned = grid.cp > 1 || grid.spread == Spread::images;
   key_ = {works,
           microbatches,
           grid.dp(),
           grid.cp,
-          dealt ? static_cast<int>(grid.tokens) : 0,
+          assigned ? static_cast<int>(grid.tokens) : 0,
           static_cast<int>(grid.spread)};
   for (const ModuleId id : modules) key_.push_back(static_cast<std::int32_t>(id.value));
   return known_.get(key_, [&] {
@@ -210,8 +210,8 @@ const BranchLoad& BranchLoads::load(const std::vector<ModuleId>& modules, const 
     } else {
       rows.of.resize(static_cast<std::size_t>(works));
       std::iota(rows.of.begin(), rows.of.end(), std::uint32_t{0});
-      table = dealt ? assign(modules, grid, works, microbatches, batch_)
-                    : cut(modules, grid, works, microbatches);
+      table = assigned ? assign(modules, grid, works, microbatches, batch_)
+                       : cut(modules, grid, works, microbatches);
     }
     BranchLoad load = sum_up(modules, table, rows.of, static_cast<std::size_t>(lanes * grid.cp));
     load.id = loads_++;

@@ -126,9 +126,9 @@ class Steps {
     for (const int pieces : {1, 2 * grid.tp_pieces, grid.tp_pieces / 2})
       step(m, [&](ModuleLayout& to) { to.tp_pieces = pieces; });
     if (grid.cp > 1)
-      for (const TokenAssignment deal :
+      for (const TokenAssignment tokens :
            {TokenAssignment::contiguous, TokenAssignment::zigzag, TokenAssignment::balanced})
-        step(m, [&](ModuleLayout& to) { to.tokens = deal; });
+        step(m, [&](ModuleLayout& to) { to.tokens = tokens; });
     for (int way = 0; grid.cp > 1 && way <= static_cast<int>(last_of(ContextAttention{})); ++way)
       step(m, [&](ModuleLayout& to) { to.cp_attention = static_cast<ContextAttention>(way); });
     for (int spread = 0; spread <= static_cast<int>(last_of(Spread{})); ++spread)

@@ -48,7 +48,7 @@ const JsonKeys<OtherSplit>& other_keys() {
        [](const Of& o) { return o.blocks; }},
       {"dearest_seconds", a("number"),
        "cost of the bottleneck rank for a mean microbatch, in seconds",
-       [](const Of& o) { return o.dearest.count(); }},
+       [](const Of& o) { return o.bottleneck_time.count(); }},
       {"memory_bytes", a("integer"),
        "lower bound of the peak memory of the layout's worst rank with this split",
        [](const Of& o) { return o.memory.value; }}};
@@ -89,7 +89,7 @@ const JsonKeys<PlannedSplit>& split_keys() {
       {"dearest_seconds", a("number"),
        "cost of the bottleneck rank for a mean microbatch, in seconds: forward and backward "
        "passes, and waiting for messages",
-       [](const Of& s) { return s.dearest.count(); }},
+       [](const Of& s) { return s.bottleneck_time.count(); }},
       {"mean_seconds", a("number"), "mean cost over all ranks, in seconds",
        [](const Of& s) { return s.mean.count(); }},
       {"boundaries", list_of(schema_of(boundary_keys(), "one block moved")),

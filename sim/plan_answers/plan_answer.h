@@ -30,19 +30,19 @@ struct PlannedStage {
 
 // Another split of a branch into stages.
 struct OtherSplit {
-  std::vector<int> blocks;  // by stage
-  Seconds dearest{};        // cost of the bottleneck rank
-  Bytes memory{};           // of the layout's worst rank, by the closed form of shared/screen/
+  std::vector<int> blocks;    // by stage
+  Seconds bottleneck_time{};  // cost of the bottleneck rank
+  Bytes memory{};             // of the layout's worst rank, by the closed form of shared/screen/
 };
 // One branch with several stages. The cost of a rank is the time of its stages' forward and
 // backward passes for a mean microbatch, plus the messages that it waits for
 // (shared/split/balanced_plan.h).
 struct PlannedSplit {
-  std::string branch;         // its modules: "vision + language"
-  bool given = false;         // the layout states the split
-  std::vector<int> blocks;    // by stage
-  std::string bottleneck;     // the stages of the most expensive rank: "stage 3"
-  Seconds dearest{}, mean{};  // cost of that rank, and the mean over ranks
+  std::string branch;                 // its modules: "vision + language"
+  bool given = false;                 // the layout states the split
+  std::vector<int> blocks;            // by stage
+  std::string bottleneck;             // the stages of the most expensive rank: "stage 3"
+  Seconds bottleneck_time{}, mean{};  // cost of that rank, and the mean over ranks
   struct Boundary {
     // One block moved to the stage before or after the boundary; absent if a stage would be empty.
     std::optional<OtherSplit> earlier, later;

@@ -38,7 +38,7 @@ class Splits {
     split.exact = branch.grid.vpp == 1;
     const std::vector<double> costs = rank_costs(chain, ranks, split.blocks);
     const auto bottleneck = std::max_element(costs.begin(), costs.end());
-    split.dearest = Seconds(*bottleneck);
+    split.bottleneck_time = Seconds(*bottleneck);
     split.mean = Seconds(std::accumulate(costs.begin(), costs.end(), 0.0) /
                          static_cast<double>(costs.size()));
     for (std::size_t s = 0; s < ranks.size(); ++s)

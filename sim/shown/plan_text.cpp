@@ -85,14 +85,14 @@ std::string stages_text(const PlanAnswer& answer) {
 }
 
 std::string bottleneck_text(const PlannedSplit& split) {
-  return "bottleneck: " + split.bottleneck + ", " + seconds_text(split.dearest) +
+  return "bottleneck: " + split.bottleneck + ", " + seconds_text(split.bottleneck_time) +
          " a microbatch, messages that it waits for included; mean of all ranks " +
          seconds_text(split.mean);
 }
 
 std::string change_text(const OtherSplit& other, const PlannedSplit& split, Bytes device) {
-  const double change = other.dearest.count() / split.dearest.count() - 1;
-  return seconds_text(other.dearest) + " (" + signed_percent_text(change) + ")" +
+  const double change = other.bottleneck_time.count() / split.bottleneck_time.count() - 1;
+  return seconds_text(other.bottleneck_time) + " (" + signed_percent_text(change) + ")" +
          (device.value > 0 && other.memory > device ? ", does not fit" : "");
 }
 

@@ -57,16 +57,16 @@ TEST_CASE("the stages of a plan add up, and the most expensive rank is the bottl
   Seconds most{};
   for (const PlannedStage& stage : answer.stages)
     most = std::max(most, stage.forward + stage.backward);
-  CHECK(split.dearest >= most);  // it also waits for messages
-  CHECK(split.mean <= split.dearest);
+  CHECK(split.bottleneck_time >= most);  // it also waits for messages
+  CHECK(split.mean <= split.bottleneck_time);
   REQUIRE(split.next);
   CHECK_FALSE(split.better);
   CHECK(split.next->blocks != split.blocks);
-  CHECK(split.next->dearest >= split.dearest);
+  CHECK(split.next->bottleneck_time >= split.bottleneck_time);
   REQUIRE(split.boundaries.size() == 2);
   for (const PlannedSplit::Boundary& boundary : split.boundaries)
     for (const auto& moved : {boundary.earlier, boundary.later})
-      if (moved) CHECK(moved->dearest >= split.next->dearest);
+      if (moved) CHECK(moved->bottleneck_time >= split.next->bottleneck_time);
 }
 
 TEST_CASE("the memory of a plan's stages equals the predicted memory") {
@@ -89,8 +89,8 @@ TEST_CASE("a plan with an unaware balance shows the split of an aware one") {
   const PlannedSplit& split = answer.splits.front();
   REQUIRE(split.better);
   CHECK(split.better->blocks == aware.blocks);
-  CHECK(split.better->dearest == aware.dearest);
-  CHECK(split.dearest > aware.dearest);
+  CHECK(split.better->bottleneck_time == aware.bottleneck_time);
+  CHECK(split.bottleneck_time > aware.bottleneck_time);
   CHECK_FALSE(split.next);
   // The same for a split that the layout states.
   scenario.layout->balance = Balance::aware;
@@ -135,9 +135,9 @@ std::vector<std::vector<int>> all_splits(int blocks, int stages) {
   return all;
 }
 
-Seconds dearest_stage(const PlanAnswer& answer) {
+Seconds slowest_stage(const PlanAnswer& answer) {
   Seconds most{};
-  for (const PlannedSplit& split : answer.splits) most = std::max(most, split.dearest);
+  for (const PlannedSplit& split : answer.splits) most = std::max(most, split.bottleneck_time);
   for (const PlannedStage& stage : answer.stages)
     most = std::max(most, stage.forward + stage.backward);
   return most;
@@ -164,7 +164,7 @@ TEST_CASE("stages are assigned so that the bottleneck over all modules is minima
     layout.modules[2].pp = layout.modules[2].ranks = 6 - vision;
     layout.modules[2].first_rank = vision;
     tried.layout = layout;
-    least = std::min(least, dearest_stage(answered(tried)));
+    least = std::min(least, slowest_stage(answered(tried)));
   }
   CHECK(dealt.most().count() == doctest::Approx(least.count()));
   // Too little memory for the best one: compared with all assignments and splits that fit.
@@ -187,7 +187,7 @@ TEST_CASE("stages are assigned so that the bottleneck over all modules is minima
         layout.modules[2].blocks = saying;
         tried.layout = layout;
         if (screen.footprint(layout).memory > tight.cluster.device.memory) continue;
-        least_fitting = std::min(least_fitting, dearest_stage(answered(tried)));
+        least_fitting = std::min(least_fitting, slowest_stage(answered(tried)));
       }
   CHECK(fitting.most().count() == doctest::Approx(least_fitting.count()));
   // Nothing fits: the same answer as without a memory limit.
