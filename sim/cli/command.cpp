@@ -110,6 +110,11 @@ std::string Arguments::require(const std::string& name) const {
   return text(name);
 }
 
+void Arguments::check_outputs(std::initializer_list<const char*> names) const {
+  for (const char* name : names)
+    if (has(name)) check_writable(text(name));
+}
+
 void Arguments::add_profile(const std::string& what_for) {
   add()("profile", what_for + ": a shipped name or a file; default: the scenario's",
         cxxopts::value<std::string>()->default_value(""))(

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cxxopts.hpp>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -62,6 +63,9 @@ class Arguments {
   void add_overrides();                                // --set, repeatable
   std::vector<Override> overrides() const;             // as given, commas and all
   std::string require(const std::string& name) const;  // InputError when it was left out
+  // Throws InputError if a file that one of these options names cannot be written: before the
+  // answer is worked out, not after it.
+  void check_outputs(std::initializer_list<const char*> names) const;
   bool json() const { return text("format") == "json"; }
   bool csv() const { return text("format") == "csv"; }
   int jobs() const;  // --jobs, else the number of cores

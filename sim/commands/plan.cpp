@@ -40,7 +40,7 @@ int plan_command(int argc, char** argv) {
   args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  if (args.has("report")) check_writable(args.text("report"));
+  args.check_outputs({"report"});
   const std::vector<Override> overrides = args.overrides();
   const Scenario scenario = open_scenario(args.require("scenario"), overrides);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
@@ -49,10 +49,10 @@ int plan_command(int argc, char** argv) {
     return 0;
   }
   if (args.has("stages")) {
-    const auto dealt = answer_joint(scenario, profile, args.integer("stages"));
-    if (const auto* no = std::get_if<Infeasible>(&dealt))
+    const auto divided = answer_joint(scenario, profile, args.integer("stages"));
+    if (const auto* no = std::get_if<Infeasible>(&divided))
       throw NoAnswer(ExitCode::infeasible, "--stages", "", no->reason);
-    const auto& joint = std::get<JointAnswer>(dealt);
+    const auto& joint = std::get<JointAnswer>(divided);
     std::cout << (args.json() ? to_json(joint).dump(2) + "\n"
                               : headline(scenario, profile) + joint_text(joint));
     return 0;

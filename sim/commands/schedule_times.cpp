@@ -182,8 +182,7 @@ void compare_times(const Arguments& args) {
     throw InputError("--ranks", "",
                      "must be at least 1 (got " + std::to_string(options.ranks) + ")",
                      "the ranks of the pipeline");
-  for (const char* option : {"out", "gantt"})
-    if (args.has(option)) check_writable(args.text(option));
+  args.check_outputs({"out", "gantt"});
   if (args.has("draws")) options.draws = args.integer("draws");
   if (options.draws < 0 || options.draws > 10000)
     throw InputError("--draws", "",

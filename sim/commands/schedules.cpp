@@ -152,8 +152,7 @@ int schedules_command(int argc, char** argv) {
     throw InputError("--schedule", "", "needs --times", "without it give the file as ORDER");
   if (args.csv())
     throw InputError("--format csv", "", "needs --times", "--out order.csv writes an order");
-  for (const char* option : {"out", "gantt"})
-    if (args.has(option)) check_writable(args.text(option));
+  args.check_outputs({"out", "gantt"});
   const std::vector<Override> overrides = args.overrides();
   Scenario scenario = open_scenario(args.require("scenario"), overrides);
   apply_schedule(scenario, args.require("order"));

@@ -129,14 +129,13 @@ void print_certainty(const StepAnswer& answer) {
 
 void print(const StepAnswer& answer, const Scenario& scenario, const Layout& layout) {
   const Figures& figures = answer.figures;
-  const std::string ranks = ranks_word(scenario.cluster);
   const SecondsInterval bounds = interval(answer.belief);
   std::cout << headline(scenario, answer.profile);
   std::cout << paragraph(layout_words(scenario.model, layout, scenario.cluster));
   std::cout << "\nstep " << seconds_text(figures.step) << "   90 % interval "
             << seconds_text(bounds.low) << " to " << seconds_text(bounds.high) << "\n"
             << count_text(static_cast<std::int64_t>(figures.tokens_per_second_per_rank))
-            << " tokens/s/" << ranks.substr(0, ranks.size() - 1) << "   MFU "
+            << " tokens/s/" << rank_word(scenario.cluster) << "   MFU "
             << (figures.model_flops_utilization > 0 ? percent_text(figures.model_flops_utilization)
                                                     : std::string("not known"))
             << "   memory " << memory_of_device(figures.peak_memory, figures.device_memory)
@@ -207,8 +206,7 @@ int simulate_command(int argc, char** argv) {
   add_stream_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  for (const char* option : {"trace", "gantt"})
-    if (args.has(option)) check_writable(args.text(option));
+  args.check_outputs({"trace", "gantt"});
   const std::vector<Override> overrides = args.overrides();
   Scenario scenario = open_scenario(args.require("scenario"), overrides);
   apply_schedule(scenario, args.text("schedule"));

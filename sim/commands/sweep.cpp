@@ -76,8 +76,7 @@ void check_side_files(const Arguments& args) {
                        "rows are counted from 1 to the number of rows of the answer");
     check_writable(args.require("out"));
   }
-  for (const char* option : {"report", "json-out"})
-    if (args.has(option)) check_writable(args.text(option));
+  args.check_outputs({"report", "json-out"});
   if (args.has("save")) {
     make_folder(args.text("save"));
     check_writable(args.text("save") + "/homogeneous.json");
@@ -215,9 +214,10 @@ std::string page_title(const Scenario& scenario, const std::vector<Override>& ov
 }
 
 void print(const GoalSweep& found, const Scenario& scenario, const HardwareProfile& profile,
-           const std::optional<WhatIf>& what_if, const Arguments& args) {
+           const std::vector<std::string>& asked, const std::optional<WhatIf>& what_if,
+           const Arguments& args) {
   const Sweep& result = found.best().sweep;
-  std::cout << headline(scenario, profile);
+  std::cout << headline(asked);
   print_goal(found);
   print_counts(result, args.has("details"));
   print_notes(scenario, result.notes);
@@ -343,7 +343,7 @@ int sweep_command(int argc, char** argv) {
   else if (args.csv())
     std::cout << csv_text(result, scenario.model);
   else
-    print(found, scenario, profile, what_if, args);
+    print(found, scenario, profile, asked, what_if, args);
   std::cout.flush();
   const auto write_side_files = [&] {
     if (args.has("save-rank")) save_rank(scenario, profile, result, args);

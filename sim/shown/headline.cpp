@@ -71,10 +71,14 @@ std::vector<std::string> headline_parts(const Scenario& scenario, const Hardware
 
 std::string headline(const Scenario& scenario, const HardwareProfile& profile,
                      double tokens_per_sample) {
+  return headline(headline_parts(scenario, profile, tokens_per_sample));
+}
+
+std::string headline(const std::vector<std::string>& parts) {
   constexpr std::size_t kOneLine = 100, kLine = 80;
   const std::string kBetween = " | ";
   std::string one, lines, line;
-  for (const std::string& part : headline_parts(scenario, profile, tokens_per_sample)) {
+  for (const std::string& part : parts) {
     one += (one.empty() ? "" : kBetween) + part;
     if (line.empty() || width_of(line) + kBetween.size() + width_of(part) <= kLine) {
       line += (line.empty() ? "" : kBetween) + part;

@@ -16,6 +16,8 @@ namespace polyphony::sim {
 std::string headline(const Scenario& scenario, const HardwareProfile& profile,
                      double tokens_per_sample = 0);
 
+std::string headline(const std::vector<std::string>& parts);
+
 // The parts of that line: model, cluster, data, precision and stack.
 std::vector<std::string> headline_parts(const Scenario& scenario, const HardwareProfile& profile,
                                         double tokens_per_sample = 0);

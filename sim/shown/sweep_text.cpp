@@ -118,11 +118,11 @@ struct Columns {
     }
   }
 
-  std::vector<std::string> header(Bytes device, const std::string& ranks) const {
+  std::vector<std::string> header(Bytes device, const std::string& rank) const {
     std::vector<std::string> names{"rank", "step time"};
     if (interval) names.emplace_back("90 % interval");
     if (change) names.emplace_back("compared\nwith rule\nof thumb");
-    names.emplace_back("tokens\n/s/" + ranks.substr(0, ranks.size() - 1));
+    names.emplace_back("tokens\n/s/" + rank);
     if (utilization) names.emplace_back("MFU");
     names.push_back(device.value > 0 ? "memory of\n" + bytes_text(device) : "memory");
     if (price) names.emplace_back("$ per\nmillion\ntokens");
@@ -198,7 +198,7 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
   };
   const Columns columns(result);
   const Bytes device = result.ranked.front().figures.device_memory;
-  Table table(columns.header(device, ranks_word(scenario.cluster)));
+  Table table(columns.header(device, rank_word(scenario.cluster)));
   std::vector<std::string> layouts;
   std::vector<Placement> placements;
   bool estimated = false, open_interval = false;

@@ -119,9 +119,11 @@ const char* meaning(Placement placement) {
 
 }  // namespace
 
-const char* ranks_word(const Cluster& cluster) {
-  return cluster.device.bf16 > cluster.device.fp32 ? "GPUs" : "ranks";
+const char* rank_word(const Cluster& cluster) {
+  return cluster.device.bf16 > cluster.device.fp32 ? "GPU" : "rank";
 }
+
+std::string ranks_word(const Cluster& cluster) { return rank_word(cluster) + std::string("s"); }
 
 std::string layout_words(const Model& model, const Layout& layout, const std::string& ranks) {
   const std::size_t last = language_module(model).value;

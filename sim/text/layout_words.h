@@ -14,13 +14,15 @@
 
 namespace polyphony::sim {
 
-// "GPUs", or "ranks" of a cluster of CPUs.
-const char* ranks_word(const Cluster& cluster);
+// "GPU", or "rank" of a cluster of CPUs.
+const char* rank_word(const Cluster& cluster);
+// "GPUs" or "ranks".
+std::string ranks_word(const Cluster& cluster);
 
 // `ranks`: what ranks are called, as ranks_word() has it.
 std::string layout_words(const Model& model, const Layout& layout, const std::string& ranks);
 inline std::string layout_words(const Model& model, const Layout& layout, const Cluster& cluster) {
-  return layout_words(model, layout, std::string(ranks_word(cluster)));
+  return layout_words(model, layout, ranks_word(cluster));
 }
 
 // One sentence for each placement among these, in the order of the enum; empty for a model of one
