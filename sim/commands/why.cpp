@@ -45,7 +45,7 @@ void print_times(const WhyAnswer& answer) {
     if (std::max(idle_mean[i], answer.idle[critical.value][i]) > least)
       add(std::string("  ") + traces::name(static_cast<traces::Idle>(i)),
           answer.idle[critical.value][i], idle_mean[i]);
-  std::cout << table.text() << "\n";
+  std::cout << table.text(screen_columns()) << "\n";
 }
 
 void print_memory(const StepAnswer& now) {
@@ -150,8 +150,9 @@ int why_command(int argc, char** argv) {
     std::cout << headline(scenario, profile)
               << paragraph(layout_words(scenario.model, layout, scenario.cluster)) << "\nstep "
               << seconds_text(answer.now.figures.step) << "   90 % interval "
-              << seconds_text(bounds.low) << " to " << seconds_text(bounds.high) << " ("
-              << describe(profile) << ")\n\n";
+              << seconds_text(bounds.low) << " to " << seconds_text(bounds.high) << "\n"
+              << paragraph("Interval: by " + describe(profile) + ". " + footing_text(profile))
+              << "\n";
     print_times(answer);
     print_memory(answer.now);
     print_changes(answer, scenario);

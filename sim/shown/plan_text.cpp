@@ -80,8 +80,9 @@ std::string stages_text(const PlanAnswer& answer) {
           ? one
           : layers.text(screen_columns()) + "\n" + costs.text(screen_columns());
   return text +
-         "Forward and backward: of one mean microbatch. Memory: predicted peak of the stage's "
-         "fullest rank.\n";
+         paragraph(
+             "Forward and backward: of one mean microbatch. Memory: predicted peak of the "
+             "stage's fullest rank.");
 }
 
 std::string bottleneck_text(const PlannedSplit& split) {

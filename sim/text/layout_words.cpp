@@ -135,7 +135,8 @@ std::string layout_words(const Model& model, const Layout& layout, const std::st
     text += between;
     if (!one_grid) text += model.modules[m].name + " ";
     if (layout.placement == Placement::non_colocated || layout.placement == Placement::mixed)
-      text += "on " + std::to_string(layout.modules[m].ranks) + " " + ranks + " ";
+      text +=
+          "on " + counted(layout.modules[m].ranks, ranks.substr(0, ranks.size() - 1), ranks) + " ";
     text += grid_words(layout.modules[m]);
     between = "; ";
   }

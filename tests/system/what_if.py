@@ -22,6 +22,17 @@ class WhatIf(harness.SystemTest):
         table = run(POLYPHONY, "simulate", REHEARSE, "--set", "layout.microbatches=8").stdout
         self.assertRegex(table, r"what if +as written +changed +difference\n-+\nstep ")
 
+    def test_every_answer_begins_with_what_was_asked(self):
+        first = "vision 826k + projector 82k + language 2M | 8 CPU ranks"
+        for command in ("simulate", "why", "plan"):
+            with self.subTest(command):
+                done = run(POLYPHONY, command, REHEARSE, "--set", "layout.microbatches=8")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                lines = done.stdout.splitlines()
+                self.assertEqual(lines[0], first)
+                self.assertLessEqual(max(len(line) for line in lines), 80)
+        self.assertRegex(run(POLYPHONY, "why", REHEARSE, "--set", "layout.microbatches=8").stdout, r"what if +as written +changed +difference\n")
+
     def test_stage_times_are_only_for_simulation(self):
         path = SCENARIOS / "stage_times.json"
         done = run(POLYPHONY, "simulate", path, "--format", "json")
