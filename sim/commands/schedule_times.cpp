@@ -118,7 +118,8 @@ std::string drawing(const ScheduleComparison& comparison) {
 
 // The order of a row as a file: PyTorch's CSV or our own form where all modules are one chain, else
 // a CSV whose cells name the module ("vision 0F3"), as --schedule reads it. Microbatches that are
-// cut into parts are numbered part by part.
+// cut into parts are written as in the CSV of times (3.1); such a file documents the order,
+// --schedule does not read it.
 std::string order_file(const ComparedSchedule& row, bool csv) {
   std::vector<Actions> orders;
   bool one_chain = true;
@@ -135,11 +136,18 @@ std::string order_file(const ComparedSchedule& row, bool csv) {
   for (const Actions& rank : orders) {
     std::string line;
     for (Action action : rank) {
-      const std::size_t branch = action.branch;
+      const BranchCosts& branch = row.costs.branches[action.branch];
       action.branch = 0;
       std::string cell = csv_text({{action}});
       cell.erase(cell.find_last_not_of("\r\n") + 1);
-      line += (line.empty() ? "" : ",") + row.costs.branches[branch].name + " " + cell;
+      if (branch.works() != row.costs.microbatches) {  // "0F22" becomes "0F13.1"
+        const std::vector<int>& of = branch.microbatch_of;
+        const int microbatch = of[action.work];
+        const auto first = std::find(of.begin(), of.end(), microbatch) - of.begin();
+        cell = cell.substr(0, cell.find_first_of("FBIW") + 1) + std::to_string(microbatch) + "." +
+               std::to_string(static_cast<long>(action.work) - first);
+      }
+      line += (line.empty() ? "" : ",") + branch.name + " " + cell;
     }
     text += line + "\n";
   }
