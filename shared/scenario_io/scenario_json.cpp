@@ -51,6 +51,11 @@ Documents load_chain(const std::string& text, const std::string& file, const Loa
 }
 
 Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
+  if (root.is_object() && root.has("model_type") && !root.has("polyphony"))
+    root.refuse(
+        "is a Hugging Face config.json, not a scenario",
+        "name it in a scenario: \"model\": {\"language\": {\"hf\": \"config.json\"}}, with a "
+        "cluster and data");
   root.check(object_form(scenario_form()));
   Scenario scenario;
   scenario.file = root.file();

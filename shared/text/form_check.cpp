@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shared/text/other_words.h"
+
 namespace polyphony {
 
 void check_object(const JsonValue& value, const ObjectForm& form) {
@@ -11,7 +13,8 @@ void check_object(const JsonValue& value, const ObjectForm& form) {
     const auto field = std::find(known.begin(), known.end(), key);
     if (field != known.end()) {
       value.at(key).check(form.fields[static_cast<std::size_t>(field - known.begin())].form);
-    } else if (!form.others.empty()) {
+    } else if (!form.others.empty() &&
+               (value.at(key).is_object() || hint_for_other_word(key, known).empty())) {
       value.at(key).check(form.others.front());
     } else {
       value.refuse_at(key, "unknown key \"" + key + "\"", suggest(key, known));
