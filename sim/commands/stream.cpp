@@ -102,7 +102,8 @@ void print_risk(const BatchStream& stream, int steps) {
   std::cout << paragraph(
       "A batch of the data set's largest samples needs " + memory_of_device(peak, stream.device) +
       " on " + stream.stages[largest.worst] +
-      (fits ? ": every batch fits, as far as memory is modeled."
+      (fits ? ": it fits, and so should every other batch, as far as memory is "
+            "modeled."
             : ": it does not fit, and a shuffled run may draw one that is near it. " +
                   (risk.exceeded > 0 ? std::string() : std::string(kWhatToChange))));
   if (!fits)
