@@ -25,8 +25,8 @@ void print_times(const WhyAnswer& answer) {
   const Rank critical = now.busiest;
   const traces::PartTimes part_mean = traces::mean(now.parts);
   const traces::IdleTimes idle_mean = traces::mean(answer.idle);
-  Table table({"part", "busiest rank (" + std::to_string(critical.value) + ")", "share of step",
-               "mean of ranks", "share of step"});
+  Table table({"part", "busiest rank (" + std::to_string(critical.value) + ")", "share",
+               "mean of ranks", "share"});
   const auto add = [&](const std::string& what, Seconds here, Seconds mean) {
     table.add({what, seconds_text(here), percent_text(here / now.figures.step), seconds_text(mean),
                percent_text(mean / now.figures.step)});
