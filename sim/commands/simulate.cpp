@@ -141,7 +141,8 @@ void print(const StepAnswer& answer, const Scenario& scenario, const Layout& lay
             << "   memory " << memory_of_device(figures.peak_memory, figures.device_memory)
             << " on " << figures.worst_stage << "\n";
   if (const std::string spent = spent_text(figures); !spent.empty()) std::cout << paragraph(spent);
-  if (answer.megatron_mfu > 0 && rank_word(scenario.cluster) == std::string("GPU")) std::cout << paragraph(frameworks_text(answer));
+  if (answer.megatron_mfu > 0 && rank_word(scenario.cluster) == std::string("GPU"))
+    std::cout << paragraph(frameworks_text(answer));
   print_certainty(answer);
   std::cout << "\n";
   Table table({"part", "busiest rank (" + std::to_string(answer.busiest.value) + ")",

@@ -103,7 +103,7 @@ void print_risk(const BatchStream& stream, int steps) {
       "A batch of the data set's largest samples needs " + memory_of_device(peak, stream.device) +
       " on " + stream.stages[largest.worst] +
       (fits ? ": it fits, and so should every other batch, as far as memory is "
-            "modeled."
+              "modeled."
             : ": it does not fit, and a shuffled run may draw one that is near it. " +
                   (risk.exceeded > 0 ? std::string() : std::string(kWhatToChange))));
   if (!fits)

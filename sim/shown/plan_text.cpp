@@ -79,10 +79,9 @@ std::string stages_text(const PlanAnswer& answer) {
               screen_columns()
           ? one
           : layers.text(screen_columns()) + "\n" + costs.text(screen_columns());
-  return text +
-         paragraph(
-             "Forward and backward: of one mean microbatch. Memory: predicted peak of the "
-             "stage's fullest rank.");
+  return text + paragraph(
+                    "Forward and backward: of one mean microbatch. Memory: predicted peak of the "
+                    "stage's fullest rank.");
 }
 
 std::string bottleneck_text(const PlannedSplit& split) {
