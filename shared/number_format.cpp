@@ -2,26 +2,6 @@
 
 namespace polyphony {
 
-const char* name(NumberFormat format) {
-  switch (format) {
-    case NumberFormat::fp64:
-      return "fp64";
-    case NumberFormat::fp32:
-      return "fp32";
-    case NumberFormat::tf32:
-      return "tf32";
-    case NumberFormat::bf16:
-      return "bf16";
-    case NumberFormat::fp16:
-      return "fp16";
-    case NumberFormat::fp8:
-      return "fp8";
-    case NumberFormat::nvfp4:
-      return "nvfp4";
-  }
-  return "?";
-}
-
 // As stored; nvfp4 (half a byte and its block scale) is held as one byte, never as zero.
 Bytes size_of(NumberFormat format) {
   switch (format) {

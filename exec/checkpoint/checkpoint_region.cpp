@@ -4,21 +4,14 @@
 #include <charconv>
 #include <string_view>
 
+#include "shared/enum_names.h"
+
 namespace polyphony::exec {
 namespace {
 
 const char* word_of(Cut cut) {
-  switch (cut) {
-    case Cut::replicated:
-      break;
-    case Cut::rows:
-      return "rows";
-    case Cut::columns:
-      return "columns";
-    case Cut::heads:
-      return "heads";
-  }
-  return "";
+  constexpr auto kWords = names_of<Cut>("", "rows", "columns", "heads");
+  return kWords[cut];
 }
 
 // Parses two numbers separated by `between`.

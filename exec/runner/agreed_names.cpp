@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "shared/fnv.h"
-#include "traces/format/op_args.h"
 
 namespace polyphony::exec {
 
@@ -14,7 +13,7 @@ std::vector<std::string> group_names(const Program& program) {
   for (const Group& group : program.groups) {
     Fnv members;
     for (const Rank rank : group.members) members.add(std::uint64_t{rank.value});
-    const std::string name = traces::kind_name(group.kind) + std::string(".") + members.digits();
+    const std::string name = polyphony::name(group.kind) + std::string(".") + members.digits();
     names.push_back(name + "." + std::to_string(alike[name]++));
   }
   return names;

@@ -4,6 +4,7 @@
 #include "exec/transport/in_process_world.h"
 #include "exec/transport/parts.h"
 #include "exec/transport/tensor_bytes.h"
+#include "shared/enum_names.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -22,17 +23,9 @@ constexpr std::size_t kSmallBytes = 16 << 10;
 constexpr std::size_t kCopyBytes = 64 << 10;
 
 const char* text(Kind kind) {
-  switch (kind) {
-    case Kind::all_reduce:
-      return "all_reduce";
-    case Kind::all_gather:
-      return "all_gather";
-    case Kind::reduce_scatter:
-      return "reduce_scatter";
-    case Kind::all_to_all:
-      return "all_to_all";
-  }
-  return "";
+  constexpr auto kTexts =
+      names_of<Kind>("all_reduce", "all_gather", "reduce_scatter", "all_to_all");
+  return kTexts[kind];
 }
 
 }  // namespace

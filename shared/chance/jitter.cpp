@@ -25,34 +25,6 @@ ActivityKind kind_of(NodeKind kind) {
 
 }  // namespace
 
-const char* name(Footing footing) {
-  switch (footing) {
-    case Footing::stated:
-      return "stated";
-    case Footing::known:
-      return "known";
-    case Footing::foreign:
-      return "foreign";
-    case Footing::borrowed:
-      return "borrowed";
-    case Footing::foreign_borrowed:
-      return "foreign and borrowed";
-  }
-  return "?";
-}
-
-const char* name(ActivityKind kind) {
-  switch (kind) {
-    case ActivityKind::compute:
-      return "compute";
-    case ActivityKind::message:
-      return "message";
-    case ActivityKind::collective:
-      return "collective";
-  }
-  return "?";
-}
-
 void draw_jitter(const Compiled& compiled, const CostTable& costs, const Jitter& jitter,
                  std::uint64_t seed, CostTable& drawn) {
   POLYPHONY_CHECK(costs.nodes.size() == compiled.nodes.size(),

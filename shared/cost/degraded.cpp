@@ -12,20 +12,10 @@ struct Failed {
 };
 
 const char* words(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::tensor:
-      return "tensor-parallel";
-    case GroupKind::context:
-      return "context-parallel";
-    case GroupKind::expert:
-      return "expert-parallel";
-    case GroupKind::cell:
-    case GroupKind::data:
-      return "data-parallel";
-    case GroupKind::world:
-      return "global";
-  }
-  return "?";
+  constexpr auto kWords =
+      names_of<GroupKind>("tensor-parallel", "context-parallel", "expert-parallel", "data-parallel",
+                          "data-parallel", "global");
+  return kWords[kind];
 }
 
 std::string number(std::uint32_t value) { return std::to_string(value); }

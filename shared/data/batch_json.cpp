@@ -97,22 +97,6 @@ json sample_json(const Sample& sample) {
 
 }  // namespace
 
-const char* name(Modality modality) {
-  switch (modality) {
-    case Modality::text:
-      return "text";
-    case Modality::image:
-      return "image";
-    case Modality::audio:
-      return "audio";
-    case Modality::video:
-      return "video";
-    case Modality::latent:
-      return "latent";
-  }
-  return "?";
-}
-
 std::vector<Sample> parse_samples(const std::string& text, const std::string& file) {
   std::vector<Sample> samples;
   each_line(text, file, [&](const json& value, const Line& line) {

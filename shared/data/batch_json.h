@@ -14,8 +14,6 @@
 
 namespace polyphony {
 
-const char* name(Modality modality);  // as in the lines
-
 // Parses one sample per line. Throws InputError with the file and the line.
 std::vector<Sample> parse_samples(const std::string& text, const std::string& file);
 std::string to_json_line(const Sample& sample);

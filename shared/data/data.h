@@ -14,9 +14,15 @@
 #include <variant>
 #include <vector>
 
+#include "shared/enum_names.h"
+
 namespace polyphony {
 
 enum class Modality : std::uint8_t { text, image, audio, video, latent };
+// As in JSON lines (shared/data/batch_json.h).
+constexpr auto names(Modality) {
+  return names_of<Modality>("text", "image", "audio", "video", "latent");
+}
 
 struct Item {
   Modality modality = Modality::text;

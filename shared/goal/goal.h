@@ -13,13 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/units.h"
 
 namespace polyphony {
 
 enum class Objective : std::uint8_t { step, tokens_per_gpu, days, dollars, p95, memory };
-constexpr Objective last_of(Objective) { return Objective::memory; }
-const char* name(Objective objective);
+constexpr auto names(Objective) {
+  return names_of<Objective>("step", "tokens_per_gpu", "days", "dollars", "p95", "memory");
+}
 
 // Failures of a long run. Sources of the defaults:
 //   every            Llama 3 (arXiv 2407.21783, section 3.3.4): 419 unexpected interruptions of

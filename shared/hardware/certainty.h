@@ -26,12 +26,15 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
+
 namespace polyphony {
 
 enum class ActivityKind : std::uint8_t { compute, message, collective };
-constexpr ActivityKind last_of(ActivityKind) { return ActivityKind::collective; }
+constexpr auto names(ActivityKind) {
+  return names_of<ActivityKind>("compute", "message", "collective");
+}
 inline constexpr std::size_t kActivityKinds = static_cast<std::size_t>(last_of(ActivityKind{})) + 1;
-const char* name(ActivityKind kind);
 
 // Log-normal variation: a repeated op lasts its median · exp(step · Z + op · z), where Z is one
 // standard normal number per step and kind of activity, and z one per op.
@@ -70,8 +73,9 @@ enum class Footing : std::uint8_t {
   borrowed,          // borrowed fit: the stack was fitted, but on another device with its own fit
   foreign_borrowed,  // uncalibrated stack, and a fit borrowed from another device
 };
-constexpr Footing last_of(Footing) { return Footing::foreign_borrowed; }
-const char* name(Footing footing);
+constexpr auto names(Footing) {
+  return names_of<Footing>("stated", "known", "foreign", "borrowed", "foreign and borrowed");
+}
 
 using ParameterError = std::map<std::string, double>;
 

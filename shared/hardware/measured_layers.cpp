@@ -26,18 +26,6 @@ Seconds MeasuredTime::of(std::int64_t tokens) const {
   return constant + per_token * x + per_token_squared * (x * x);
 }
 
-const char* name(MeasuredPart part) {
-  switch (part) {
-    case MeasuredPart::blocks:
-      return "each";
-    case MeasuredPart::input:
-      return "input";
-    case MeasuredPart::output:
-      return "output";
-  }
-  return "?";
-}
-
 std::optional<MeasuredLayer> measured_layer(const MeasuredModules& modules, const Module& module,
                                             int position, int tp, int cp) {
   const auto found = modules.find(module.name);

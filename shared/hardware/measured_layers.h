@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/model/model.h"
 #include "shared/units.h"
 #include "shared/work/work_size.h"
@@ -29,8 +30,7 @@ struct MeasuredTime {
 // Which layers an entry describes: blocks, the layer before them (an embedding), or the layer after
 // them (a last norm, a head).
 enum class MeasuredPart : std::uint8_t { blocks, input, output };
-constexpr MeasuredPart last_of(MeasuredPart) { return MeasuredPart::output; }
-const char* name(MeasuredPart part);
+constexpr auto names(MeasuredPart) { return names_of<MeasuredPart>("each", "input", "output"); }
 
 struct MeasuredLayers {
   MeasuredPart part = MeasuredPart::blocks;

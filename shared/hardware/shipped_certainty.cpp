@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "shared/enum_names.h"
 #include "shared/hardware/hardware.h"
 #include "shared/statistics.h"
 
@@ -65,19 +66,8 @@ constexpr const char* kFittedStacks[] = {"megatron-2021", "megatron-2022",   "me
 
 // The device whose measurements were fitted. A device must have the same peaks to be calibrated.
 const char* fitted_device(FittedOn fitted) {
-  switch (fitted) {
-    case FittedOn::a100:
-      return "A100-80";
-    case FittedOn::h100:
-      return "H100";
-    case FittedOn::b200:
-      return "B200";
-    case FittedOn::gb200:
-      return "GB200";
-    case FittedOn::nothing:
-      break;
-  }
-  return "";
+  constexpr auto kDevices = names_of<FittedOn>("A100-80", "H100", "B200", "GB200", "");
+  return kDevices[fitted];
 }
 
 }  // namespace

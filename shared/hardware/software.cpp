@@ -129,20 +129,6 @@ std::vector<SoftwareStack> make_stacks() {
 
 }  // namespace
 
-const char* name(Keeping keeping) {
-  switch (keeping) {
-    case Keeping::polyphony:
-      return "this project's executor";
-    case Keeping::megatron:
-      return "Megatron-LM's unfused layers";
-    case Keeping::transformer_engine:
-      return "Megatron Core on Transformer Engine";
-    case Keeping::fsdp:
-      return "PyTorch FSDP2";
-  }
-  return "?";
-}
-
 const std::vector<SoftwareStack>& shipped_stacks() {
   static const std::vector<SoftwareStack> stacks = make_stacks();
   return stacks;

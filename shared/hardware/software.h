@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/hardware/cluster.h"
 #include "shared/units.h"
 
@@ -45,8 +46,11 @@ enum class Keeping : std::uint8_t {
   transformer_engine,  // Megatron Core on Transformer Engine
   fsdp                 // plain PyTorch modules under FSDP2 (torchtitan, llm-foundry, AutoModel)
 };
-// Returns the policy in words.
-const char* name(Keeping keeping);
+// The policies in words.
+constexpr auto names(Keeping) {
+  return names_of<Keeping>("this project's executor", "Megatron-LM's unfused layers",
+                           "Megatron Core on Transformer Engine", "PyTorch FSDP2");
+}
 
 struct StackMemory {
   Keeping keeping = Keeping::polyphony;

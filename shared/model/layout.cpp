@@ -17,36 +17,8 @@ bool same_ranks(const ModuleLayout& a, const ModuleLayout& b) {
   return a.first_rank == b.first_rank && a.ranks == b.ranks;
 }
 
-const char* name(Placement placement) {
-  switch (placement) {
-    case Placement::homogeneous:
-      return "homogeneous";
-    case Placement::colocated:
-      return "colocated";
-    case Placement::non_colocated:
-      return "non-colocated";
-    case Placement::mixed:
-      return "mixed";
-  }
-  return "?";
-}
-
 const char* schedule_name(const Layout& layout) {
   return layout.actions.empty() ? name(layout.schedule) : "own actions";
-}
-
-const char* name(Shard shard) {
-  switch (shard) {
-    case Shard::none:
-      return "none";
-    case Shard::optimizer:
-      return "optimizer";
-    case Shard::gradients:
-      return "gradients";
-    case Shard::full:
-      return "full";
-  }
-  return "?";
 }
 
 std::optional<Recompute> recompute_of(Recipe recipe) {
@@ -66,95 +38,6 @@ std::optional<Recompute> recompute_of(Recipe recipe) {
 
 bool offloads(const ModuleLayout& layout, Recipe recipe) {
   return recipe == Recipe::offload || (recipe == Recipe::layout && layout.offload_activations);
-}
-
-const char* name(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::none:
-      return "none";
-    case Recompute::selective:
-      return "selective";
-    case Recompute::full:
-      return "full";
-  }
-  return "?";
-}
-
-const char* name(TokenAssignment tokens) {
-  switch (tokens) {
-    case TokenAssignment::contiguous:
-      return "contiguous";
-    case TokenAssignment::zigzag:
-      return "zigzag";
-    case TokenAssignment::balanced:
-      return "balanced";
-    case TokenAssignment::random:
-      return "random";
-  }
-  return "?";
-}
-
-const char* name(EncoderOrder order) {
-  switch (order) {
-    case EncoderOrder::in_turn:
-      return "in-turn";
-    case EncoderOrder::phases:
-      return "phases";
-    case EncoderOrder::interleaved:
-      return "interleaved";
-  }
-  return "?";
-}
-
-const char* name(ContextAttention attention) {
-  switch (attention) {
-    case ContextAttention::all_gather:
-      return "all-gather";
-    case ContextAttention::ulysses:
-      return "ulysses";
-    case ContextAttention::ring:
-      return "ring";
-  }
-  return "?";
-}
-
-const char* name(Bridge bridge) {
-  switch (bridge) {
-    case Bridge::sharded:
-      return "sharded";
-    case Bridge::leader:
-      return "leader";
-  }
-  return "?";
-}
-const char* name(Balance balance) {
-  switch (balance) {
-    case Balance::aware:
-      return "aware";
-    case Balance::unaware:
-      return "unaware";
-  }
-  return "?";
-}
-const char* name(Planning planner) {
-  switch (planner) {
-    case Planning::none:
-      return "none";
-    case Planning::entrain:
-      return "entrain";
-    case Planning::dip:
-      return "dip";
-  }
-  return "?";
-}
-const char* name(Spread spread) {
-  switch (spread) {
-    case Spread::samples:
-      return "samples";
-    case Spread::images:
-      return "images";
-  }
-  return "?";
 }
 
 namespace {

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/ids.h"
 #include "shared/schedule/schedule.h"
 #include "shared/units.h"
@@ -32,13 +33,15 @@ namespace polyphony {
 struct Model;
 
 enum class Placement : std::uint8_t { homogeneous, colocated, non_colocated, mixed };
-constexpr Placement last_of(Placement) { return Placement::mixed; }
+constexpr auto names(Placement) {
+  return names_of<Placement>("homogeneous", "colocated", "non-colocated", "mixed");
+}
 enum class Shard : std::uint8_t { none, optimizer, gradients, full };
-constexpr Shard last_of(Shard) { return Shard::full; }
+constexpr auto names(Shard) { return names_of<Shard>("none", "optimizer", "gradients", "full"); }
 // selective: recomputes attention from saved q, k and v; full: recomputes all of a block from its
 // saved input.
 enum class Recompute : std::uint8_t { none, selective, full };
-constexpr Recompute last_of(Recompute) { return Recompute::full; }
+constexpr auto names(Recompute) { return names_of<Recompute>("none", "selective", "full"); }
 // How the tokens of a sequence module's microbatch are assigned to its context-parallel ranks:
 //   contiguous  cp equal runs of tokens, one per rank
 //   zigzag      2·cp equal runs; rank 0 gets the first and the last, rank 1 the second and the
@@ -47,18 +50,22 @@ constexpr Recompute last_of(Recompute) { return Recompute::full; }
 //               work
 //   random      random blocks of tokens, the same number for each rank
 enum class TokenAssignment : std::uint8_t { contiguous, zigzag, balanced, random };
-constexpr TokenAssignment last_of(TokenAssignment) { return TokenAssignment::random; }
+constexpr auto names(TokenAssignment) {
+  return names_of<TokenAssignment>("contiguous", "zigzag", "balanced", "random");
+}
 // How context-parallel ranks compute attention:
 //   all_gather  every rank gathers the keys and values of all ranks
 //   ulysses     ranks exchange heads for rows, so that each attends over whole sequences for some
 //               of the heads (DeepSpeed-Ulysses)
 //   ring        keys and values are passed around a ring, and the partial results are merged
 enum class ContextAttention : std::uint8_t { all_gather, ulysses, ring };
-constexpr ContextAttention last_of(ContextAttention) { return ContextAttention::ring; }
+constexpr auto names(ContextAttention) {
+  return names_of<ContextAttention>("all-gather", "ulysses", "ring");
+}
 // How an encoder's data is partitioned over its ranks: whole samples with their images, or single
 // images.
 enum class Spread : std::uint8_t { samples, images };
-constexpr Spread last_of(Spread) { return Spread::images; }
+constexpr auto names(Spread) { return names_of<Spread>("samples", "images"); }
 // When encoders that share the language module's ranks run.
 //   in_turn      for each encoder microbatch: its forward, then the language module's schedule for
 //                the microbatches that it feeds, then its backward. The pipeline drains in between
@@ -67,19 +74,21 @@ constexpr Spread last_of(Spread) { return Spread::images; }
 //   interleaved  encoder stages are the first virtual stages of one pipeline with the language
 //                module: schedule interleaved, in groups of pp microbatches
 enum class EncoderOrder : std::uint8_t { in_turn, phases, interleaved };
-constexpr EncoderOrder last_of(EncoderOrder) { return EncoderOrder::interleaved; }
+constexpr auto names(EncoderOrder) {
+  return names_of<EncoderOrder>("in-turn", "phases", "interleaved");
+}
 // How rows move between the grids of two modules.
 //   sharded  every tensor-parallel rank sends its rows straight to the ranks that need them
 //   leader   the first tensor-parallel rank sends to the first one of the receiving grid, which
 //            broadcasts to the others. With sequence parallelism every rank holds different rows:
 //            each sends its rows to the receiving leader, which collects and scatters them
 enum class Bridge : std::uint8_t { sharded, leader };
-constexpr Bridge last_of(Bridge) { return Bridge::leader; }
+constexpr auto names(Bridge) { return names_of<Bridge>("sharded", "leader"); }
 
 // How layers are split into stages where `blocks` is empty. aware: by forward and backward times,
 // messages and memory. unaware: by forward times alone, as if every layer were trained.
 enum class Balance : std::uint8_t { aware, unaware };
-constexpr Balance last_of(Balance) { return Balance::unaware; }
+constexpr auto names(Balance) { return names_of<Balance>("aware", "unaware"); }
 
 // Whether a per-batch planner (shared/planner/) assigns samples and orders actions.
 //   none     the layout's own assignment and schedule
@@ -87,7 +96,7 @@ constexpr Balance last_of(Balance) { return Balance::unaware; }
 //   dip      splits encoder microbatches into sub-microbatches and searches the order of all
 //            actions
 enum class Planning : std::uint8_t { none, entrain, dip };
-constexpr Planning last_of(Planning) { return Planning::dip; }
+constexpr auto names(Planning) { return names_of<Planning>("none", "entrain", "dip"); }
 // Forward and backward seconds of one microbatch on one rank of its module's pipeline, summed over
 // all stages: square·Σx² + linear·Σx + constant, where x is the token count of each item (encoders)
 // or of each sample (language).
@@ -214,19 +223,9 @@ using LayerCosts = std::vector<std::vector<LayerCost>>;
 
 int world_size(const Layout& layout);
 bool same_ranks(const ModuleLayout& a, const ModuleLayout& b);
-const char* name(Placement placement);
-const char* name(Shard shard);
-const char* name(Recompute recompute);
 // Returns what a forward with this recipe recomputes; nothing if it follows the layout.
 std::optional<Recompute> recompute_of(Recipe recipe);
 bool offloads(const ModuleLayout& layout, Recipe recipe);
-const char* name(TokenAssignment tokens);
-const char* name(ContextAttention attention);
-const char* name(Spread spread);
-const char* name(EncoderOrder order);
-const char* name(Bridge bridge);
-const char* name(Balance balance);
-const char* name(Planning planner);
 // Returns the name of the schedule, or "own actions" if the layout lists its actions.
 const char* schedule_name(const Layout& layout);
 // Returns one module's grid as text: "TP2 PP2 DP4".

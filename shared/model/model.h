@@ -23,21 +23,24 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/ids.h"
 
 namespace polyphony {
 
 enum class ModuleKind : std::uint8_t { vision, audio, language, diffusion, projector };
-constexpr ModuleKind last_of(ModuleKind) { return ModuleKind::projector; }
+constexpr auto names(ModuleKind) {
+  return names_of<ModuleKind>("vision", "audio", "language", "diffusion", "projector");
+}
 enum class Trainable : std::uint8_t { full, frozen, lora };
-constexpr Trainable last_of(Trainable) { return Trainable::lora; }
+constexpr auto names(Trainable) { return names_of<Trainable>("full", "frozen", "lora"); }
 
 // The epsilon of PyTorch's LayerNorm and of Llama 2. Diffusion modules always use it.
 inline constexpr double kNormEpsilon = 1e-5;
 
 // LayerNorm has a bias, RMSNorm has none.
 enum class Norm : std::uint8_t { rms, layer };
-constexpr Norm last_of(Norm) { return Norm::layer; }
+constexpr auto names(Norm) { return names_of<Norm>("rms", "layer"); }
 
 // How a block mixes the rows of a sequence:
 //   full         causal or masked attention: a row attends to itself and all rows before it
@@ -46,7 +49,7 @@ constexpr Norm last_of(Norm) { return Norm::layer; }
 //                2412.06464)
 //   convolution  a short convolution over a few rows, between two gates (LFM2, arXiv 2511.23404)
 enum class Mixer : std::uint8_t { full, window, linear, convolution };
-constexpr Mixer last_of(Mixer) { return Mixer::convolution; }
+constexpr auto names(Mixer) { return names_of<Mixer>("full", "window", "linear", "convolution"); }
 
 // Which rows of a sample a row of the language module attends to, in blocks with attention. All
 // masks are further limited to the sample and to sliding windows. shared/program/sample_mask.h
@@ -61,7 +64,9 @@ constexpr Mixer last_of(Mixer) { return Mixer::convolution; }
 //              (PaliGemma, arXiv 2407.07726)
 //   documents  causal within each document; a text item ends a document
 enum class Mask : std::uint8_t { causal, isolated, modality, embedded, prefix, documents };
-constexpr Mask last_of(Mask) { return Mask::documents; }
+constexpr auto names(Mask) {
+  return names_of<Mask>("causal", "isolated", "modality", "embedded", "prefix", "documents");
+}
 
 // Activation of a gated feed-forward part with gate g and up projection u:
 //   silu     u·silu(g)
@@ -69,13 +74,13 @@ constexpr Mask last_of(Mask) { return Mask::documents; }
 //   clamped  (u + 1)·g·σ(1.702 g), with g at most 7 and u in [−7, 7], as in GPT-OSS
 // A feed-forward part without a gate uses GELU by erf.
 enum class Activation : std::uint8_t { silu, gelu, clamped };
-constexpr Activation last_of(Activation) { return Activation::clamped; }
+constexpr auto names(Activation) { return names_of<Activation>("silu", "gelu", "clamped"); }
 
 // How router logits become a token's expert weights: softmax over the chosen experts; or the
 // sigmoids of their logits, divided by the sum of these (DeepSeek-V3, arXiv 2412.19437, §2.1.2).
 // The biases that DeepSeek-V3 adds when it chooses experts are not modeled.
 enum class RouterScores : std::uint8_t { softmax, sigmoid };
-constexpr RouterScores last_of(RouterScores) { return RouterScores::sigmoid; }
+constexpr auto names(RouterScores) { return names_of<RouterScores>("softmax", "sigmoid"); }
 
 enum class LayerKind : std::uint8_t {
   patch_embedding,
@@ -252,6 +257,9 @@ std::vector<LayerKind> layers(const Module& module);
 
 // A block has two parts: one that mixes rows (attention), and one that works on each row alone.
 enum class AttentionKind : std::uint8_t { full, window, latent, linear, convolution };
+constexpr auto names(AttentionKind) {
+  return names_of<AttentionKind>("full", "window", "latent", "linear", "convolution");
+}
 enum class FeedForwardKind : std::uint8_t { dense, experts };
 struct BlockKind {
   AttentionKind attention = AttentionKind::full;
@@ -280,14 +288,6 @@ ModuleId grid_owner(const Model& model, ModuleId module);
 // Returns how many output rows of its source a projector merges into one: merge², or merge for
 // audio.
 int merged_rows(const Module& projector);
-const char* name(ModuleKind kind);
 const char* name(LayerKind kind);  // shared/layers/layer_table.h
-const char* name(Trainable trainable);
-const char* name(Norm norm);
-const char* name(Mixer mixer);
-const char* name(Mask mask);
-const char* name(Activation activation);
-const char* name(RouterScores scores);
-const char* name(AttentionKind kind);
 
 }  // namespace polyphony

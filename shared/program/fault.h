@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "shared/enum_names.h"
+
 namespace polyphony {
 
 enum class FaultKind : std::uint8_t {
@@ -33,7 +35,14 @@ enum class FaultKind : std::uint8_t {
   unused_sample,      // a sample of the batch is in no microbatch of a module that consumes it
   doubled_sample,     // … is in two
 };
-const char* name(FaultKind kind);
+constexpr auto names(FaultKind) {
+  return names_of<FaultKind>(
+      "bad_index", "missing_send", "missing_receive", "duplicate_send", "duplicate_receive",
+      "shape_mismatch", "overlapping_rows", "uncovered_rows", "unequal_collectives", "cycle",
+      "read_before_write", "use_after_free", "double_free", "double_allocate", "leaked_buffer",
+      "lost_gradient", "doubled_gradient", "missing_reduction", "doubled_reduction",
+      "early_reduction", "missing_update", "doubled_update", "unused_sample", "doubled_sample");
+}
 
 struct Fault {
   FaultKind kind{};

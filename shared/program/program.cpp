@@ -4,19 +4,8 @@ namespace polyphony {
 namespace {
 
 const char* short_name(Phase phase) {
-  switch (phase) {
-    case Phase::forward:
-      return "F";
-    case Phase::backward:
-      return "B";
-    case Phase::backward_input:
-      return "Bi";
-    case Phase::backward_weight:
-      return "Bw";
-    case Phase::recompute:
-      return "R";
-  }
-  return "?";
+  constexpr auto kShort = names_of<Phase>("F", "B", "Bi", "Bw", "R");
+  return kShort[phase];
 }
 
 std::string describe_chunk(const Program& program, ModuleId module, LayerRange layers) {
@@ -76,60 +65,6 @@ std::vector<Parameter> parameters_of(const Module& module, const ParamGroup& gro
   std::vector<Parameter> list = parameters(module, group.layers);
   std::erase_if(list, [&](const Parameter& p) { return p.expert != group.experts; });
   return list;
-}
-
-const char* name(StreamKind kind) {
-  switch (kind) {
-    case StreamKind::compute:
-      return "compute";
-    case StreamKind::collective:
-      return "collective";
-    case StreamKind::send:
-      return "send";
-    case StreamKind::receive:
-      return "receive";
-    case StreamKind::copy:
-      return "copy";
-  }
-  return "?";
-}
-
-const char* name(Purpose purpose) {
-  switch (purpose) {
-    case Purpose::gradients:
-      return "gradients";
-    case Purpose::partial_gradients:
-      return "partial gradients";
-    case Purpose::tied_gradients:
-      return "tied gradients";
-    case Purpose::parameters:
-      return "parameters";
-    case Purpose::scalars:
-      return "scalars";
-  }
-  return "?";
-}
-
-const char* name(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::tape:
-      return "tape";
-    case BufferKind::boundary:
-      return "boundary";
-    case BufferKind::boundary_gradient:
-      return "boundary_gradient";
-    case BufferKind::parameter:
-      return "parameter";
-    case BufferKind::gradient:
-      return "gradient";
-    case BufferKind::optimizer:
-      return "optimizer";
-    case BufferKind::workspace:
-      return "workspace";
-    case BufferKind::host:
-      return "host";
-  }
-  return "?";
 }
 
 }  // namespace polyphony

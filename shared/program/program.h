@@ -26,6 +26,7 @@
 
 #include "shared/chunk/parameters.h"
 #include "shared/data/data.h"
+#include "shared/enum_names.h"
 #include "shared/hardware/cluster.h"
 #include "shared/ids.h"
 #include "shared/model/layout.h"
@@ -37,6 +38,9 @@
 namespace polyphony {
 
 enum class StreamKind : std::uint8_t { compute, collective, send, receive, copy };
+constexpr auto names(StreamKind) {
+  return names_of<StreamKind>("compute", "collective", "send", "receive", "copy");
+}
 enum class BufferKind : std::uint8_t {
   tape,      // activations that a forward pass saves for the backward pass
   boundary,  // input rows of a chunk
@@ -47,6 +51,10 @@ enum class BufferKind : std::uint8_t {
   workspace,
   host  // saved activations in the memory of the rank's node, not on the device
 };
+constexpr auto names(BufferKind) {
+  return names_of<BufferKind>("tape", "boundary", "boundary_gradient", "parameter", "gradient",
+                              "optimizer", "workspace", "host");
+}
 enum class Use : std::uint8_t { allocate, read, write, accumulate, free };
 
 // An ordered queue of one rank's ops. Names: "compute", "collective", "to host", "from host"; a
@@ -165,6 +173,10 @@ enum class Purpose : std::uint8_t {
   scalars             // no parameters: the step scalars of all ranks {loss sum, squared gradient
                       // norm, non-finite flag}
 };
+constexpr auto names(Purpose) {
+  return names_of<Purpose>("gradients", "partial gradients", "tied gradients", "parameters",
+                           "scalars");
+}
 // One collective over a group.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -252,8 +264,5 @@ std::vector<Parameter> parameters_of(const Module& module, const ParamGroup& gro
 std::uint64_t hash(const Program& program);
 // Returns a short description for traces and messages, such as "F language[0,3) work 2".
 std::string describe(const Program& program, OpId op);
-const char* name(StreamKind kind);
-const char* name(Purpose purpose);
-const char* name(BufferKind kind);
 
 }  // namespace polyphony

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/error.h"
 #include "shared/text/quantity_text.h"
 
@@ -78,8 +79,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
 // (shared/text/other_words.h), or "one of: a, b, c".
 std::string suggest(const std::string& word, const std::vector<std::string>& candidates);
 
-// Return the names of all enumerators up to `last`, and the enumerator of a given name. name() and
-// last_of() are declared next to each enum.
+// Return the names of all enumerators up to `last`, and the enumerator of a given name
+// (shared/enum_names.h).
 template <class Enum>
 std::vector<std::string> enum_names(Enum last = last_of(Enum{})) {
   std::vector<std::string> names;

@@ -4,13 +4,20 @@
 
 #include <cstdint>
 
+#include "shared/enum_names.h"
+
 namespace polyphony {
 
 enum class Phase : std::uint8_t { forward, backward, backward_input, backward_weight, recompute };
-constexpr Phase last_of(Phase) { return Phase::recompute; }
+constexpr auto names(Phase) {
+  return names_of<Phase>("forward", "backward", "backward_input", "backward_weight", "recompute");
+}
 // context: ranks that share a sequence; expert: ranks that share a layer's experts; cell: all ranks
 // that run a compute op in lockstep, the union of its tensor, context and expert groups.
 enum class GroupKind : std::uint8_t { tensor, context, expert, cell, data, world };
+constexpr auto names(GroupKind) {
+  return names_of<GroupKind>("tensor", "context", "expert", "cell", "data", "world");
+}
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
   all_reduce_max,
@@ -18,6 +25,10 @@ enum class CollectiveKind : std::uint8_t {
   reduce_scatter,
   all_to_all
 };
+constexpr auto names(CollectiveKind) {
+  return names_of<CollectiveKind>("all_reduce", "all_reduce_max", "all_gather", "reduce_scatter",
+                                  "all_to_all");
+}
 
 // Size of one microbatch as one module processes it.
 struct WorkSize {
@@ -38,8 +49,5 @@ struct WorkSize {
   std::int64_t gathered_pairs = 0, gathered_window_pairs = 0;
   auto operator<=>(const WorkSize&) const = default;
 };
-
-const char* name(Phase phase);
-const char* name(CollectiveKind kind);
 
 }  // namespace polyphony

@@ -114,20 +114,6 @@ void watch_ranks(const std::map<int, std::vector<Seconds>>& ranks, std::int64_t 
 
 }  // namespace
 
-const char* name(WatchEvent::What what) {
-  switch (what) {
-    case WatchEvent::What::left:
-      return "left";
-    case WatchEvent::What::back:
-      return "back";
-    case WatchEvent::What::drifted:
-      return "drifted";
-    case WatchEvent::What::slow_rank:
-      return "slow_rank";
-  }
-  return "?";
-}
-
 bool WatchReport::left() const {
   return std::any_of(events.begin(), events.end(),
                      [](const WatchEvent& event) { return event.what == WatchEvent::What::left; });

@@ -22,9 +22,12 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/units.h"
 
 namespace polyphony::sim {
+
+using polyphony::name;  // of the enums below
 
 inline constexpr std::size_t kWindow = 10, kOutside = 8, kBaseline = 20;
 inline constexpr double kSlack = 0.5, kAlarm = 10;
@@ -53,7 +56,9 @@ struct WatchEvent {
   std::string phase;      // for `left`: the phase that grew most; empty: not known
   int rank = -1;          // for `slow_rank`
 };
-const char* name(WatchEvent::What what);
+constexpr auto names(WatchEvent::What) {
+  return names_of<WatchEvent::What>("left", "back", "drifted", "slow_rank");
+}
 
 struct WatchReport {
   std::size_t steps = 0, warm_up = 0;

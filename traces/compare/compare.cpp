@@ -48,28 +48,6 @@ std::vector<PartTimes> median_parts(const std::vector<ComparedStep>& steps,
 
 }  // namespace
 
-const char* name(Part part) {
-  switch (part) {
-    case Part::forward:
-      return "forward";
-    case Part::backward:
-      return "backward";
-    case Part::recompute:
-      return "recompute";
-    case Part::optimizer:
-      return "optimizer";
-    case Part::idle:
-      return "idle";
-    case Part::exchange:
-      return "exchange";
-    case Part::all_reduce:
-      return "all-reduce";
-    case Part::host:
-      return "host copies";
-  }
-  return "?";
-}
-
 Part part_of(Phase phase) {
   switch (phase) {
     case Phase::forward:

@@ -20,12 +20,15 @@
 #include <optional>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
 #include "traces/compare/shared_cores.h"
 #include "traces/compare/spread.h"
 
 namespace polyphony::traces {
+
+using polyphony::name;  // of the enums below
 
 enum class Part : std::uint8_t {
   forward,
@@ -37,8 +40,11 @@ enum class Part : std::uint8_t {
   all_reduce,
   host
 };
+constexpr auto names(Part) {
+  return names_of<Part>("forward", "backward", "recompute", "optimizer", "idle", "exchange",
+                        "all-reduce", "host copies");
+}
 inline constexpr std::size_t kParts = 8;
-const char* name(Part part);
 // Returns the part to which a compute op of the phase belongs.
 Part part_of(Phase phase);
 

@@ -171,17 +171,6 @@ class Attribution {
 
 }  // namespace
 
-const char* name(Idle idle) {
-  constexpr const char* kNames[] = {"messages between stages",
-                                    "messages between grids",
-                                    "sharded parameters",
-                                    "sums of gradients",
-                                    "copies to and from host",
-                                    "imbalance of ranks",
-                                    "bubble"};
-  return kNames[place(idle)];
-}
-
 std::vector<IdleTimes> idle_times(const Program& program, const Timeline& timeline) {
   return Attribution(program, timeline).run();
 }

@@ -26,14 +26,21 @@
 #include <array>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
 
 namespace polyphony::traces {
 
+using polyphony::name;  // of the enums below
+
 enum class Idle : std::uint8_t { messages, bridge, shards, gradients, host, imbalance, bubble };
+constexpr auto names(Idle) {
+  return names_of<Idle>("messages between stages", "messages between grids", "sharded parameters",
+                        "sums of gradients", "copies to and from host", "imbalance of ranks",
+                        "bubble");
+}
 inline constexpr std::size_t kIdles = 7;
-const char* name(Idle idle);
 
 using IdleTimes = std::array<Seconds, kIdles>;  // by Idle
 

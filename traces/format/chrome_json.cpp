@@ -235,8 +235,6 @@ class Writer {
 
 }  // namespace
 
-const char* name(TraceKind kind) { return kind == TraceKind::predicted ? "predicted" : "measured"; }
-
 std::string write_trace(const Program& program, const Timeline& timeline, TraceKind kind,
                         std::uint64_t step, const TraceNotes& notes) {
   for (const OpTime& time : timeline.ops) {

@@ -24,14 +24,17 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
 #include "traces/format/op_journal.h"
 
 namespace polyphony::traces {
 
+using polyphony::name;  // of the enums below
+
 enum class TraceKind : std::uint8_t { predicted, measured };
-const char* name(TraceKind kind);
+constexpr auto names(TraceKind) { return names_of<TraceKind>("predicted", "measured"); }
 
 // Conversion of the rank's clock to rank 0's.
 struct ClockNote {

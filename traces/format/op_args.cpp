@@ -1,7 +1,5 @@
 #include "traces/format/op_args.h"
 
-#include "shared/error.h"
-
 namespace polyphony::traces {
 namespace {
 
@@ -9,34 +7,17 @@ constexpr std::int64_t kMostListed = 64;  // members of a group; PyTorch truncat
 
 // Returns the name that torch.distributed uses.
 const char* call_name(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::all_reduce_max:
-      return "allreduce";
-    case CollectiveKind::all_gather:
-      return "allgather";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::all_to_all:
-      return "all_to_all";
-  }
-  POLYPHONY_CHECK(false, "no such kind");
+  constexpr auto kCalls = names_of<CollectiveKind>("allreduce", "allreduce", "allgather",
+                                                   "reduce_scatter", "all_to_all");
+  return kCalls[kind];
 }
 
 // Returns the name of NCCL's kernel.
 const char* kernel_name(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::all_reduce_max:
-      return "ncclDevKernel_AllReduce ";
-    case CollectiveKind::all_gather:
-      return "ncclDevKernel_AllGather ";
-    case CollectiveKind::reduce_scatter:
-      return "ncclDevKernel_ReduceScatter ";
-    case CollectiveKind::all_to_all:
-      return "ncclDevKernel_SendRecv ";
-  }
-  POLYPHONY_CHECK(false, "no such kind");
+  constexpr auto kKernels = names_of<CollectiveKind>(
+      "ncclDevKernel_AllReduce ", "ncclDevKernel_AllReduce ", "ncclDevKernel_AllGather ",
+      "ncclDevKernel_ReduceScatter ", "ncclDevKernel_SendRecv ");
+  return kKernels[kind];
 }
 
 void write_layers(LayerRange layers, JsonText& text) {
@@ -82,7 +63,7 @@ struct ArgsOf {
     write_moved(call_name(op.kind), op.kind == CollectiveKind::all_gather ? part : op.bytes,
                 op.kind == CollectiveKind::reduce_scatter ? part : op.bytes);
     text << ", \"Group size\": " << ranks << ", \"Process Group Name\": \"" << op.group.value
-         << "\", \"Process Group Description\": \"" << kind_name(group.kind) << "\"";
+         << "\", \"Process Group Description\": \"" << polyphony::name(group.kind) << "\"";
     if (ranks <= kMostListed) {
       const char* between = ", \"Process Group Ranks\": \"[";
       for (const Rank rank : group.members) {
@@ -111,24 +92,6 @@ struct ArgsOf {
 };
 
 }  // namespace
-
-const char* kind_name(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::tensor:
-      return "tensor";
-    case GroupKind::context:
-      return "context";
-    case GroupKind::expert:
-      return "expert";
-    case GroupKind::cell:
-      return "cell";
-    case GroupKind::data:
-      return "data";
-    case GroupKind::world:
-      return "world";
-  }
-  POLYPHONY_CHECK(false, "no such kind");
-}
 
 std::string event_name(const Program& program, OpId op) {
   const auto& what = program.ops[op.value].what;

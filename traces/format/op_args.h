@@ -9,7 +9,6 @@
 
 namespace polyphony::traces {
 
-const char* kind_name(GroupKind kind);
 std::string event_name(const Program& program, OpId op);
 // Returns "kernel", or "gpu_memcpy" for copies to the host and back.
 const char* event_category(const Op& op);

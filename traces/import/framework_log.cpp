@@ -158,18 +158,6 @@ std::string_view without_last_number(std::string_view line) {
 
 }  // namespace
 
-const char* name(Framework framework) {
-  switch (framework) {
-    case Framework::megatron:
-      return "Megatron";
-    case Framework::torchtitan:
-      return "torchtitan";
-    case Framework::deepspeed:
-      return "DeepSpeed";
-  }
-  return "?";
-}
-
 FrameworkLog read_framework_log(const std::string& text, const std::string& file) {
   Reader reader{file};
   int number = 0;

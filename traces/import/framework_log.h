@@ -36,13 +36,17 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/units.h"
 
 namespace polyphony::traces {
 
+using polyphony::name;  // of the enums below
+
 enum class Framework : std::uint8_t { megatron, torchtitan, deepspeed };
-constexpr Framework last_of(Framework) { return Framework::deepspeed; }
-const char* name(Framework framework);
+constexpr auto names(Framework) {
+  return names_of<Framework>("Megatron", "torchtitan", "DeepSpeed");
+}
 
 // The contents of one line, about the steps since the previous line. At least one of `time`,
 // `tokens_per_second_per_rank` and `samples_per_second` is present.

@@ -18,9 +18,12 @@
 #include <string>
 #include <vector>
 
+#include "shared/enum_names.h"
 #include "shared/units.h"
 
 namespace polyphony::traces {
+
+using polyphony::name;  // of the enums below
 
 using Nanoseconds = std::chrono::nanoseconds;
 
@@ -46,18 +49,23 @@ enum class KernelClass : std::uint8_t {
   on_device,   // copy within a device or between devices
   fill
 };
-constexpr KernelClass last_of(KernelClass) { return KernelClass::fill; }
-const char* name(KernelClass kind);
+constexpr auto names(KernelClass) {
+  return names_of<KernelClass>("gemm", "convolution", "attention", "normalisation", "softmax",
+                               "elementwise", "reduction", "embedding", "data_movement", "sort",
+                               "optimizer", "layers", "unknown", "collective", "to_device",
+                               "to_host", "on_device", "fill");
+}
 
 // The three kinds of HolisticTraceAnalysis. Everything that is neither communication nor memory is
 // computation.
 enum class DeviceWork : std::uint8_t { compute, communication, memory };
-constexpr DeviceWork last_of(DeviceWork) { return DeviceWork::memory; }
+constexpr auto names(DeviceWork) {
+  return names_of<DeviceWork>("compute", "communication", "memory");
+}
 constexpr DeviceWork work_of(KernelClass kind) {
   if (kind < KernelClass::collective) return DeviceWork::compute;
   return kind == KernelClass::collective ? DeviceWork::communication : DeviceWork::memory;
 }
-const char* name(DeviceWork work);
 
 inline constexpr std::uint32_t kNone = 0xffffffff;
 
@@ -91,8 +99,10 @@ enum class CollectiveCall : std::uint8_t {
   send_receive,
   other
 };
-constexpr CollectiveCall last_of(CollectiveCall) { return CollectiveCall::other; }
-const char* name(CollectiveCall call);
+constexpr auto names(CollectiveCall) {
+  return names_of<CollectiveCall>("all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                  "broadcast", "reduce", "send_receive", "other");
+}
 
 // `bytes` as in nccl-tests: the size of the whole array, on the rank where it is largest.
 struct CollectiveShape {

@@ -26,18 +26,6 @@ bool is_of(const std::string& label, const std::string& what) {
   return label == what || label.rfind(what + " ", 0) == 0;
 }
 
-const char* name(Origin origin) {
-  switch (origin) {
-    case Origin::measured:
-      return "measured";
-    case Origin::scaled:
-      return "scaled";
-    case Origin::modelled:
-      return "modelled";
-  }
-  return "?";
-}
-
 std::array<Seconds, kOrigins> total(const Mixture& mixture) {
   std::array<Seconds, kOrigins> sum{};
   for (const auto& [label, by] : mixture)

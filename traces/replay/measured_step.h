@@ -29,11 +29,14 @@
 #include <vector>
 
 #include "shared/cost/cost.h"
+#include "shared/enum_names.h"
 #include "shared/hardware/hardware.h"
 #include "shared/hardware/pace.h"
 #include "traces/replay/node_times.h"
 
 namespace polyphony::traces {
+
+using polyphony::name;  // of the enums below
 
 // The machine for the cost model.
 struct Machine {
@@ -56,8 +59,8 @@ std::vector<std::string> class_labels(const Program& program);
 bool is_of(const std::string& label, const std::string& what);
 
 enum class Origin : std::uint8_t { measured, scaled, modelled };
+constexpr auto names(Origin) { return names_of<Origin>("measured", "scaled", "modelled"); }
 inline constexpr std::size_t kOrigins = 3;
-const char* name(Origin origin);
 
 // Total seconds of the activities by the origin of their durations.
 using Mixture = std::map<std::string, std::array<Seconds, kOrigins>>;  // by label

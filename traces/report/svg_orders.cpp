@@ -1,6 +1,7 @@
 // Draws schedules (orders of actions) below each other, on one axis.
 #include <algorithm>
 
+#include "shared/enum_names.h"
 #include "shared/schedule/orders.h"
 #include "shared/text/figure_text.h"
 #include "traces/report/svg.h"
@@ -13,16 +14,8 @@ constexpr double kWidth = 1000, kLeft = 58, kRight = 12, kRank = 12, kGap = 3, k
 constexpr double kThin = 0.35;  // actions that are together thinner are drawn as one
 
 const char* class_of(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::forward:
-      return "forward";
-    case ActionKind::backward:
-    case ActionKind::backward_input:
-      return "backward";
-    case ActionKind::backward_weight:
-      return "weight";
-  }
-  return "";
+  constexpr auto kClasses = names_of<ActionKind>("forward", "backward", "backward", "weight");
+  return kClasses[kind];
 }
 
 }  // namespace

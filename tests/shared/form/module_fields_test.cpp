@@ -3,10 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "shared/hardware/certainty.h"
 #include "shared/model/presets.h"
 #include "shared/scenario_io/scenario_json.h"
-#include "shared/work/work_size.h"
 #include "tests/shared/support/scenario_files.h"
 
 using namespace polyphony;
@@ -44,32 +42,4 @@ TEST_CASE("every key has one row, and every kind of module has keys of its own")
     CHECK(field.kinds != 0);
     keys.emplace_back(field.key);
   }
-}
-
-namespace {
-// name() returns "?" for a value that is not an enumerator.
-template <class Enum>
-bool is_last(Enum last) {
-  const auto after = static_cast<Enum>(static_cast<int>(last) + 1);
-  return name(last) != std::string("?") && name(after) == std::string("?");
-}
-}  // namespace
-
-TEST_CASE("last_of() is the last enumerator that has a name") {
-  CHECK(is_last(last_of(ModuleKind{})));
-  CHECK(is_last(last_of(Trainable{})));
-  CHECK(is_last(last_of(Norm{})));
-  CHECK(is_last(last_of(Mixer{})));
-  CHECK(is_last(last_of(Mask{})));
-  CHECK(is_last(last_of(Activation{})));
-  CHECK(is_last(last_of(RouterScores{})));
-  CHECK(is_last(last_of(Placement{})));
-  CHECK(is_last(last_of(Shard{})));
-  CHECK(is_last(last_of(Recompute{})));
-  CHECK(is_last(last_of(TokenAssignment{})));
-  CHECK(is_last(last_of(Spread{})));
-  CHECK(is_last(last_of(Bridge{})));
-  CHECK(is_last(last_of(NumberFormat{})));
-  CHECK(is_last(last_of(Phase{})));
-  CHECK(is_last(last_of(ActivityKind{})));
 }

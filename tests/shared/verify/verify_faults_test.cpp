@@ -230,7 +230,5 @@ TEST_CASE("every kind of fault is seeded") {
   for (const auto& cases : {message_faults(), buffer_faults(), gradient_faults()}) {
     for (const Seeded& one : cases) seeded.insert(one.kind);
   }
-  const auto all = static_cast<std::size_t>(FaultKind::doubled_sample) + 1;  // the last enumerator
-  CHECK(seeded.size() == all);
-  for (const FaultKind kind : seeded) CHECK(std::string(name(kind)) != "?");
+  CHECK(seeded.size() == names(FaultKind{}).size());
 }
