@@ -16,24 +16,10 @@
 
 #include <cstdint>
 
+#include "exec/layers/balance_plan.h"
 #include "exec/torch_pch.h"
-#include "exec/work_input.h"
-#include "shared/model/model.h"
 
 namespace polyphony::exec {
-
-// What the balance loss needs to know about a microbatch. Computed once per forward pass and shared
-// by all its blocks.
-struct BalancePlan {
-  RouterScores scores = RouterScores::softmax;
-  double scale = 0;  // balance_weight ÷ (samples of the global batch · layers); 0: no balance loss
-  std::int64_t samples = 0;  // samples in the microbatch
-  torch::Tensor sample;      // [T] int64: the sample that each token belongs to
-  torch::Tensor tokens;      // [samples] int64: T_s, summed over all context-parallel ranks
-};
-// Returns the plan for the tokens of all tensor-parallel ranks. `context_index`: this rank's index
-// in its context-parallel group.
-BalancePlan plan_balance(const Module& module, const WorkInput& data, int context_index);
 
 // Counts the tokens that each expert receives from each sample: chosen [T, k] -> [samples, E]
 // int64. `sample` [T] gives each token's sample.

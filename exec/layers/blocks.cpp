@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "exec/autograd/glu.h"
 #include "exec/layers/audio.h"
@@ -173,43 +172,6 @@ Tensor run_kept(const Frame& frame, const Layer& layer, const Tensor& x) {
 }
 
 }  // namespace
-
-LocalParameter* Layer::find(const std::string& name) const {
-  const auto found = parameters.find(name);
-  return found == parameters.end() ? nullptr : found->second;
-}
-
-LocalParameter* Layer::at(const std::string& name) const {
-  LocalParameter* parameter = find(name);
-  POLYPHONY_CHECK(parameter != nullptr, "a " << polyphony::name(kind) << " without " << name);
-  return parameter;
-}
-
-std::int64_t sequence_length(const Module& module, const WorkInput& data) {
-  const auto sum = [](const std::vector<std::int64_t>& lengths) {
-    return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-  };
-  const auto images = static_cast<std::int64_t>(data.image_lengths.size());
-  switch (module.kind) {
-    case ModuleKind::vision:
-      return sum(data.image_lengths) + (module.class_token ? images : 0);
-    case ModuleKind::audio:
-      return sum(data.audio_lengths);
-    case ModuleKind::projector:
-      return sum(module.source == ModuleKind::audio ? data.audio_lengths : data.image_lengths) /
-             merged_rows(module);
-    case ModuleKind::language:
-      return sum(data.lengths);
-    case ModuleKind::diffusion:
-      return sum(data.latent_lengths);
-  }
-  POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
-}
-
-Recompute Frame::again(const Layer& layer) const {
-  const std::optional<Recompute> said = recompute_of(recipe);
-  return said ? recompute_of(layer.kind, layer.position, *said, kAllLayers) : layer.recompute;
-}
 
 Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
   if (frame.again(layer) != Recompute::full) return run_kept(frame, layer, x);

@@ -8,6 +8,8 @@
 #include "exec/autograd/wide_gradient.h"
 #include "exec/layers/blocks.h"
 #include "exec/layers/diffusion.h"
+#include "exec/layers/edge_rows.h"
+#include "exec/layers/sequence_plans.h"
 #include "shared/error.h"
 #include "shared/kernels/lora.h"
 

@@ -14,7 +14,7 @@
 // 2210.02747, with straight paths (Liu et al., arXiv 2209.03003).
 #pragma once
 
-#include "exec/layers/blocks.h"
+#include "exec/layers/frame.h"
 
 namespace polyphony::exec {
 

@@ -1,6 +1,5 @@
-// Adds rows received over model edges to the hidden states at an inner layer of a language module
-// (exec/layers/blocks.h).
-#include "exec/layers/blocks.h"
+#include "exec/layers/edge_rows.h"
+
 #include "shared/error.h"
 
 namespace polyphony::exec {

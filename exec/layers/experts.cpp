@@ -6,6 +6,7 @@
 #include "exec/autograd/glu.h"
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
+#include "exec/layers/balance.h"
 #include "exec/layers/dispatch.h"
 #include "exec/layers/expert_products.h"
 #include "exec/layers/routing.h"

@@ -19,7 +19,7 @@
 // parallelism: GShard, arXiv 2006.16668; no dropping: MegaBlocks, arXiv 2211.15841.
 #pragma once
 
-#include "exec/layers/blocks.h"
+#include "exec/layers/frame.h"
 
 namespace polyphony::exec {
 

@@ -10,7 +10,7 @@
 // Source: DeepSeek-V2, arXiv 2405.04434, §2.1.
 #pragma once
 
-#include "exec/layers/blocks.h"
+#include "exec/layers/frame.h"
 
 namespace polyphony::exec {
 

@@ -19,7 +19,7 @@
 // 2406.06484, §3; the convolution, the norms and the gate as in Qwen3-Next's published model code.
 #pragma once
 
-#include "exec/layers/blocks.h"
+#include "exec/layers/frame.h"
 
 namespace polyphony::exec {
 

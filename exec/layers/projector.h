@@ -6,7 +6,7 @@
 // Source: merging: Qwen2-VL, arXiv 2409.12191; one matrix: LLaVA, arXiv 2304.08485.
 #pragma once
 
-#include "exec/layers/blocks.h"
+#include "exec/layers/frame.h"
 
 namespace polyphony::exec {
 

@@ -7,7 +7,7 @@
 // (exec/attention/window.h), or exec/attention/context_attention.h over a context-parallel group.
 #pragma once
 
-#include "exec/layers/blocks.h"
+#include "exec/layers/frame.h"
 
 namespace polyphony::exec {
 

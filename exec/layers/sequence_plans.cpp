@@ -1,9 +1,11 @@
-// Plans what the attention of a chunk's blocks reads of a microbatch, by kind of module.
+#include "exec/layers/sequence_plans.h"
+
+#include <numeric>
+
 #include "exec/attention/context_attention.h"
 #include "exec/attention/head_exchange.h"
 #include "exec/attention/rotary.h"
 #include "exec/attention/window.h"
-#include "exec/layers/blocks.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -55,6 +57,27 @@ SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor
 }
 
 }  // namespace
+
+std::int64_t sequence_length(const Module& module, const WorkInput& data) {
+  const auto sum = [](const std::vector<std::int64_t>& lengths) {
+    return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  };
+  const auto images = static_cast<std::int64_t>(data.image_lengths.size());
+  switch (module.kind) {
+    case ModuleKind::vision:
+      return sum(data.image_lengths) + (module.class_token ? images : 0);
+    case ModuleKind::audio:
+      return sum(data.audio_lengths);
+    case ModuleKind::projector:
+      return sum(module.source == ModuleKind::audio ? data.audio_lengths : data.image_lengths) /
+             merged_rows(module);
+    case ModuleKind::language:
+      return sum(data.lengths);
+    case ModuleKind::diffusion:
+      return sum(data.latent_lengths);
+  }
+  POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
+}
 
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context,

@@ -6,7 +6,7 @@
 // Source: LFM2, arXiv 2511.23404; huggingface/transformers, models/lfm2.
 #pragma once
 
-#include "exec/layers/blocks.h"
+#include "exec/layers/frame.h"
 
 namespace polyphony::exec {
 

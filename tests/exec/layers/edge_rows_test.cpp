@@ -1,6 +1,6 @@
 #include <mutex>
 
-#include "exec/layers/blocks.h"
+#include "exec/layers/edge_rows.h"
 #include "exec/transport/in_process.h"
 #include "shared/chunk/expand.h"
 #include "shared/error.h"

@@ -5,7 +5,7 @@
 
 #include "exec/attention/context_attention.h"
 #include "exec/attention/head_exchange.h"
-#include "exec/layers/blocks.h"
+#include "exec/layers/sequence_plans.h"
 #include "shared/work/row_shares.h"
 #include "shared/work/rows.h"
 
