@@ -21,6 +21,7 @@
 #include <memory>
 #include <vector>
 
+#include "exec/attention/head_tensors.h"
 #include "exec/attention/packed_calls.h"
 #include "exec/torch_pch.h"
 
@@ -97,9 +98,6 @@ torch::Tensor attention(const torch::Tensor& qkv, const SequencePlan& plan, cons
 // The steps before and after the attention of one bucket. to_heads() turns the bucket's rows of qkv
 // into rotated queries [count·K, g, L, D] and keys and values [count·K, 1, L, D]; from_heads()
 // turns the result [count·K, g, L, D] into rows [rows, K·g·D].
-struct HeadTensors {
-  torch::Tensor queries, keys, values;
-};
 HeadTensors to_heads(const torch::Tensor& qkv, const SequencePlan::Bucket& bucket,
                      const HeadShape& heads);
 torch::Tensor from_heads(const torch::Tensor& out, const SequencePlan::Bucket& bucket,

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "exec/attention/row_attention.h"
+#include "exec/attention/context_rows.h"
 #include "exec/on_device.h"
 #include "shared/error.h"
 

@@ -128,4 +128,12 @@ Tensor split_outputs(const Tensor& rows, const Bucket& bucket, const HeadShape& 
       .reshape({bucket.count * heads.kv_heads, heads.group, bucket.longest, heads.width});
 }
 
+Tensor sinks_of(const Tensor& sinks, std::int64_t count, const HeadShape& heads) {
+  return sinks.view({heads.kv_heads, heads.group, 1}).repeat({count, 1, 1});
+}
+
+Tensor sum_by_head(const Tensor& of_queries, std::int64_t count, const HeadShape& heads) {
+  return of_queries.reshape({count, heads.kv_heads * heads.group, -1}).sum(at::IntArrayRef({0, 2}));
+}
+
 }  // namespace polyphony::exec

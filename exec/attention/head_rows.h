@@ -25,4 +25,10 @@ torch::Tensor join_outputs(const torch::Tensor& out, const SequencePlan::Bucket&
 torch::Tensor split_outputs(const torch::Tensor& rows, const SequencePlan::Bucket& bucket,
                             const HeadShape& heads);
 
+// Repeats sinks [K·g] for each of `count` sequences: [count·K, g, 1].
+torch::Tensor sinks_of(const torch::Tensor& sinks, std::int64_t count, const HeadShape& heads);
+// Sums [count·K, g, L] over sequences and rows: [K·g].
+torch::Tensor sum_by_head(const torch::Tensor& of_queries, std::int64_t count,
+                          const HeadShape& heads);
+
 }  // namespace polyphony::exec

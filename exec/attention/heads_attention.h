@@ -21,7 +21,7 @@
 
 #include <vector>
 
-#include "exec/attention/attention.h"
+#include "exec/attention/head_tensors.h"
 #include "exec/attention/packed_calls.h"
 
 namespace polyphony::exec {

@@ -14,6 +14,7 @@
 
 #include <vector>
 
+#include "exec/attention/attention.h"
 #include "exec/attention/heads_attention.h"
 #include "exec/autograd/inner_groups.h"
 

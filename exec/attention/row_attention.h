@@ -4,8 +4,6 @@
 // LibTorch's own graph would also save the rotated and padded q, k, v and output.
 //   Saved elements, for T rows and A query heads: T·(A + 2·K)·D and T·A·D, and T·A in fp32 (fp64
 //   for fp64).
-//   With a context group: queries T·A·D and gathered keys and values G·2·K·D in place of qkv; only
-//   the rank's own keys and values if ContextPlan::comes_by().
 //   With a HeadMaker: the rows from which it makes the heads, in place of qkv.
 // Source: the activations that flash attention saves, Dao et al., arXiv 2205.14135, algorithm 4.
 #pragma once
@@ -20,10 +18,5 @@ torch::Tensor row_attention(const torch::Tensor& qkv, const SequencePlan& plan,
                             const HeadShape& heads, const torch::Tensor& sinks);
 torch::Tensor row_attention(const std::vector<torch::Tensor>& rows, const SequencePlan& plan,
                             const std::shared_ptr<const HeadMaker>& maker);
-// Does the same as context_attention() of exec/attention/context_attention.h; this rank must have
-// at least one row.
-torch::Tensor row_context_attention(const torch::Tensor& queries, const torch::Tensor& keys,
-                                    std::shared_ptr<const ContextPlan> plan, const HeadShape& heads,
-                                    const torch::Tensor& sinks);
 
 }  // namespace polyphony::exec

@@ -2,6 +2,7 @@
 // softmax over a dense mask.
 #include <numeric>
 
+#include "exec/attention/attention.h"
 #include "exec/attention/attention_kernel.h"
 #include "exec/attention/heads_attention.h"
 #include "exec/device/device.h"
