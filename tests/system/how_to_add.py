@@ -41,9 +41,13 @@ def lists():
 def changed(commit):
     """The files that the commit changed, under their current names."""
     files = git("show", "--format=", "--name-only", commit).stdout.split()
-    moves = git("diff", "-M40%", "-l0", "--diff-filter=R", "--name-status", commit, "HEAD").stdout.splitlines()
-    today = dict(line.split("\t")[1:] for line in moves)
-    return [today.get(file, file) for file in files if not file.endswith((".md", ".svg"))]
+    # Move by move: a small file that was edited since then does not resemble what it is today.
+    moves = git("log", "--reverse", "--topo-order", "--format=", "-M40%", "-l0", "--diff-filter=R", "--name-status",
+                f"{commit}..HEAD").stdout.splitlines()
+    for move in filter(None, moves):
+        _, old, new = move.split("\t")
+        files = [new if file == old else file for file in files]
+    return [file for file in files if not file.endswith((".md", ".svg"))]
 
 
 class HowToAdd(unittest.TestCase):
