@@ -98,11 +98,18 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"wire": "sockets, the key-value store, links between peers, detection of lost ranks"},
         {"gloo": "the Gloo communicator and direct exchanges between processes"},
         {"device": "the NCCL communicator, CUDA devices, process groups and transports on devices"},
-        {"cuda": "fused kernels: bodies for nvcc and the C++ compiler, launch loops, tensor operations"},
+        {"cuda": "kernel bodies that nvcc and the C++ compiler compile, loops around them, launches"},
+        {"fused": "tensor operations with a fused kernel; the choice between it and ATen's operators"},
         {"parameters": "initial values, the parameters a rank holds, AdamW"},
         {"autograd": "weight-bearing functions with queued weight gradients, rows of sequence parallelism"},
-        {"attention": "attention over packed rows, rotary positions, windows, context parallelism"},
-        {"layers": "the layers of every module kind; chunks made of them"},
+        {"attention_calls": "attention over heads: calls for the rectangles of a mask, LibTorch's kernels"},
+        {"attention": "attention over packed rows of one rank: heads from rows, rotary positions, windows"},
+        {"context_parallel": "attention to the keys of a context group: gathered, by heads, around a ring"},
+        {"frame": "what all layers of a chunk get: their parameters, the plans of a microbatch"},
+        {"experts": "mixture of experts: routing, exchange of rows, products, balance loss",
+         "mixers": "layers that mix the rows of a sample: attention of each kind, delta rule, convolution"},
+        {"layers": "the other layers: patches, audio, projectors, vocabulary, diffusion"},
+        {"chunk": "the layers of one rank: tables of layer kinds, forward and backward of a microbatch"},
         {"data": "samples, data sets, packing without padding"},
         {"runner": "runs a Program's ops in their order on one rank"},
         {"planning": "per-step plans made before or while training, and their exchange between ranks"},
@@ -167,7 +174,7 @@ def faults():
                 elif name not in LIBRARIES[folder] and name not in FOLDERS[folder]:
                     yield f"{where}: {folder}/ may not include {included} (allowed: {', '.join(FOLDERS[folder] + sorted(LIBRARIES[folder]))})"
                 elif path.endswith((".cu", ".cuh")) and name != "cuda":
-                    yield f"{where}: nvcc compiles no LibTorch; move it to a .cpp file next to it"
+                    yield f"{where}: nvcc compiles no LibTorch; move it to a .cpp file of exec/fused"
                 elif folder == "shared" and name == "nlohmann" and not path.endswith(("_json.cpp", "/json_pch.h")):
                     yield f"{where}: in shared/, JSON belongs into *_json.cpp"
         readme = ROOT / folder / "README.md"

@@ -21,14 +21,14 @@
 #include <memory>
 #include <vector>
 
-#include "exec/attention/head_tensors.h"
-#include "exec/attention/packed_calls.h"
+#include "exec/attention_calls/head_tensors.h"
+#include "exec/attention_calls/packed_calls.h"
 #include "exec/torch_pch.h"
 
 namespace polyphony::exec {
 
-struct ContextPlan;  // exec/attention/context_attention.h
-class HeadExchange;  // exec/attention/head_exchange.h
+struct ContextPlan;  // exec/context_parallel/context_attention.h
+class HeadExchange;  // exec/context_parallel/head_exchange.h
 
 // How the attention of one forward pass is computed: computed once, and shared by all its blocks.
 struct SequencePlan {
@@ -51,7 +51,7 @@ struct SequencePlan {
   // bucket. Null: one call per bucket.
   std::shared_ptr<const AttentionCalls> calls;
   // Set on a device if the module has layers that read earlier rows of a sample
-  // (exec/layers/causal_convolution.h): the samples as padded rows of a batch.
+  // (exec/mixers/causal_convolution.h): the samples as padded rows of a batch.
   std::shared_ptr<const SequencePlan> side_by_side;
   std::shared_ptr<const ContextPlan> context;  // set: replaces all members above
   // Set for context parallelism by heads: then the members above describe the rows of all ranks,

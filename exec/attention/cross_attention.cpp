@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "exec/attention/heads_attention.h"
+#include "exec/attention_calls/heads_attention.h"
 #include "exec/autograd/saved_call.h"
 #include "shared/error.h"
 

@@ -4,14 +4,14 @@
 //   out [L, A·D]
 //   Item i has lengths[i] of the L rows and condition_lengths[i] of the C rows.
 // An item without conditioning rows gets zeros. On devices one call covers all items
-// (exec/attention/packed_calls.h); on CPUs each item is a call.
+// (exec/attention_calls/packed_calls.h); on CPUs each item is a call.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "exec/attention/packed_calls.h"
+#include "exec/attention_calls/packed_calls.h"
 
 namespace polyphony::exec {
 

@@ -1,7 +1,7 @@
 #include "exec/attention/head_rows.h"
 
-#include "exec/cuda/forms.h"
-#include "exec/cuda/rotary.h"
+#include "exec/fused/forms.h"
+#include "exec/fused/rotary.h"
 
 namespace polyphony::exec {
 

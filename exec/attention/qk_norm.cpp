@@ -2,8 +2,8 @@
 
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
-#include "exec/cuda/forms.h"
-#include "exec/cuda/head_norm.h"
+#include "exec/fused/forms.h"
+#include "exec/fused/head_norm.h"
 
 namespace polyphony::exec {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "exec/attention/head_rows.h"
-#include "exec/attention/heads_attention.h"
+#include "exec/attention_calls/heads_attention.h"
 #include "exec/autograd/saved_call.h"
 
 namespace polyphony::exec {

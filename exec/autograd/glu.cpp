@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "exec/cuda/forms.h"
-#include "exec/cuda/glu.h"
+#include "exec/fused/forms.h"
+#include "exec/fused/glu.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {

@@ -4,7 +4,7 @@
 //   clamped  (v + 1)·h·σ(1.702 h), h = min(g, 7), v = u clamped to ±7; the gradient is zero at the
 //            limits and beyond
 // Only gate and up are saved for the backward pass, which recomputes the rest. Where our kernels
-// run (exec/cuda/forms.h) they are saved as they are; elsewhere as two planes [2, T, F], so that
+// run (exec/fused/forms.h) they are saved as they are; elsewhere as two planes [2, T, F], so that
 // ATen's transcendental functions run over contiguous memory.
 // Sources: Shazeer, arXiv 2002.05202; openai/gpt-oss, its reference model (1.702, 7).
 #pragma once

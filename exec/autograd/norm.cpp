@@ -6,8 +6,8 @@
 #include "exec/autograd/linear.h"
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
-#include "exec/cuda/forms.h"
-#include "exec/cuda/norm.h"
+#include "exec/fused/forms.h"
+#include "exec/fused/norm.h"
 
 namespace polyphony::exec {
 

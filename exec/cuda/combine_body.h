@@ -1,5 +1,6 @@
 // Kernel bodies that combine the experts' output rows into token rows as weighted sums, and their
-// gradients (exec/layers/dispatch.h). There are S = T·k slots; token t has slots t·k … t·k + k − 1.
+// gradients (exec/experts/dispatch.h). There are S = T·k slots; token t has the slots t·k to
+// t·k + k − 1.
 #pragma once
 
 #include "exec/cuda/drive.h"

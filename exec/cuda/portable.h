@@ -1,6 +1,6 @@
 // The types and functions from which kernel bodies are written, such that both nvcc and the C++
 // compiler accept them: the code that runs on a GPU is also tested on a CPU, number by number
-// (tests/exec/cuda). This header includes no LibTorch header.
+// (tests/exec/fused). This header includes no LibTorch header.
 //   body      a small struct of pointers and sizes, with the computation for one pack or one row
 //   pack      16 bytes of consecutive elements: one load or store if the address is aligned
 //   formats   bf16 is computed in fp32 and rounded once, to nearest even (as in ATen); fp32 and

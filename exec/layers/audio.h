@@ -9,7 +9,7 @@
 // Source: Whisper, arXiv 2212.04356, section 2.2, and its published code.
 #pragma once
 
-#include "exec/layers/frame.h"
+#include "exec/frame/frame.h"
 
 namespace polyphony::exec {
 

@@ -9,7 +9,7 @@
 #include "exec/attention/cross_attention.h"
 #include "exec/autograd/adaptive_norm.h"
 #include "exec/autograd/saved_call.h"
-#include "exec/layers/self_attention.h"
+#include "exec/mixers/self_attention.h"
 #include "exec/on_device.h"
 #include "shared/error.h"
 

@@ -14,7 +14,7 @@
 // 2210.02747, with straight paths (Liu et al., arXiv 2209.03003).
 #pragma once
 
-#include "exec/layers/frame.h"
+#include "exec/frame/frame.h"
 
 namespace polyphony::exec {
 

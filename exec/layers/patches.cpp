@@ -4,7 +4,7 @@
 
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
-#include "exec/layers/sequence_plans.h"
+#include "exec/frame/sequence_plans.h"
 #include "exec/on_device.h"
 #include "shared/error.h"
 #include "shared/work/rows.h"

@@ -9,7 +9,7 @@
 // Source: ViT, arXiv 2010.11929.
 #pragma once
 
-#include "exec/layers/frame.h"
+#include "exec/frame/frame.h"
 
 namespace polyphony::exec {
 

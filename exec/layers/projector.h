@@ -6,7 +6,7 @@
 // Source: merging: Qwen2-VL, arXiv 2409.12191; one matrix: LLaVA, arXiv 2304.08485.
 #pragma once
 
-#include "exec/layers/frame.h"
+#include "exec/frame/frame.h"
 
 namespace polyphony::exec {
 

@@ -4,8 +4,8 @@
 
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
-#include "exec/cuda/cross_entropy.h"
-#include "exec/cuda/forms.h"
+#include "exec/fused/cross_entropy.h"
+#include "exec/fused/forms.h"
 
 namespace polyphony::exec {
 
@@ -40,7 +40,7 @@ struct VocabularyCall : torch::CustomClassHolder {
   LocalIds ids;
   double scale;
   Tensor x;              // [own rows, H]; undefined when frozen
-  Tensor probabilities;  // [rows, V/tp]; with our kernels (exec/cuda/forms.h) the logits, and
+  Tensor probabilities;  // [rows, V/tp]; with our kernels (exec/fused/forms.h) the logits, and
   Tensor largest, sum;   // [rows], over the whole vocabulary
   VocabularyCall(const Pass& pass_, LocalParameter* weight_, LocalIds ids_, double scale_)
       : pass(pass_), weight(weight_), ids(std::move(ids_)), scale(scale_) {}

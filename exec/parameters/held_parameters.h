@@ -29,7 +29,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/adamw.h"
+#include "exec/fused/adamw.h"
 #include "exec/parameters/init.h"
 #include "exec/parameters/optimizer.h"
 #include "exec/transport/communicator.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "exec/cuda/forms.h"
+#include "exec/fused/forms.h"
 #include "exec/parameters/held_parameters.h"
 
 namespace polyphony::exec {

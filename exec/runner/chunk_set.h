@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/layers/chunk.h"
+#include "exec/chunk/chunk.h"
 #include "exec/parameters/held_parameters.h"
 #include "shared/plan/links.h"
 #include "shared/program/program.h"

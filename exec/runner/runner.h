@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/layers/chunk.h"
+#include "exec/chunk/chunk.h"
 #include "exec/parameters/held_parameters.h"
 #include "exec/transport/communicator.h"
 #include "exec/work_input.h"

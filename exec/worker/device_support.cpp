@@ -1,7 +1,7 @@
 #include "exec/worker/device_support.h"
 
-#include "exec/cuda/forms.h"
 #include "exec/device/device.h"
+#include "exec/fused/forms.h"
 
 namespace polyphony::exec {
 

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "exec/attention/attention_kernel.h"
+#include "exec/attention_calls/attention_kernel.h"
 #include "exec/data/dataset.h"
 #include "exec/device/device.h"
 #include "exec/system/launch_env.h"

@@ -22,7 +22,7 @@ namespace polyphony {
 // keeps for the whole step; indices and tables per row that exist once per chunk, not per layer
 // (rotary tables, row orders, masks: about 2·D·w + 32 bytes per row).
 //
-// Source: own count of what exec/ keeps; tests/exec/layers/tape_test.cpp checks it to the byte.
+// Source: own count of what exec/ keeps; tests/exec/chunk/tape_test.cpp checks it to the byte.
 // Compare the 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1, with dropout masks.
 Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size,
                  const RankContext& context);

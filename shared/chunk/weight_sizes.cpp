@@ -15,7 +15,7 @@
 // Gradients that two layers share (a residual sum passes its gradient on) count where they are
 // computed. Not counted: patches and frames, which belong to the batch; indices and tables per row,
 // as for saved activations (positions in tables, ids of a part of the vocabulary, time features).
-// Source: own count of what exec/ keeps, checked in tests/exec/layers/tape_test.cpp.
+// Source: own count of what exec/ keeps, checked in tests/exec/chunk/tape_test.cpp.
 #include <algorithm>
 
 #include "shared/chunk/expand.h"

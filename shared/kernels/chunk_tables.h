@@ -1,5 +1,5 @@
 // Kernels that an op of exec/ runs once before the first layer of a chunk with blocks
-// (exec/layers/sequence_plans.cpp): they build the lists of sequences for the attention kernel and
+// (exec/frame/sequence_plans.cpp): they build the lists of sequences for the attention kernel and
 // the cosines and sines of rotary embeddings, shared by all blocks of the chunk.
 // Source: own count of what exec/ does.
 #pragma once

@@ -1,5 +1,5 @@
 // Kernels for rows that a chunk receives over model edges, in addition to its main input
-// (exec/layers/edge_rows.h). They are inserted into the language module's hidden states, or read by
+// (exec/chunk/edge_rows.h). They are inserted into the language module's hidden states, or read by
 // the cross-attention of a diffusion module's blocks.
 // Source: own count of what exec/ does.
 #pragma once

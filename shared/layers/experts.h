@@ -1,4 +1,4 @@
-// A block's mixture-of-experts feed-forward part (exec/layers/experts.h). The load of the experts
+// A block's mixture-of-experts feed-forward part (exec/experts/experts.h). The load of the experts
 // is assumed to be even; nothing else depends on the routing. T rows that this rank routes, S = T·k
 // slots (pairs of token and expert choice), E experts of which E/ep are on this rank, X their width
 // on this rank.

@@ -188,7 +188,7 @@ struct Module {
   int experts_per_token = 0;
   int expert_ffn = 0;           // width of one expert
   int shared_ffn = 0;           // width of the expert that processes every token; 0: none
-  double balance_weight = 0.0;  // weight of the load-balancing loss (exec/layers/balance.h)
+  double balance_weight = 0.0;  // weight of the load-balancing loss (exec/experts/balance.h)
   int dense_blocks = 0;  // number of leading blocks with a dense feed-forward of width F instead
   RouterScores router_scores = RouterScores::softmax;
   double routed_scale = 1.0;  // factor on the summed output of the routed experts

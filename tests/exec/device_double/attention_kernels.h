@@ -2,7 +2,7 @@
 // kernels received (tests/exec/device_double/attention_kernels.cpp).
 #pragma once
 
-#include "exec/attention/attention_kernel.h"
+#include "exec/attention_calls/attention_kernel.h"
 
 namespace polyphony::exec::testing {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/cuda/run.h"
+#include "exec/fused/run.h"
 #include "shared/error.h"
 #include "tests/exec/device_double/streams.h"
 

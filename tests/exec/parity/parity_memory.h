@@ -5,7 +5,7 @@
 //   The Program's: parameters, gradients and optimizer state, and buffers, from the start of the op
 //   that allocates them to the end of the op that frees them.
 // Omitted on both sides: what one op allocates and frees (temporaries of kernels, recomputed
-// activations; tests/exec/layers/tape_test.cpp and recompute_test.cpp check these).
+// activations; tests/exec/chunk/tape_test.cpp and recompute_test.cpp check these).
 //
 // Not modeled by the Program, and therefore
 //   added to its saved activations and to what weight parts wait with

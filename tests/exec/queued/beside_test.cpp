@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "exec/attention/head_groups.h"
-#include "exec/attention/ring_attention.h"
+#include "exec/context_parallel/head_groups.h"
+#include "exec/context_parallel/ring_attention.h"
 #include "tests/exec/device_double/device_world.h"
 #include "tests/exec/device_double/late_rank.h"
 #include "tests/exec/device_double/queued_device.h"

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "exec/attention/attention_kernel.h"
+#include "exec/attention_calls/attention_kernel.h"
 #include "tests/exec/device_double/attention_kernels.h"
 #include "tests/exec/device_double/queued_device.h"
 #include "tests/exec/support/dense_mask.h"

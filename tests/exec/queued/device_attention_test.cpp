@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "exec/attention/attention.h"
-#include "exec/attention/attention_kernel.h"
-#include "exec/attention/heads_attention.h"
+#include "exec/attention_calls/attention_kernel.h"
+#include "exec/attention_calls/heads_attention.h"
 #include "exec/device/device.h"
 #include "tests/exec/device_double/attention_kernels.h"
 #include "tests/exec/device_double/queued_device.h"

@@ -19,9 +19,9 @@
 #include "shared/kernels/kernel_form.h"
 #include "shared/lower/lower.h"
 #include "shared/program/expand_op.h"
-#include "tests/exec/cuda/operation.h"
 #include "tests/exec/device_double/attention_kernels.h"
 #include "tests/exec/device_double/device_world.h"
+#include "tests/exec/fused/operation.h"
 #include "tests/exec/parity/parity_layouts.h"
 
 namespace polyphony::exec::testing {

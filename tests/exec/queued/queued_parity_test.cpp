@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "tests/exec/cuda/operation.h"
 #include "tests/exec/device_double/attention_kernels.h"
+#include "tests/exec/fused/operation.h"
 #include "tests/exec/parity/parity.h"
 
 namespace polyphony::exec::testing {

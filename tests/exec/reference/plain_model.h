@@ -1,7 +1,7 @@
 // A reference for the stages of tests/exec/support/tiny_model.h, written as simply as possible:
 // whole weights, every image and every sample alone, dense masks, stock ATen operators, plain
 // autograd. It uses no code of exec/ except the initial values (exec/parameters/init.h).
-// Sources: as in exec/layers/blocks.h.
+// Sources: as in exec/chunk/blocks.h.
 #pragma once
 
 #include <map>

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "exec/chunk/chunk.h"
 #include "exec/data/dataset.h"
-#include "exec/layers/chunk.h"
 #include "shared/chunk/expand.h"
 
 namespace polyphony::exec::testing {

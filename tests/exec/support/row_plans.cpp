@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "exec/attention/context_attention.h"
-#include "exec/attention/head_exchange.h"
-#include "exec/layers/sequence_plans.h"
+#include "exec/context_parallel/context_attention.h"
+#include "exec/context_parallel/head_exchange.h"
+#include "exec/frame/sequence_plans.h"
 #include "shared/work/row_shares.h"
 #include "shared/work/rows.h"
 

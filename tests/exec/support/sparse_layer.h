@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exec/autograd/wide_gradient.h"
-#include "exec/layers/experts.h"
+#include "exec/experts/experts.h"
 #include "tests/exec/reference/reference_experts.h"
 #include "tests/exec/support/routed.h"
 #include "tests/exec/support/tiny_model.h"

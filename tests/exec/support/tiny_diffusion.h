@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "exec/chunk/chunk.h"
 #include "exec/data/latents.h"
-#include "exec/layers/chunk.h"
 #include "shared/program/program.h"
 #include "shared/work/row_shares.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/layers/chunk.h"
+#include "exec/chunk/chunk.h"
 #include "shared/program/program.h"
 
 namespace polyphony::exec::testing {

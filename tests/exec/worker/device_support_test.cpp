@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "exec/cuda/forms.h"
 #include "exec/device/device.h"
+#include "exec/fused/forms.h"
 
 namespace polyphony::exec {
 
