@@ -15,18 +15,16 @@ struct OtherWord {
 constexpr const char* kReplicas =
     "data parallelism is not written: dp follows from ranks / (tp * cp * pp)";
 constexpr const char* kZero =
-    "write \"shard\": \"optimizer\" for ZeRO-1, \"gradients\" for ZeRO-2, \"full\" for ZeRO-3 and "
-    "FSDP";
+    "write \"shard\": \"optimizer\" for ZeRO-1, \"gradients\" for ZeRO-2, "
+    "\"full\" for ZeRO-3 and FSDP";
 constexpr const char* kGpus =
     "write the node and how many: \"node\": \"hgx-h100\", \"nodes\": 8 are 64 GPUs";
 constexpr const char* kMicrobatches =
-    "a layout counts microbatches: microbatches = global_batch / (dp * micro_batch_size), where dp "
-    "= "
-    "ranks / (tp * cp * pp)";
+    "a layout counts microbatches: microbatches = global_batch / (dp * micro_batch_size), "
+    "where dp = ranks / (tp * cp * pp)";
 constexpr const char* kHuggingFace =
-    "this looks like a Hugging Face config.json; a scenario names it: \"model\": {\"language\": "
-    "{\"hf\": "
-    "\"config.json\"}}";
+    "this looks like a Hugging Face config.json; a scenario names it: "
+    "\"model\": {\"language\": {\"hf\": \"config.json\"}}";
 
 constexpr OtherWord kWords[] = {
     {"dp", "tp", kReplicas},

@@ -180,10 +180,10 @@ int simulate_command(int argc, char** argv) {
       "Predicts one training step of the scenario's layout: its time, where the time goes, the "
       "memory of every stage.",
       "SCENARIO",
-      "  polyphony simulate scenarios/rehearse_8.json --gantt step.svg\n  polyphony "
-      "simulate scenario.json --trace step.json     open it in ui.perfetto.dev\n  polyphony "
-      "simulate "
-      "scenarios/rehearse_8.json --set layout.microbatches=8 --set cluster.node.link=1GBps\n"
+      "  polyphony simulate scenarios/rehearse_8.json --gantt step.svg\n"
+      "  polyphony simulate scenario.json --trace step.json     open it in ui.perfetto.dev\n"
+      "  polyphony simulate scenarios/rehearse_8.json --set layout.microbatches=8 "
+      "--set cluster.node.link=1GBps\n"
       "                             what if? Compared with the scenario as written\n"
       "  polyphony simulate scenario.json --profile calibrated.json --jitter 1000\n"
       "  polyphony simulate scenario.json --batches 1000     varying data: memory risk\n"
