@@ -23,7 +23,8 @@ struct WorkInput {
   // For each model edge into the language module, the positions in T of the rows that arrive over
   // that edge, [rows] int64, in order.
   std::map<int, torch::Tensor> edge_rows;
-  // [T] int64: position in the sample (RoPE), or [3, T]: time, row and column (exec/data/positions.h).
+  // [T] int64: position in the sample (RoPE), or [3, T]: time, row and column
+  // (exec/data/positions.h).
   torch::Tensor positions;
   std::vector<std::int64_t> lengths;  // tokens of each sample; sums to T
   // Which tokens may attend to which: over these tokens or, with context parallelism, over those of

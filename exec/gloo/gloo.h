@@ -27,8 +27,8 @@ struct GlooOptions {
   // Collectives of at most this many ranks and bytes use direct connections; larger ones use
   // messages. All-to-alls of at most this many ranks use direct connections whatever their bytes,
   // because a member does not know how many bytes the other members exchange.
-  // Measured on 2, 4 and 8 ranks over 2 cores (tests/exec/transport/transport_bench.cpp): 7 to 60 times
-  // faster at 4 KiB, 2 to 4 at 1 MiB, the same or (8 ranks) half as fast at 16 MiB.
+  // Measured on 2, 4 and 8 ranks over 2 cores (tests/exec/transport/transport_bench.cpp): 7 to 60
+  // times faster at 4 KiB, 2 to 4 at 1 MiB, the same or (8 ranks) half as fast at 16 MiB.
   int direct_ranks = 8;
   Bytes direct_bytes{4 << 20};
 };

@@ -13,7 +13,8 @@
 //
 // The calls of one step, for each value of the layout's `shard`:
 //     none        backwards, reduce_partial, all_reduce(replicas), norm, step
-//     optimizer   backwards, reduce_partial, reduce_scatter, all_reduce(replicas), norm, step, gather
+//     optimizer   backwards, reduce_partial, reduce_scatter, all_reduce(replicas), norm, step,
+//                 gather
 //     gradients   (open_gradient, backward, reduce_partial, reduce_scatter) for every microbatch,
 //                 all_reduce(replicas), norm, step, gather
 //     full        the same, with each forward and backward between gather and release, and no

@@ -4,8 +4,8 @@
 //   of its own. An op waits for others through events on the device; the host only queues.
 //   A step begins on every stream after all work queued before the step. Work queued on the default
 //   stream after the step runs after all of the step.
-//   Written with c10's streams and events, which are CUDA's on GPUs and those of tests/exec/device_double/
-//   in tests.
+//   Written with c10's streams and events, which are CUDA's on GPUs and those of
+//   tests/exec/device_double/ in tests.
 #pragma once
 
 #include <c10/core/Event.h>

@@ -32,8 +32,8 @@ MeasuredModules read_layer_times(const JsonValue& value, const Model& model);
 void derive_from_neighbors(const JsonValue& value, Model& model);
 inline constexpr int kSizeNotGiven = -1;  // a projector's hidden size that is still to be filled in
 Cluster read_cluster(const JsonValue& value, const OtherFiles& files);
-// Returns the precision of a scenario that states none: bf16 on shipped devices whose matrix units have it
-// (GPUs), fp32 on CPUs and on devices that the scenario describes itself.
+// Returns the precision of a scenario that states none: bf16 on shipped devices whose matrix units
+// have it (GPUs), fp32 on CPUs and on devices that the scenario describes itself.
 NumberFormat default_precision(const Device& device);
 // Reads domains, NICs, leaf switches and degraded ranks, after the nodes have been read.
 void read_topology(const JsonValue& value, Cluster& cluster);

@@ -24,8 +24,8 @@ namespace polyphony {
 
 struct JointSplit {
   Layout layout;  // non-colocated, split; not checked by check_layout()
-  std::vector<Seconds>
-      bottleneck;  // by ModuleId: cost of its most expensive stage per mean microbatch; projectors: 0
+  // By ModuleId: cost of its most expensive stage per mean microbatch; projectors: 0.
+  std::vector<Seconds> bottleneck;
   Seconds most() const;  // of the most expensive stage of all modules
 };
 

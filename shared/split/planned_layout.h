@@ -1,8 +1,8 @@
-// A layout whose stages are fixed: what predictions, answers and runs start from. Planned once, then
-// passed on.
+// A layout whose stages are fixed: what predictions, answers and runs start from. Planned once,
+// then passed on.
 //
-//   PlanInputs     the scenario, the profile, and the batch that stages are balanced for; made once,
-//                  shared by all layouts that are planned for them
+//   PlanInputs     the scenario, the profile, and the batch that stages are balanced for; made
+//                  once, shared by all layouts that are planned for them
 //   PlannedLayout  one layout, and which layers are on which ranks
 #pragma once
 

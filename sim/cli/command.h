@@ -44,8 +44,8 @@ class Arguments {
     positional_ = names;
     options_.parse_positional(names);
   }
-  // Returns true if help, or the list of options for completion, was asked for and printed. Throws InputError for unknown or malformed
-  // options.
+  // Returns true if help, or the list of options for completion, was asked for and printed. Throws
+  // InputError for unknown or malformed options.
   bool parse(int argc, char** argv);
 
   bool has(const std::string& name) const { return result_->count(name) > 0; }
@@ -79,7 +79,8 @@ class Arguments {
   std::optional<cxxopts::ParseResult> result_;
 };
 
-// Loads a scenario (sim/load/load.h). Its notes (how modules differ from published models) wait for print_scenario_notes().
+// Loads a scenario (sim/load/load.h). Its notes (how modules differ from published models) wait for
+// print_scenario_notes().
 Scenario open_scenario(const std::string& path, const std::vector<Override>& overrides = {},
                        const std::string& downloads = "");
 // Prints these notes on stderr, once: main calls it after a command's result.

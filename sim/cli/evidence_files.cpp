@@ -10,8 +10,8 @@
 namespace polyphony::sim {
 namespace {
 
-// Chrome traces are JSON, packed or not: an object, or a list of objects. A log's first line may begin
-// with "[2026-04-13 23:41:12]" or "[rank0]:".
+// Chrome traces are JSON, packed or not: an object, or a list of objects. A log's first line may
+// begin with "[2026-04-13 23:41:12]" or "[rank0]:".
 bool is_trace(const std::string& text) {
   if (text.starts_with("\x1f\x8b")) return true;
   std::size_t first = text.find_first_not_of(" \t\r\n");

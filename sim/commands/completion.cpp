@@ -1,5 +1,6 @@
-// polyphony completion: a script that completes commands, options and files in bash and zsh. The words come from
-// the program's own tables at the time of completion: `polyphony --list-commands`, `polyphony COMMAND --list-options`.
+// polyphony completion: a script that completes commands, options and files in bash and zsh. The
+// words come from the program's own tables at the time of completion: `polyphony --list-commands`,
+// `polyphony COMMAND --list-options`.
 #include <iostream>
 
 #include "sim/cli/command.h"

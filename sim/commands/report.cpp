@@ -83,8 +83,8 @@ traces::Section training_section(const std::vector<std::string>& folders) {
   return {"Training", {table, traces::loss_figure(curves)}};
 }
 
-// Returns the section that draws the run's stages. A plan is made for the samples of the run's data set:
-// where these cannot be read, the page does without and the reason is printed.
+// Returns the section that draws the run's stages. A plan is made for the samples of the run's data
+// set: where these cannot be read, the page does without and the reason is printed.
 std::vector<traces::Block> plan_blocks(const traces::Measurement& run,
                                        const ProfileChoice& choice) {
   Scenario scenario = run.scenario;

@@ -1,5 +1,5 @@
-// Loads what a question names from files: scenarios, the samples of their data sets, profiles. Prints
-// nothing; notes are in Scenario::notes.
+// Loads what a question names from files: scenarios, the samples of their data sets, profiles.
+// Prints nothing; notes are in Scenario::notes.
 #pragma once
 
 #include <string>

@@ -47,8 +47,8 @@ std::variant<Prediction, Infeasible> priced(Program program, const Scenario& sce
   return result;
 }
 
-// Lowers the plan, which may be a folded one. The split into stages is stated in the layout, as in a
-// run, so that the Program and its traces are the same as those of a run.
+// Lowers the plan, which may be a folded one. The split into stages is stated in the layout, as in
+// a run, so that the Program and its traces are the same as those of a run.
 std::variant<Prediction, Infeasible> prepare(const PlannedLayout& planned, const Plan& plan,
                                              const Batch& batch) {
   ++lowered;

@@ -37,8 +37,8 @@ struct Prediction {
 // estimate: longest path without contention for links. simulate: SimGrid, with contention.
 enum class Predictor : std::uint8_t { estimate, simulate };
 
-// Predicts a step of the planned layout on `batch`. Returns Infeasible if the cluster does not have a
-// link that the layout needs. `pace`: the slowdown of compute in runs with emulated compute
+// Predicts a step of the planned layout on `batch`. Returns Infeasible if the cluster does not have
+// a link that the layout needs. `pace`: the slowdown of compute in runs with emulated compute
 // (shared/hardware/pace.h).
 std::variant<Prediction, Infeasible> predict(const PlannedLayout& planned, const Batch& batch,
                                              Predictor predictor,

@@ -54,7 +54,8 @@ class Input {
   Input& operator=(const Input&) = delete;
 
   int file() const { return file_; }
-  // Called once the helper has the file: sends the request on a thread, where it is not in the file.
+  // Called once the helper has the file: sends the request on a thread, where it is not in the
+  // file.
   std::jthread send() {
     close_file();
     if (sender_ < 0) return {};

@@ -6,9 +6,9 @@
 // its flows at once, and ends with the last. Rates are in bytes per second, times in seconds from
 // the start of the step, and bytes are integers.
 //
-// Every call runs the helper program polyphony-simulate (sim/runner/helper.h). Results do not depend
-// on earlier simulations, and equal input gives equal output, byte by byte. May be called from
-// several threads at a time.
+// Every call runs the helper program polyphony-simulate (sim/runner/helper.h). Results do not
+// depend on earlier simulations, and equal input gives equal output, byte by byte. May be called
+// from several threads at a time.
 //
 // Does not model: ranks that share a CPU core, jitter, packets. Simulates one step from a cold
 // start, not the steady period of consecutive steps.

@@ -63,7 +63,8 @@ bool leaves_ways(const Scenario& scenario) {
   return !scenario.search || scenario.search->modules.size() <= language ||
          scenario.search->modules[language].cp_attention.empty();
 }
-// Restricts that to one kind. A Lister with choose_attention replaces it by the best kind for each grid.
+// Restricts that to one kind. A Lister with choose_attention replaces it by the best kind for each
+// grid.
 Scenario one_way(Scenario scenario) {
   if (!scenario.search) scenario.search.emplace();
   scenario.search->modules.resize(scenario.model.modules.size());

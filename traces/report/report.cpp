@@ -7,10 +7,12 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr const char* kPageStyle = R"(
+constexpr const char* kPageStyle =
+    R"(
 *{box-sizing:border-box}
 html{color-scheme:light dark;-webkit-text-size-adjust:100%}
-body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
+body{margin:0;background:var(--ground);color:var(--ink);)"
+    R"(font:15px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
 main,header,footer{max-width:1280px;margin:0 auto;padding:0 28px}
 header{padding-top:36px}
 h1{font-size:28px;line-height:1.2;margin:0 0 6px;letter-spacing:-0.01em}
@@ -26,21 +28,25 @@ nav a:hover{text-decoration:underline}
 p{max-width:110ch;margin:10px 0}
 figure{margin:18px 0}
 figcaption,.note{color:var(--muted);font-size:13px;margin-top:6px;max-width:120ch}
-.beside{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:10px 32px}
+.beside{display:grid;)"
+    R"(grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:10px 32px}
 .scroll{overflow-x:auto;margin:16px 0 6px}
 table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding-bottom:6px}
-th,td{padding:5px 14px 5px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
+th,td{padding:5px 14px 5px 0;text-align:right;white-space:nowrap;)"
+    R"(border-bottom:1px solid var(--grid)}
 th{color:var(--muted);font-weight:500;font-size:13px}
 th:first-child,td:first-child,.text{text-align:left}
 tr.best td{font-weight:600;background:var(--row)}
 tr.best td:first-child{box-shadow:inset 3px 0 0 var(--forward);padding-left:10px}
-button{float:right;border:1px solid var(--grid);background:var(--row);color:var(--ink);border-radius:8px;padding:5px 12px;font:inherit;font-size:13px;cursor:pointer}
+button{float:right;border:1px solid var(--grid);background:var(--row);color:var(--ink);)"
+    R"(border-radius:8px;padding:5px 12px;font:inherit;font-size:13px;cursor:pointer}
 footer{color:var(--muted);font-size:13px;margin:48px auto 32px}
 svg{display:block;max-width:100%;height:auto}
 .wide>svg,figure>svg{max-width:100%!important}
 .narrow{display:none}
-@media (max-width:640px){main,header,footer{padding:0 16px}.wide{display:none}.narrow{display:block}}
+@media (max-width:640px){main,header,footer{padding:0 16px})"
+    R"(.wide{display:none}.narrow{display:block}}
 @media print{button,nav{display:none}section{break-inside:avoid}}
 )";
 

@@ -32,8 +32,10 @@ constexpr std::array kColours = {
 };
 
 // $name is replaced by a color.
-constexpr const char* kRules = R"(
-.plot text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;font-size:11px;fill:$muted}
+constexpr const char* kRules =
+    "\n"
+    R"(.plot text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;)"
+    R"(font-size:11px;fill:$muted}
 .plot .title{font-size:13px;font-weight:600;fill:$ink}
 .plot .rank{fill:$ink}
 .plot .end{text-anchor:end}
