@@ -3,7 +3,7 @@ or a generation of devices is left out of a stage's fit. Rows are classified by 
   known     stack and device, where a family or a scale is left out
   foreign   only the device, where a stack is left out: its numbers are at their start values
   borrowed  only the stack, where a device is left out: all its numbers are those of another
-            generation, as for a device without rows of its own (shared/hardware/devices.cpp)
+            generation, as for a device without rows of its own (shared/hardware/devices)
 Rows of which less is known belong to none of the classes. A stack without fitted numbers counts as
 known."""
 import math

@@ -81,6 +81,7 @@ HardwareProfile slowed(HardwareProfile profile, double factor) {
   device.fp32 = device.fp32 * factor;
   device.bf16 = device.bf16 * factor;
   device.fp8 = device.fp8 * factor;
+  device.nvfp4 = device.nvfp4 * factor;
   device.memory_rate = device.memory_rate * factor;
   for (auto& [module, entries] : profile.layer_times)
     for (MeasuredLayers& entry : entries)

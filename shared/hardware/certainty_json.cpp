@@ -85,7 +85,7 @@ Jitter read_jitter(const JsonValue& json) {
 
 }  // namespace
 
-const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
+const ObjectForm& fitted_ranges_form() {
   static const ObjectForm number_range = range_form("fitted_numbers", number_form(0, 1e12));
   static const ObjectForm byte_range =
       range_form("fitted_bytes", quantity_form(UnitKind::bytes, "4KiB"));
@@ -96,6 +96,17 @@ const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
           {range.key, object_form(range.bytes ? byte_range : number_range), range.about});
     return form;
   }();
+  return fitted;
+}
+
+FittedRanges read_fitted_ranges(const JsonValue& json) {
+  FittedRanges fitted;
+  for (const RangeKey& range : kRanges)
+    if (json.has(range.key)) fitted.*range.member = read_range(json.at(range.key), range.bytes);
+  return fitted;
+}
+
+const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
   static const ObjectForm spreading{"spreading",
                                     "standard deviations of the logarithm of the time",
                                     {{"step", deviation_form(), "common to all ops of a step"},
@@ -124,7 +135,7 @@ const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
         "calibration basis. stated: given by the profile; known: calibrated stack and device; "
         "foreign: uncalibrated stack; borrowed: fit borrowed from another device; "
         "foreign_borrowed: both of these"},
-       {"fitted", object_form(fitted), "ranges of sizes that it was fitted on"},
+       {"fitted", object_form(fitted_ranges_form()), "ranges of sizes that it was fitted on"},
        {"jitter", object_form(jitter), "how much the time of repeated ops varies"}},
       {}};
   return form;
@@ -144,12 +155,7 @@ Certainty read_certainty(const JsonValue& json) {
     if (json.has(deviation.key)) certainty.*deviation.member = json.at(deviation.key).number();
   json.read("freedom", certainty.freedom);
   if (json.has("footing")) certainty.footing = enum_named<Footing>(json.at("footing").text());
-  if (json.has("fitted")) {
-    const JsonValue fitted = json.at("fitted");
-    for (const RangeKey& range : kRanges)
-      if (fitted.has(range.key))
-        certainty.fitted.*range.member = read_range(fitted.at(range.key), range.bytes);
-  }
+  if (json.has("fitted")) certainty.fitted = read_fitted_ranges(json.at("fitted"));
   if (json.has("jitter")) certainty.jitter = read_jitter(json.at("jitter"));
   return certainty;
 }

@@ -15,4 +15,8 @@ const ObjectForm& certainty_form(const std::vector<std::string>& parameters);
 Certainty read_certainty(const JsonValue& json);
 std::string to_json(const Certainty& certainty);
 
+// The same for the part "fitted": ranges of sizes.
+const ObjectForm& fitted_ranges_form();
+FittedRanges read_fitted_ranges(const JsonValue& json);
+
 }  // namespace polyphony

@@ -16,7 +16,7 @@
 //   free_links  messages and collectives take no time
 //   degraded    factors on the rates of single ranks
 // Which links a transfer crosses: shared/hardware/network.h. Sources of the shipped devices:
-// shared/hardware/devices.cpp.
+// shared/hardware/devices.
 // Does not model: a host bridge that is slower than its links together; spine switches.
 #pragma once
 
@@ -37,7 +37,8 @@ struct Device {
   FlopsPerSecond fp32{}, bf16{}, fp8{};  // dense matrix peaks; zero: not supported
   BytesPerSecond memory_rate{};
   Bytes memory{};
-  int processors = 0;  // streaming multiprocessors; 0: unknown
+  int processors = 0;      // streaming multiprocessors; 0: unknown
+  FlopsPerSecond nvfp4{};  // as fp8
   bool operator==(const Device&) const = default;
 };
 

@@ -42,6 +42,8 @@ std::vector<Field> device_fields() {
       {"fp32", compute_rate_form("67TFLOPS"), "dense matrix peak in fp32", true},
       {"bf16", compute_rate_form("989TFLOPS"), "dense matrix peak in bf16; absent: not supported"},
       {"fp8", compute_rate_form("1979TFLOPS"), "dense matrix peak in fp8; absent: not supported"},
+      {"nvfp4", compute_rate_form("9000TFLOPS"),
+       "dense matrix peak in nvfp4; absent: not supported"},
       {"memory_rate", memory_rate_form(), "memory bandwidth", true},
       {"memory", memory_form(), "memory size", true},
       {"processors", integer_form(1, 1 << 20), "streaming multiprocessors; absent: unknown"}};
@@ -53,6 +55,7 @@ Device read_device(const JsonValue& json) {
   json.read("fp32", device.fp32);
   json.read("bf16", device.bf16);
   json.read("fp8", device.fp8);
+  json.read("nvfp4", device.nvfp4);
   json.read("memory_rate", device.memory_rate);
   json.read("memory", device.memory);
   json.read("processors", device.processors);
@@ -65,6 +68,7 @@ std::string to_json(const Device& device) {
   json["fp32"] = to_text(device.fp32);
   if (device.bf16.value > 0) json["bf16"] = to_text(device.bf16);
   if (device.fp8.value > 0) json["fp8"] = to_text(device.fp8);
+  if (device.nvfp4.value > 0) json["nvfp4"] = to_text(device.nvfp4);
   json["memory_rate"] = to_text(device.memory_rate);
   json["memory"] = to_text(device.memory);
   if (device.processors > 0) json["processors"] = device.processors;

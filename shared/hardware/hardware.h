@@ -26,7 +26,7 @@
 //
 // Sources: the larger of compute time and memory time is the roofline model (Williams, Waterman and
 // Patterson, CACM 52(4), 2009); efficiency by shape: own form, fitted
-// (shared/hardware/devices.cpp).
+// (shared/hardware/fits).
 #pragma once
 
 #include <map>

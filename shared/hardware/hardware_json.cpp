@@ -3,9 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/hardware/certainty_json.h"
+#include "shared/hardware/device_file_json.h"
 #include "shared/hardware/device_json.h"
 #include "shared/hardware/measured_layers_json.h"
 #include "shared/hardware/parameter.h"
+#include "shared/hardware/roofline.h"
 
 namespace polyphony {
 namespace {
@@ -318,6 +320,7 @@ ParameterRange parameter_range(const HardwareProfile& profile, const std::string
 }
 
 HardwareProfile parse_profile(const std::string& text, const std::string& file) {
+  if (const auto device = own_device_in(text, file)) return roofline_profile(*device);
   const ObjectForm device = device_form(), by_phase = layer_corrections_form();
   const ObjectForm corrections = corrections_form(by_phase), stack = stack_form(),
                    form = profile_form(device, stack, corrections);

@@ -36,7 +36,8 @@ const std::vector<std::string>& parameter_keys();
 // CHECK or throws for an unknown key.
 void scale_parameter(HardwareProfile& profile, const std::string& key, double factor);
 
-// Parses a profile. Throws InputError with the file and a JSON pointer.
+// Parses a profile, or returns the roofline profile of a user's device file
+// (shared/hardware/device_file_json.h). Throws InputError with the file and a JSON pointer.
 HardwareProfile parse_profile(const std::string& text, const std::string& file);
 std::string to_json(const HardwareProfile& profile);
 // Returns to_json() of a measured profile that will be written to `file`. Throws InputError if

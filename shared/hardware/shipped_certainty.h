@@ -1,4 +1,4 @@
-// The stated errors of the shipped GPU profiles; sources row by row in the .cpp. The width of an
+// The stated errors of profiles that rest on a fit; sources row by row in the .cpp. The width of an
 // interval depends on which published measurements were fitted: of the software stack, of the
 // device.
 //   A device with the same peaks as a fitted one counts as calibrated (memory, links and power may
@@ -28,14 +28,14 @@ double residual_on(Footing footing, const Residuals& residuals);
 double own_residual(Footing footing, const Residuals& residuals);
 const Residuals& shipped_residuals();
 
-Certainty shipped_certainty(FittedOn fitted, Footing footing);
-// Returns the calibration basis of a stack on a device whose profile has the fit `fitted`.
-Footing footing_of(const Device& device, FittedOn fitted, const std::string& stack);
+Certainty shipped_certainty(const Fit& fit, Footing footing);
+// Returns the calibration basis of a stack on a device whose profile has the fit. A fit that a
+// device file states itself is one of that device, without measurements of any stack.
+Footing footing_of(const Device& device, const Fit& fit, const std::string& stack);
 
-// Sets the certainty of a shipped GPU profile for the device and stack that it has now, and its
-// step_error: half of the 90 % interval of a step that consists of GEMMs only. Does nothing if
-// `fitted` is FittedOn::nothing.
-void state_certainty(HardwareProfile& profile, FittedOn fitted);
+// Sets the certainty of a profile with the fit, for the device and stack that it has now, and its
+// step_error: half of the 90 % interval of a step that consists of GEMMs only.
+void state_certainty(HardwareProfile& profile, const Fit& fit);
 // The same for any profile. Leaves profiles that are not shipped, or are not fitted, unchanged.
 void state_certainty(HardwareProfile& profile);
 

@@ -32,10 +32,11 @@ Priced priced(const Scenario& scenario, const HardwareProfile& profile) {
           step_effects(prediction.program, prediction.compiled, scenario.cluster, profile)};
 }
 
-// Errors for a profile that states none: in the parameters for which shipped profiles state errors.
+// Errors for a profile that states none: in the parameters for which all fits state errors.
 std::vector<ParameterError> assumed_errors() {
   std::vector<ParameterError> errors;
-  for (const ParameterError& error : shipped_certainty(FittedOn::h100, Footing::known).errors)
+  for (const ParameterError& error :
+       shipped_certainty(shipped_fits().front(), Footing::known).errors)
     errors.push_back({{error.begin()->first, traces::kUnknown}});
   return errors;
 }

@@ -138,7 +138,7 @@ std::string profiles_digest() {
     digest.add(to_json(profile));
   };
   for (const HardwareProfile& profile : shipped_profiles())
-    if (find_device(profile.device.name)->fitted != FittedOn::nothing) add(profile);
+    if (find_device(profile.device.name)->fit) add(profile);
   HardwareProfile with_stack;
   for (const SoftwareStack& stack : shipped_stacks()) {
     with_stack.stack = stack;

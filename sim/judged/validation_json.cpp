@@ -15,7 +15,7 @@ namespace {
 nlohmann::ordered_json devices_json() {
   nlohmann::ordered_json json;
   for (const HardwareProfile& profile : shipped_profiles()) {
-    if (find_device(profile.device.name)->fitted == FittedOn::nothing) continue;
+    if (!find_device(profile.device.name)->fit) continue;
     const std::string device = profile.name.substr(0, profile.name.rfind('-'));
     const auto numbers = nlohmann::ordered_json::parse(to_json(profile));
     for (const auto& [key, value] : numbers.items())
@@ -140,7 +140,8 @@ nlohmann::ordered_json to_json(const std::vector<RowResult>& results,
   nlohmann::ordered_json json = {
       {"rows", rows},   {"blocks", blocks},          {"parts", parts},
       {"pairs", pairs}, {"devices", devices_json()}, {"profiles", profiles_digest()}};
-  for (const ParameterError& error : shipped_certainty(FittedOn::h100, Footing::known).errors)
+  for (const ParameterError& error :
+       shipped_certainty(shipped_fits().front(), Footing::known).errors)
     if (error.contains("grouped_efficiency")) json["experts"] = error.at("grouped_efficiency");
   json["coverage"] = coverage_json(claims_of(results, held_out));
   json["order"] = order_json(judge_pairs(results, held_out));

@@ -81,7 +81,8 @@ Cluster read_cluster(const PublishedRow& row) {
 
 HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster) {
   HardwareProfile profile = *shipped_profile(cluster);
-  const bool hopper = find_device(cluster.device.name)->fitted == FittedOn::h100;
+  const auto& fit = find_device(cluster.device.name)->fit;
+  const bool hopper = fit && fit->name == "h100";
   // FlashAttention-2, which PyTorch used until 2025 (scenarios/measured/README.md).
   constexpr double kFlash2OnHopper = 0.34;
   if (hopper && (row.attention == "flash" || row.attention == "sdpa" || row.attention == "flex"))

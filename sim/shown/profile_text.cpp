@@ -1,26 +1,19 @@
 #include "sim/shown/profile_text.h"
 
+#include <cctype>
+
 #include "shared/hardware/devices.h"
 
 namespace polyphony::sim {
 namespace {
 
-// The device that a shipped profile's fit was made for.
+// The GPU generation that a shipped profile's fit was made for.
 std::string fitted_device(const HardwareProfile& profile) {
   for (const ShippedDevice& shipped : shipped_devices()) {
-    if (default_profile(shipped.device.name) != profile.name) continue;
-    switch (shipped.fitted) {
-      case FittedOn::a100:
-        return "the A100";
-      case FittedOn::h100:
-        return "the H100";
-      case FittedOn::b200:
-        return "the B200";
-      case FittedOn::gb200:
-        return "the GB200";
-      case FittedOn::nothing:
-        break;
-    }
+    if (default_profile(shipped.device.name) != profile.name || !shipped.fit) continue;
+    std::string name = shipped.fit->name;
+    for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return "the " + name;
   }
   return "another device";
 }

@@ -8,8 +8,8 @@ RunComparison compare_run(const traces::Measurement& measured, const HardwarePro
   RunComparison result{
       measured.source, measured.layout(), profile.name, profile.stack.name, {}, {}};
   const ShippedDevice* device = find_device(profile.device.name);
-  result.uncalibrated = device != nullptr && device->fitted == FittedOn::nothing &&
-                        profile.name == default_profile(device->device.name);
+  result.uncalibrated =
+      device != nullptr && !device->fit && profile.name == default_profile(device->device.name);
   const std::size_t count = measured.steps.size();
   std::vector<Timeline> predicted;
   std::vector<traces::ComparedStep> steps;

@@ -187,7 +187,8 @@ HardwareProfile reached_is_peak(HardwareProfile profile) {
   Device& device = profile.device;
   const double products = std::max({1.0, profile.gemm_efficiency, profile.attention_efficiency,
                                     profile.early_attention_efficiency});
-  for (FlopsPerSecond* peak : {&device.fp32, &device.bf16, &device.fp8}) *peak = *peak * products;
+  for (FlopsPerSecond* peak : {&device.fp32, &device.bf16, &device.fp8, &device.nvfp4})
+    *peak = *peak * products;
   for (double* efficiency : {&profile.gemm_efficiency, &profile.attention_efficiency,
                              &profile.early_attention_efficiency})
     *efficiency /= products;

@@ -48,11 +48,13 @@ TEST_CASE("held-out errors: parsing, rejection, match with the shipped profiles"
   // shared/hardware/shipped_certainty.cpp has the stacks that were fitted, and the widths that it
   // printed.
   for (const SoftwareStack& stack : shipped_stacks()) {
-    const Footing footing = footing_of(find_device("H100")->device, FittedOn::h100, stack.name);
+    const Footing footing = footing_of(find_device("H100")->device, *find_fit("h100"), stack.name);
     CHECK_MESSAGE((footing == Footing::known) == shipped.stacks.contains(stack.name), stack.name);
   }
   REQUIRE(shipped.widths);
-  const auto certainty = [](Footing footing) { return shipped_certainty(FittedOn::h100, footing); };
+  const auto certainty = [](Footing footing) {
+    return shipped_certainty(*find_fit("h100"), footing);
+  };
   const auto agree = [](double ships, double fitted) {
     return std::abs(ships / fitted - 1) < 0.02;  // rounded when copied
   };
