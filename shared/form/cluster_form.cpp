@@ -16,7 +16,9 @@ const ObjectForm& node_form() {
       "node",
       "A node, given by its figures",
       {{"device", any_form({text_form("H100"), object_form(device_form())}),
-        "the accelerator: the name of a shipped device, or an object with its figures", true},
+        "the accelerator: the name of a shipped device, the path of a device file (.json), or an "
+        "object with its figures",
+        true},
        {"ranks", integer_form(1, 1 << 16), "number of accelerators in a node, one rank on each",
         true},
        {"link", link_rate_form("450GBps"),

@@ -1,7 +1,10 @@
 #include "shared/scenario_io/scenario_json.h"
 
+#include <filesystem>
+
 #include "shared/form/scenario_form.h"
 #include "shared/goal/goal_json.h"
+#include "shared/hardware/devices.h"
 #include "shared/scenario_io/scenario_parts.h"
 #include "shared/text/strict_json.h"
 #include "shared/validate/validate.h"
@@ -64,9 +67,10 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
     for (std::size_t i = 0; i < root.at("notes").size(); ++i)
       scenario.notes.push_back(root.at("notes").at(i).text());
   if (root.has("training")) scenario.training = read_training(root.at("training"));
-  scenario.cluster = read_cluster(root.at("cluster"), files);
+  const ReadCluster read = read_cluster(root.at("cluster"), files, scenario.notes);
+  scenario.cluster = read.cluster;
   const bool precision_given = root.has("training") && root.at("training").has("precision");
-  if (!precision_given) scenario.training.precision = default_precision(scenario.cluster.device);
+  if (!precision_given) scenario.training.precision = read.precision;
   scenario.model = read_model(root.at("model"), files, scenario.training.precision, scenario.notes);
   if (!precision_given && scenario.training.precision != Training{}.precision)
     scenario.notes.push_back(std::string("training.precision is not given: ") +
@@ -86,8 +90,21 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
   return scenario;
 }
 
+// Returns `path`, which is relative to the current folder, as a path relative to the folder of
+// `file`: the inverse of beside().
+std::string from_beside(const std::string& file, const std::string& path) {
+  const std::string relative = std::filesystem::path(path)
+                                   .lexically_relative(std::filesystem::path(file).parent_path())
+                                   .string();
+  return relative.empty() || file.find('/') == std::string::npos ? path : relative;
+}
+
 // Returns the resolved form of a key below the root, or `written` if a scenario has no such key.
-JsonValue spelled_out(const Scenario& scenario, const std::string& key, const JsonValue& written) {
+// `profile_from`: the file relative to whose folder a profile's path will be read.
+JsonValue spelled_out(Scenario scenario, const std::string& key, const JsonValue& written,
+                      const std::string& profile_from) {
+  if (std::string& profile = scenario.cluster.profile; is_profile_file(profile))
+    profile = from_beside(profile_from, profile);
   JsonValue resolved = JsonValue::parse(resolved_text(scenario), written.file());
   const std::string device =
       R"({"cluster": {"node": {"device": )" + resolved_text(scenario.cluster.device) + "}}}";
@@ -119,7 +136,8 @@ Scenario read_scenario(const std::string& text, const std::string& file, const L
   try {
     return read_merged(apply(written, overrides,
                              [&](const std::string& key) {
-                               return spelled_out(read_merged(written, files), key, written);
+                               return spelled_out(read_merged(written, files), key, written,
+                                                  file_of(documents, "/cluster/profile"));
                              }),
                        files);
   } catch (const InputError& error) {

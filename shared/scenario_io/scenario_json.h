@@ -2,8 +2,9 @@
 //
 // The keys are listed in shared/form/scenario_form.h. `//` comments are allowed. "extends" names a
 // scenario that this one changes (RFC 7396: keys replace keys, null removes a key). "hf" names a
-// Hugging Face config.json. Paths are relative to the file that contains them. `load` returns the
-// text of a file or throws InputError; no function here opens files itself.
+// Hugging Face config.json, and a node's "device" may name a device file. Paths are relative to the
+// file that contains them. `load` returns the text of a file or throws InputError; no function here
+// opens files itself.
 //
 // Errors: InputError with the file and JSON pointer of the wrong value. If the value comes from an
 // extended file, the error names that file.

@@ -31,11 +31,17 @@ MeasuredModules read_layer_times(const JsonValue& value, const Model& model);
 // read.
 void derive_from_neighbors(const JsonValue& value, Model& model);
 inline constexpr int kSizeNotGiven = -1;  // a projector's hidden size that is still to be filled in
-Cluster read_cluster(const JsonValue& value, const OtherFiles& files);
-// Returns the precision of a scenario that states none: bf16 on shipped devices whose matrix units
-// have it (GPUs), fp32 on CPUs and on devices that the scenario describes itself.
-NumberFormat default_precision(const Device& device);
-// Reads domains, NICs, leaf switches and degraded ranks, after the nodes have been read.
+struct ReadCluster {
+  Cluster cluster;
+  // The precision of a scenario that states none: bf16 on devices whose matrix units have it (GPUs)
+  // and that ship or have a file, fp32 on CPUs and on devices that the scenario describes itself.
+  NumberFormat precision = NumberFormat::fp32;
+};
+// Reads the key "cluster". Appends what is assumed about a device of the user's own to `notes`.
+ReadCluster read_cluster(const JsonValue& value, const OtherFiles& files,
+                         std::vector<std::string>& notes);
+// Reads domains, NICs, leaf switches and degraded ranks, after the nodes and the device's own
+// domain have been read.
 void read_topology(const JsonValue& value, Cluster& cluster);
 Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files);
 Training read_training(const JsonValue& value);

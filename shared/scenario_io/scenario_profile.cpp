@@ -1,7 +1,10 @@
 #include "shared/scenario_io/scenario_profile.h"
 
-#include "shared/hardware/devices.h"
+#include <optional>
+
+#include "shared/hardware/device_file_json.h"
 #include "shared/hardware/hardware_json.h"
+#include "shared/hardware/roofline.h"
 #include "shared/hardware/shipped_certainty.h"
 #include "shared/hardware/software.h"
 #include "shared/text/json_form.h"
@@ -9,17 +12,28 @@
 namespace polyphony {
 namespace {
 
-HardwareProfile named_profile(const Scenario& scenario, const LoadText& load,
-                              const std::string& name) {
+// The profile that is named, and the device file that it was made from, if it was.
+struct NamedProfile {
+  HardwareProfile profile;
+  std::optional<ShippedDevice> device;
+};
+
+NamedProfile named_profile(const Scenario& scenario, const LoadText& load,
+                           const std::string& name) {
   const std::string wanted = name.empty() ? scenario.cluster.profile : name;
   if (wanted.empty() || (wanted == scenario.cluster.profile && !is_profile_file(wanted))) {
-    if (const auto shipped = shipped_profile(scenario.cluster)) return *shipped;
+    if (const auto shipped = shipped_profile(scenario.cluster)) return {*shipped, {}};
     throw InputError(scenario.file, "/cluster/profile",
                      "device \"" + scenario.cluster.device.name + "\" has no shipped profile",
                      "write the path of a profile that polyphony profile or calibrate made");
   }
-  if (const HardwareProfile* shipped = find_profile(wanted)) return *shipped;
-  return parse_profile(load(wanted), wanted);
+  if (const HardwareProfile* shipped = find_profile(wanted)) return {*shipped, {}};
+  const std::string text = load(wanted);
+  const auto device = own_device_in(text, wanted);
+  if (!device) return {parse_profile(text, wanted), {}};
+  HardwareProfile profile = roofline_profile(*device);
+  if (wanted == scenario.cluster.profile) profile.device = scenario.cluster.device;
+  return {profile, device};
 }
 
 }  // namespace
@@ -30,7 +44,8 @@ void take_layer_times(const Scenario& scenario, HardwareProfile& profile) {
 
 HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
                                  const std::string& name, const std::string& stack) {
-  HardwareProfile profile = named_profile(scenario, load, name);
+  const NamedProfile named = named_profile(scenario, load, name);
+  HardwareProfile profile = named.profile;
   const std::string& source = name.empty() ? scenario.cluster.profile : name;
   if (!stack.empty() && find_stack(stack) == nullptr)
     throw InputError(Argument{"stack"}, "",
@@ -40,6 +55,7 @@ HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
   if (const SoftwareStack* shipped = find_stack(wanted);
       shipped != nullptr && profile.stack.name != wanted)
     profile.stack = *shipped;
+  if (named.device && named.device->fit) state_certainty(profile, *named.device->fit);
   if (!is_profile_file(source)) state_certainty(profile);
   take_layer_times(scenario, profile);
   const NumberFormat precision = scenario.training.precision;

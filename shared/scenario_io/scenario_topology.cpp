@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "shared/form/degraded_ranks.h"
-#include "shared/hardware/devices.h"
 #include "shared/scenario_io/scenario_parts.h"
 
 namespace polyphony {
@@ -29,7 +28,6 @@ std::vector<Degraded> read_degraded_ranks(const JsonValue& value) {
 }
 
 void read_topology(const JsonValue& value, Cluster& cluster) {
-  cluster.domain = default_domain(cluster.device.name, cluster.ranks_per_node);
   value.read("domain", cluster.domain);
   if (cluster.domain == cluster.ranks_per_node) cluster.domain = 0;
   value.read("bus", cluster.bus.rate);

@@ -1,8 +1,9 @@
 // polyphony profile: measures this machine, or reads what nccl-tests measured on another.
 #include <iostream>
 
-#include "shared/hardware/devices.h"
+#include "shared/hardware/device_file_json.h"
 #include "shared/hardware/hardware_json.h"
+#include "shared/hardware/roofline.h"
 #include "sim/cli/command.h"
 #include "sim/commands/profile_verbs.h"
 #include "sim/console/console.h"
@@ -13,25 +14,25 @@
 namespace polyphony::sim {
 namespace {
 
-// The shipped profile of a device, its collectives as a table of nccl-tests has them.
+// The roofline profile of a device, its collectives as a table of nccl-tests has them.
 int profile_of_table(const Arguments& args) {
   const std::string file = args.text("nccl-tests"), name = args.require("device");
-  const ShippedDevice* device = find_device(name);
-  if (device == nullptr)
+  const ShippedDevice* shipped = find_device(name);
+  if (shipped == nullptr && !is_profile_file(name))
     throw InputError("--device", "", "no device \"" + name + "\" ships with the program",
                      suggest(name, device_names()));
-  const HardwareProfile* prior = find_profile(default_profile(device->device.name));
-  POLYPHONY_CHECK(prior, "every shipped device has a profile");
-  if (!prior->nccl)
+  const ShippedDevice device = shipped ? *shipped : read_own_device(read_file(name), name);
+  const HardwareProfile prior = roofline_profile(device);
+  if (!prior.nccl)
     throw InputError("--device", "", name + " has no NCCL",
                      "an accelerator: " + suggest("", device_names()));
   Cluster cluster;
-  cluster.device = device->device;
-  cluster.node_link = device->node_link;
-  cluster.fabric_link = device->fabric_link;
-  cluster.domain = device->domain;
+  cluster.device = device.device;
+  cluster.node_link = device.node_link;
+  cluster.fabric_link = device.fabric_link;
+  cluster.domain = device.domain;
   const traces::CollectiveTimes times = traces::read_nccl_tests(read_file(file), file);
-  traces::CollectiveFit fit = traces::fit_collective(*prior, cluster, times, file);
+  traces::CollectiveFit fit = traces::fit_collective(prior, cluster, times, file);
   fit.profile.name = args.text("name");
   fit.profile.source += "; collectives: " + file;
   write_file(args.text("out"), readable_json(fit.profile, args.text("out")) + "\n");
@@ -72,9 +73,11 @@ int profile_command(int argc, char** argv) {
       "name", "name of the profile", cxxopts::value<std::string>()->default_value("this-machine"))(
       "nccl-tests",
       "instead of measuring: the output of all_reduce_perf or a like test, with its header",
-      cxxopts::value<std::string>())("device",
-                                     "with --nccl-tests: the shipped device that it ran on",
-                                     cxxopts::value<std::string>());
+      cxxopts::value<std::string>())(
+      "device",
+      "with --nccl-tests: the device that it ran on, a shipped one or a "
+      "device file",
+      cxxopts::value<std::string>());
   if (args.parse(argc, argv)) return 0;
   if (args.has("nccl-tests")) return profile_of_table(args);
   if (args.integer("ranks") < 1)

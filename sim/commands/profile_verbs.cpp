@@ -4,9 +4,10 @@
 #include <iostream>
 
 #include "shared/chance/belief.h"
-#include "shared/hardware/devices.h"
+#include "shared/hardware/device_file_json.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/hardware/parameter.h"
+#include "shared/hardware/roofline.h"
 #include "shared/hardware/shipped_certainty.h"
 #include "shared/statistics.h"
 #include "sim/cli/command.h"
@@ -23,24 +24,30 @@
 namespace polyphony::sim {
 namespace {
 
-// A shipped profile's name, a device's, or a file; under a shipped stack, if one is named.
+// A shipped profile's name, a device's, or a file of either, under a shipped stack if one is named.
 HardwareProfile named(const std::string& name, const std::string& stack) {
   HardwareProfile profile;
-  if (const HardwareProfile* shipped = find_profile(name))
+  std::optional<ShippedDevice> own;
+  if (const HardwareProfile* shipped = find_profile(name)) {
     profile = *shipped;
-  else if (const ShippedDevice* device = find_device(name))
+  } else if (const ShippedDevice* device = find_device(name)) {
     profile = *find_profile(default_profile(device->device.name));
-  else if (!is_profile_file(name))
+  } else if (!is_profile_file(name)) {
     throw InputError(name, "", "is no profile, device or file", suggest(name, profile_names()));
-  else
-    return parse_profile(read_file(name), name);
+  } else {
+    const std::string text = read_file(name);
+    own = own_device_in(text, name);
+    if (!own) return parse_profile(text, name);
+    profile = roofline_profile(*own);
+  }
   if (stack.empty()) return profile;
   const SoftwareStack* found = find_stack(stack);
   if (found == nullptr)
     throw InputError("--stack", "", "no software stack \"" + stack + "\" ships with the program",
                      suggest(stack, stack_names()));
   profile.stack = *found;
-  state_certainty(profile);
+  if (own && own->fit) state_certainty(profile, *own->fit);
+  if (!own) state_certainty(profile);
   return profile;
 }
 

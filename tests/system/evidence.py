@@ -283,6 +283,16 @@ class Profile(Evidence):
         moved = {p["parameter"]: p for p in self.json_of("profile", "show", ours)["parameters"]}
         self.assertLess(moved["gemm_efficiency"]["value"], keys["gemm_efficiency"]["value"])
 
+    def test_a_device_file_is_shown_with_the_fit_that_it_names(self):
+        values = [{p["parameter"]: p["value"] for p in self.json_of("profile", "show", name)["parameters"]}
+                  for name in ("H100", SCENARIOS / "devices/h100_pcie.json")]
+        self.assertEqual(values[0], values[1])
+        text = run(POLYPHONY, "profile", "show", SCENARIOS / "devices/h100_pcie.json", "--stack", "megatron-core").stdout
+        self.assertIn("No published measurement of H100-PCIe was available", text)
+        wrong = self.folder / "wrong_gpu.json"
+        wrong.write_text((SCENARIOS / "devices/h100_pcie.json").read_text().replace('"h100"', '"h1000"'))
+        self.assert_one_line(run(POLYPHONY, "profile", "show", wrong), wrong, "/fit", "h1000")
+
     def test_diff(self):
         ours = self.calibrated("ours.json", 1.1)
         self.assertEqual(self.json_of("profile", "diff", "H100", "H100")["differences"], [])

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "shared/form/scenario_form.h"
+#include "shared/hardware/device_file_json.h"
+#include "shared/hardware/shipped_files.h"
 #include "tests/shared/support/scenario_files.h"
 #include "tests/shared/support/schema_validator.h"
 
@@ -27,6 +29,25 @@ TEST_CASE("every shipped scenario matches the schema, as written and resolved") 
     CHECK(schema_accepts(test::file_text(path)));
     CHECK(schema_accepts(resolved_text(test::scenario_at(path))));
   }
+}
+
+TEST_CASE("device files match their schema, which rejects unknown keys and figures without unit") {
+  const Json schema = Json::parse(schema_text(device_file_form(), "device"));
+  const auto accepts = [&](const std::string& text) {
+    return test::SchemaValidator(schema).accepts(Json::parse(text, nullptr, true, true), schema);
+  };
+  for (const ShippedFile& file : device_files()) CHECK_MESSAGE(accepts(file.text), file.path);
+  const std::string example = test::file_text("scenarios/devices/h100_pcie.json");
+  CHECK(accepts(example));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = example;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  CHECK_FALSE(accepts(with("\"nic\"", "\"nik\"")));
+  CHECK_FALSE(accepts(with("\"350W\"", "350")));
+  CHECK_FALSE(accepts(with("\"350W\"", "\"350GB\"")));
+  CHECK_FALSE(accepts(with("\"fit\": \"h100\"", "\"fit\": {\"rows\": \"none\"}")));
+  CHECK(accepts(with("  \"fit\": \"h100\",\n", "")));
 }
 
 TEST_CASE("the schema rejects what the reader rejects") {

@@ -9,7 +9,7 @@
 
 namespace polyphony::test {
 
-// Returns the file of a shipped device as a user copies it: under another name, without named nodes.
+// Returns the file of a shipped device as a user copies it: with another name, no named nodes.
 inline std::string copied_device(const std::string& device, const std::string& name) {
   for (const ShippedFile& file : device_files()) {
     std::string text = file.text;
