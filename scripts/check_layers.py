@@ -29,7 +29,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"text": "quantities with units, forms of JSON values, strict JSON"},
         {"files": "reads and writes whole files with limits; a file is complete or absent, even after a crash"},
         {"schedule": "pipeline schedules, one table row each: which rank holds which stage, in which order it runs actions"},
-        {"planner": "per-step planners (Entrain, DIP, bubble filling) over plain numbers"},
+        {"planner": "per-step planners (Entrain, DIP, bubble filling) over plain numbers, and the costs that they balance"},
         {"model": "modules and edges, layouts, presets, Hugging Face configs"},
         {"work": "what one microbatch of a module holds on a rank: rows, shares of rows, token masks"},
         {"kernels": "the vocabulary of layers: kernels, collectives, parameters, shards, LoRA"},

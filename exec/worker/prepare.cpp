@@ -20,12 +20,12 @@ namespace {
 // and it is legal.
 Layout as_saved(const Scenario& scenario, const std::string& checkpoints) {
   Layout layout = *scenario.layout;
-  if (is_split(scenario.model, layout)) return layout;
+  if (is_split(scenario, layout)) return layout;
   if (const auto blocks = newest_blocks(checkpoints); blocks.size() == layout.modules.size()) {
     for (std::size_t m = 0; m < blocks.size(); ++m)
       if (layout.modules[m].blocks.empty()) layout.modules[m].blocks = blocks[m];
     // Saved with another layout: the checkpoint is loaded into this layout's stages.
-    if (is_split(scenario.model, layout) && !check_layout(scenario, layout)) return layout;
+    if (is_split(scenario, layout) && !check_layout(scenario, layout)) return layout;
   }
   return *scenario.layout;
 }
@@ -92,7 +92,7 @@ std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadTe
   const HardwareProfile profile = scenario_profile(scenario, load);
   PlannedLayout planned =
       plan_layout(borrow_inputs(scenario, profile), as_saved(scenario, checkpoints));
-  result.scenario.layout = std::move(planned.resolved);
+  store_planned(planned.layout, planned.plan, result.scenario);
   result.plan = std::move(planned.plan);
   result.room = {scenario.cluster, profile, memory};
   const Program first = lower(scenario, *scenario.layout, result.plan, result.dataset->batch(0));

@@ -88,15 +88,16 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
   return refuse(std::string("schedule ") + name(layout.schedule) + " " + why);
 }
 
-// Checks the costs by which actions are ordered, where the layout has them.
-Verdict check_stage_costs(const std::string& subject, const ModuleLayout& grid) {
-  if (!grid.stage_costs) return {};
+// Checks the costs by which actions are ordered, where they are stated.
+Verdict check_stage_costs(const std::string& subject, const ModuleLayout& grid,
+                          const ModuleCosts& costs) {
+  if (!costs.stages) return {};
   const int stages = grid.pp * grid.vpp;
-  for (const StageCosts::Way& way : grid.stage_costs->ways)
+  for (const StageCosts::Way& way : costs.stages->ways)
     if (static_cast<int>(way.stages.size()) != stages)
       return refuse(subject + ": stage_costs lists " + number(std::int64_t(way.stages.size())) +
                     " stages, but the module has " + number(stages) + "; leave it out");
-  if (const auto& room = grid.stage_costs->room;
+  if (const auto& room = costs.stages->room;
       !room.empty() && static_cast<int>(room.size()) != grid.pp)
     return refuse(subject + ": stage_costs lists room for " + number(std::int64_t(room.size())) +
                   " ranks, but the pipeline has " + number(grid.pp) + "; leave it out");
@@ -105,7 +106,8 @@ Verdict check_stage_costs(const std::string& subject, const ModuleLayout& grid) 
 
 // Checks what planner dip needs: every stage belongs to the order of one rank along a pipeline, and
 // branches are joined by the rows of a microbatch alone.
-Verdict check_searched(const Model& model, const Layout& layout, const Encoders& encoders) {
+Verdict check_searched(const Scenario& scenario, const Layout& layout, const Encoders& encoders) {
+  const Model& model = scenario.model;
   const std::string subject = "planner dip";
   std::vector<ModuleId> owners;
   for (std::size_t m = 0; m < model.modules.size(); ++m)
@@ -120,7 +122,8 @@ Verdict check_searched(const Model& model, const Layout& layout, const Encoders&
   for (const ModuleId a : owners) {
     const ModuleLayout& grid = layout.modules[a.value];
     const std::string& module = model.modules[a.value].name;
-    if (Verdict verdict = check_stage_costs(module, grid)) return verdict;
+    if (Verdict verdict = check_stage_costs(module, grid, costs_of(scenario.planner_costs, a)))
+      return verdict;
     for (const ModuleId b : owners)
       if (same_ranks(grid, layout.modules[b.value]) && grid.pp != layout.modules[b.value].pp)
         return refuse(subject + " needs the same pp for all modules on the same ranks, but " +
@@ -150,15 +153,16 @@ Verdict check_searched(const Model& model, const Layout& layout, const Encoders&
   return {};
 }
 
-Verdict check_planner(const Model& model, const Layout& layout, ModuleId language,
+Verdict check_planner(const Scenario& scenario, const Layout& layout, ModuleId language,
                       const Encoders& encoders) {
+  const Model& model = scenario.model;
   if (layout.planner != Planning::dip)
     for (std::size_t m = 0; m < model.modules.size(); ++m)
       if (layout.modules[m].sub_microbatch != 1)
         return refuse(model.modules[m].name +
                       ": sub_microbatch applies only to planner dip; leave it out");
   if (layout.planner == Planning::none) return {};
-  if (layout.planner == Planning::dip) return check_searched(model, layout, encoders);
+  if (layout.planner == Planning::dip) return check_searched(scenario, layout, encoders);
   const std::string subject = std::string("planner ") + name(layout.planner);
   if (encoders.colocated.empty() && encoders.separate.empty())
     return refuse(subject + " applies only to encoders with grids of their own; leave it out");
@@ -205,7 +209,7 @@ Verdict check_work(const Scenario& scenario, const Layout& layout) {
                     " microbatches; nearest legal: " +
                     nearest_divisors(layout.microbatches, layout.encoder_microbatches));
   }
-  if (Verdict verdict = check_planner(model, layout, id, encoders)) return verdict;
+  if (Verdict verdict = check_planner(scenario, layout, id, encoders)) return verdict;
   return check_schedule(model, layout, id, encoders);
 }
 

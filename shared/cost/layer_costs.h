@@ -11,6 +11,7 @@
 #pragma once
 
 #include "shared/hardware/hardware.h"
+#include "shared/planner/planner_costs.h"
 #include "shared/scenario/scenario.h"
 #include "shared/work/work_size.h"
 

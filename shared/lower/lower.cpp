@@ -22,10 +22,6 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
       training_(kind == StepKind::train) {
   program_.model = scenario.model;
   program_.layout = layout;
-  for (ModuleLayout& grid : program_.layout.modules) {  // durations
-    grid.item_cost.reset();
-    grid.stage_costs.reset();
-  }
   program_.precision = scenario.training.precision;
   program_.ranks = static_cast<std::uint32_t>(world_size(layout));
   program_.batch = batch;

@@ -97,43 +97,6 @@ constexpr auto names(Balance) { return names_of<Balance>("aware", "unaware"); }
 //            actions
 enum class Planning : std::uint8_t { none, entrain, dip };
 constexpr auto names(Planning) { return names_of<Planning>("none", "entrain", "dip"); }
-// Forward and backward seconds of one microbatch on one rank of its module's pipeline, summed over
-// all stages: square·Σx² + linear·Σx + constant, where x is the token count of each item (encoders)
-// or of each sample (language).
-struct ItemCost {
-  double square = 0, linear = 0, constant = 0;
-  bool operator==(const ItemCost&) const = default;
-};
-
-// A quantity as a function of one microbatch: square · (query, key) pairs that attend + linear ·
-// tokens + constant. 0 for a microbatch without tokens.
-struct WorkCurve {
-  double square = 0, linear = 0, constant = 0;
-  bool operator==(const WorkCurve&) const = default;
-};
-// Costs of one microbatch on each rank of a stage.
-//   forward, input, weight  seconds of the forward, and of the input and weight parts of the
-//                           backward
-//   message                 seconds of the message to the next stage
-//   kept                    bytes of saved activations between forward and backward
-//   held                    bytes kept from the input part of the backward to the weight part
-//   moved                   bytes, out of those kept, that are offloaded to the host and back
-//   copy                    seconds of the copy to the host, and of the copy back
-struct StageCurves {
-  WorkCurve forward, input, weight, message, kept, held, moved{}, copy{};
-  bool operator==(const StageCurves&) const = default;
-};
-// The costs by which planner dip orders the actions of a branch (shared/step/searched_step.h).
-struct StageCosts {
-  struct Way {  // one recomputation option of an action
-    Recipe recipe = Recipe::none;
-    std::vector<StageCurves> stages;
-    bool operator==(const Way&) const = default;
-  };
-  std::vector<Way> ways;     // least recomputation first
-  std::vector<double> room;  // bytes for saved activations, by pipeline rank; empty: no limit
-  bool operator==(const StageCosts&) const = default;
-};
 
 struct ModuleLayout {
   int tp = 1;
@@ -171,9 +134,7 @@ struct ModuleLayout {
   // module's list counts the blocks of the whole chain, encoders first.
   std::vector<int> blocks;
   int ahead = 0;  // encoder with its own ranks: extra forwards on top of its schedule's warm-up
-  std::optional<ItemCost> item_cost;  // costs for the planner; absent: from the hardware profile
   int sub_microbatch = 1;  // planner dip: items per sub-microbatch, if there are that many
-  std::optional<StageCosts> stage_costs;  // planner dip; absent: from the hardware profile
   bool operator==(const ModuleLayout&) const = default;
 
   int dp() const { return ranks / (tp * cp * pp); }
@@ -209,17 +170,6 @@ struct Layout {
   std::vector<Actions> actions = {};
   bool operator==(const Layout&) const = default;
 };
-
-// Cost of a layer to the stage that holds it, for one microbatch on one rank
-// (shared/cost/layer_costs.h).
-struct LayerCost {
-  Seconds forward{}, backward{};
-  Bytes sent{};  // to the next stage, if the layer is the last of its stage
-  Seconds total() const { return forward + backward; }
-  bool operator==(const LayerCost&) const = default;
-};
-// Indexed by ModuleId, then by position in the module's layer stack.
-using LayerCosts = std::vector<std::vector<LayerCost>>;
 
 int world_size(const Layout& layout);
 bool same_ranks(const ModuleLayout& a, const ModuleLayout& b);

@@ -1,6 +1,6 @@
 // The cost of one item (an image, a clip) for its encoder, and of one sample for the language
 // module, as a function of its number of tokens x: square·x² + linear·x + constant
-// (shared/model/layout.h, ItemCost). Planners balance microbatches by it.
+// (shared/planner/planner_costs.h, ItemCost). Planners balance microbatches by it.
 //
 //   The three coefficients are fitted by least squares of relative errors, none below zero, to the
 //   prices of microbatches of one item each, at five sizes from the smallest to the largest of a
@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/planner/planner_costs.h"
 #include "shared/scenario/scenario.h"
 #include "shared/work/work_size.h"
 

@@ -43,6 +43,12 @@ LayerCosts count_flops(const Scenario& scenario, const Layout& layout) {
   return costs;
 }
 
+// Returns the module with which a layout states the blocks and costs of a branch.
+ModuleId holder_of(const Layout& layout, const Plan& plan, const Branch& branch) {
+  if (plan.branches.size() == 1) return ModuleId(layout.modules.size() - 1);
+  return branch.stages.front().chunks.front().module;
+}
+
 Branch make_branch(const Model& model, const Layout& layout, const Splitting& by,
                    const std::vector<ModuleId>& modules, const ModuleLayout& grid, int microbatches,
                    bool language) {
@@ -66,34 +72,37 @@ int cell_ranks(const ModuleLayout& grid) {
   return std::max(grid.tp * grid.cp, grid.ep > 1 ? experts : 1);
 }
 
-bool is_split(const Model& model, const Layout& layout) {
-  const auto split = [](const ModuleLayout& grid) {
-    return !grid.blocks.empty() || grid.pp * grid.vpp == 1;
+bool is_split(const Scenario& scenario, const Layout& layout) {
+  const auto told = [&](std::size_t m) {
+    const ModuleLayout& grid = layout.modules[m];
+    if (grid.blocks.empty() && grid.pp * grid.vpp > 1) return false;
+    const ModuleCosts costs = costs_of(scenario.planner_costs, ModuleId(m));
+    return (layout.planner != Planning::entrain || costs.item) &&
+           (layout.planner != Planning::dip || costs.stages);
   };
-  const auto told = [&](const ModuleLayout& grid) {
-    return split(grid) && (layout.planner != Planning::entrain || grid.item_cost) &&
-           (layout.planner != Planning::dip || grid.stage_costs);
-  };
-  if (layout.placement == Placement::homogeneous) return told(layout.modules.back());
-  for (std::size_t m = 0; m < model.modules.size(); ++m)
-    if (model.modules[m].kind != ModuleKind::projector && !told(layout.modules[m])) return false;
+  if (layout.placement == Placement::homogeneous) return told(layout.modules.size() - 1);
+  for (std::size_t m = 0; m < layout.modules.size(); ++m)
+    if (scenario.model.modules[m].kind != ModuleKind::projector && !told(m)) return false;
   return true;
 }
 
 Layout with_blocks(Layout layout, const Plan& plan) {
-  for (const Branch& branch : plan.branches) {
-    const bool one = plan.branches.size() == 1;
-    const std::size_t owner =
-        one ? layout.modules.size() - 1 : branch.stages.front().chunks.front().module.value;
-    if (branch.stages.size() > 1) layout.modules[owner].blocks = branch.grid.blocks;
-    layout.modules[owner].item_cost = branch.grid.item_cost;
-    layout.modules[owner].stage_costs = branch.grid.stage_costs;
-  }
+  for (const Branch& branch : plan.branches)
+    if (branch.stages.size() > 1)
+      layout.modules[holder_of(layout, plan, branch).value].blocks = branch.grid.blocks;
   return layout;
 }
 
+void store_planned(const Layout& layout, const Plan& plan, Scenario& scenario) {
+  PlannerCosts costs;
+  for (const Branch& branch : plan.branches)
+    if (branch.costs != ModuleCosts{}) costs[holder_of(layout, plan, branch)] = branch.costs;
+  scenario.layout = with_blocks(layout, plan);
+  scenario.planner_costs = std::move(costs);
+}
+
 Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& given) {
-  const Splitting by = given.layers.empty() && !is_split(scenario.model, layout)
+  const Splitting by = given.layers.empty() && !is_split(scenario, layout)
                            ? Splitting{.layers = count_flops(scenario, layout)}
                            : given;
   const Model& model = scenario.model;
@@ -106,6 +115,8 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& 
   if (layout.placement == Placement::homogeneous || owners.size() == 1) {
     plan.branches.push_back(make_branch(model, layout, by, owners, chain_grid(model, layout),
                                         layout.microbatches, true));
+    plan.branches.back().costs =
+        costs_of(scenario.planner_costs, ModuleId(layout.modules.size() - 1));
     return plan;
   }
   for (const ModuleId id : owners) {
@@ -117,9 +128,10 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& 
                                                       : encoder_works(layout, module_grid, grid);
     plan.branches.push_back(
         make_branch(model, layout, by, {id}, module_grid, works, id == language));
-    std::optional<ItemCost>& cost = plan.branches.back().grid.item_cost;
-    if (weighed && !cost)
-      cost = by.items.empty() ? item_flops(scenario, id) : by.items.at(id.value);
+    ModuleCosts& costs = plan.branches.back().costs;
+    costs = costs_of(scenario.planner_costs, id);
+    if (weighed && !costs.item)
+      costs.item = by.items.empty() ? item_flops(scenario, id) : by.items.at(id.value);
   }
   return plan;
 }

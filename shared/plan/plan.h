@@ -18,6 +18,7 @@
 
 #include "shared/error.h"
 #include "shared/plan/partition.h"
+#include "shared/planner/planner_costs.h"
 #include "shared/scenario/scenario.h"
 
 namespace polyphony {
@@ -50,6 +51,7 @@ struct Branch {
   int microbatches = 1;                 // per data-parallel lane and step
   std::vector<int> rank_of_stage = {};  // by stage: index of its rank along the pipeline
   Kept kept = {};
+  ModuleCosts costs = {};  // for the layout's planner
   bool folded() const { return kept.lanes > 0; }
   // Returns the number of lanes that have work items; lane_at() converts an index among them to a
   // lane of the grid, lane_index() a lane to its index.
@@ -118,21 +120,23 @@ struct Splitting {
   // Returns the bytes by which the rank of `stage` exceeds its memory if the branch that begins
   // with module `first` is split into `blocks`. Absent: every split fits.
   std::function<double(ModuleId first, const std::vector<int>& blocks, int stage)> lacks = {};
-  // By ModuleId: item costs for the planner, where the layout has none. Empty: FLOPs, at 1 FLOP/s.
+  // By ModuleId: item costs for the planner, where none are stated. Empty: FLOPs, at 1 FLOP/s.
   std::vector<ItemCost> items = {};
 };
 
 // Returns whether the layout is complete, so that no profile is needed to plan it: `blocks` state
-// how stages are split and, with a planner, `item_cost` or `stage_costs` state the costs that it
-// balances. Also true where there is nothing to split or balance.
-bool is_split(const Model& model, const Layout& layout);
+// how stages are split and, with a planner, the scenario states the costs that it balances
+// (Scenario::planner_costs). Also true where there is nothing to split or balance.
+bool is_split(const Scenario& scenario, const Layout& layout);
 // Returns the plan of a layout. Where the layout does not give the split into stages, stages are
 // split so that the most expensive rank costs as little as possible. Stage costs (planner dip) are
-// copied from the layout, and absent otherwise: shared/split/balanced_plan.h fits them.
+// copied from the scenario, and absent otherwise: shared/split/balanced_plan.h fits them.
 Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& by = {});
-// Returns the layout with the plan's split as its `blocks` and with the costs that its planner
-// used. A run stores this layout, so that its split is never computed again.
+// Returns the layout with the plan's split as its `blocks`.
 Layout with_blocks(Layout layout, const Plan& plan);
+// Makes the planned layout the scenario's own: with its blocks, and next to it the costs that its
+// planner uses. A run starts from such a scenario, so that its split is never computed again.
+void store_planned(const Layout& layout, const Plan& plan, Scenario& scenario);
 
 // Returns the number of microbatches per step and lane of an encoder's branch on `grid`. Each may
 // feed several microbatches of the language module.

@@ -1,11 +1,11 @@
 // Fits the cost of a microbatch as square · attended pairs + linear · tokens + constant
-// (shared/model/layout.h, WorkCurve), by least squares of relative errors, no coefficient below
+// (shared/planner/planner_costs.h, WorkCurve), by least squares of relative errors, no coefficient below
 // zero.
 #pragma once
 
 #include <vector>
 
-#include "shared/model/layout.h"
+#include "shared/planner/planner_costs.h"
 
 namespace polyphony {
 

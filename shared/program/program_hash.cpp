@@ -40,7 +40,7 @@ auto fields(const Model& value) {
 auto fields(const ModuleLayout& value) {
   const auto& [tp, cp, pp, vpp, ep, sp, tp_pieces, shard, shard_ranks, recompute, recompute_blocks,
                offload_activations, expert_tp, tokens, cp_attention, cp_heads, row_split, spread,
-               first_rank, ranks, blocks, ahead, item_cost, sub_microbatch, stage_costs] = value;
+               first_rank, ranks, blocks, ahead, sub_microbatch] = value;
   return std::tie(tp, cp, pp, vpp, ep, sp, tp_pieces, shard, shard_ranks, recompute,
                   recompute_blocks, offload_activations, expert_tp, tokens, cp_attention, cp_heads,
                   row_split, spread, first_rank, ranks, blocks, ahead, sub_microbatch);

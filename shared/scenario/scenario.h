@@ -17,6 +17,7 @@
 #include "shared/hardware/measured_layers.h"
 #include "shared/model/layout.h"
 #include "shared/model/model.h"
+#include "shared/planner/planner_costs.h"
 
 namespace polyphony {
 
@@ -79,6 +80,7 @@ struct Scenario {
   Data data;
   Training training;
   std::optional<Layout> layout;
+  PlannerCosts planner_costs;  // stated next to the layout
   std::optional<Search> search;
   Goal goal;
 

@@ -30,7 +30,7 @@ Json stage_costs_json(const StageCosts& costs) {
   return json;
 }
 
-Json grid_json(const ModuleLayout& grid) {
+Json grid_json(const ModuleLayout& grid, const ModuleCosts& costs) {
   Json json;
   json["ranks"] = {{"first", grid.first_rank}, {"count", grid.ranks}};
   json["tp"] = grid.tp;
@@ -54,14 +54,14 @@ Json grid_json(const ModuleLayout& grid) {
   if (grid.spread != Spread::samples) json["spread"] = name(grid.spread);
   if (!grid.blocks.empty()) json["blocks"] = grid.blocks;
   if (grid.ahead > 0) json["ahead"] = grid.ahead;
-  if (const auto& cost = grid.item_cost)
+  if (const auto& cost = costs.item)
     json["item_cost"] = {cost->square, cost->linear, cost->constant};
   if (grid.sub_microbatch != 1) json["sub_microbatch"] = grid.sub_microbatch;
-  if (grid.stage_costs) json["stage_costs"] = stage_costs_json(*grid.stage_costs);
+  if (costs.stages) json["stage_costs"] = stage_costs_json(*costs.stages);
   return json;
 }
 
-Json layout_json(const Layout& layout, const Model& model) {
+Json layout_json(const Layout& layout, const Model& model, const PlannerCosts& costs) {
   Json json;
   json["placement"] = name(layout.placement);
   json["schedule"] = name(layout.schedule);
@@ -76,7 +76,7 @@ Json layout_json(const Layout& layout, const Model& model) {
   if (layout.planner == Planning::dip) json["placements"] = layout.placements;
   if (layout.placement == Placement::homogeneous) {
     const ModuleLayout all = chain_grid(model, layout);
-    json["all"] = grid_json(all);
+    json["all"] = grid_json(all, costs_of(costs, ModuleId(model.modules.size() - 1)));
     for (std::size_t m = 0; m + 1 < model.modules.size(); ++m) {
       const ModuleLayout& own = layout.modules[m];
       if (model.modules[m].kind == ModuleKind::projector) continue;
@@ -94,14 +94,14 @@ Json layout_json(const Layout& layout, const Model& model) {
   }
   for (std::size_t m = 0; m < model.modules.size(); ++m)
     if (model.modules[m].kind != ModuleKind::projector)
-      json[model.modules[m].name] = grid_json(layout.modules[m]);
+      json[model.modules[m].name] = grid_json(layout.modules[m], costs_of(costs, ModuleId(m)));
   return json;
 }
 
 }  // namespace
 
-std::string resolved_text(const Layout& layout, const Model& model) {
-  return layout_json(layout, model).dump();
+std::string resolved_text(const Layout& layout, const Model& model, const PlannerCosts& costs) {
+  return layout_json(layout, model, costs).dump();
 }
 
 }  // namespace polyphony

@@ -80,8 +80,11 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
   scenario.data = read_data(root.at("data"), scenario.model, files);
   if (root.has("goal")) scenario.goal = read_goal(root.at("goal"));
   validate(scenario);
-  if (root.has("layout"))
+  if (root.has("layout")) {
     scenario.layout = read_layout(root.at("layout"), scenario.model, scenario.cluster);
+    scenario.planner_costs =
+        read_planner_costs(root.at("layout"), scenario.model, *scenario.layout);
+  }
   if (root.has("search")) scenario.search = read_search(root.at("search"), scenario.model);
   if (!scenario.layout && !scenario.search) {  // absent: all that the model and the cluster allow
     scenario.search.emplace();

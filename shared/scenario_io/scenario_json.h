@@ -31,8 +31,8 @@ std::string resolved_text(const Scenario& scenario);
 // As above, with all relative paths joined to `here`, the current folder. With an absolute `here`
 // the text has the same meaning in any folder.
 std::string movable_text(Scenario scenario, const std::string& here);
-// Returns the value of the key "layout" of a scenario.
-std::string resolved_text(const Layout& layout, const Model& model);
+// Returns the value of the key "layout" of a scenario, with the costs for planners that it states.
+std::string resolved_text(const Layout& layout, const Model& model, const PlannerCosts& costs = {});
 // Returns the value of the key "device" of a node, with all figures, even for a shipped device.
 std::string resolved_text(const Device& device);
 

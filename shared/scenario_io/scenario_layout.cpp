@@ -27,53 +27,6 @@ std::size_t grid_owner(const Model& model, std::size_t m) {
   return m;
 }
 
-// Returns the keys of a layout or search that are module names, or "all".
-std::vector<std::string> module_words(const JsonValue& value) {
-  const auto& reserved = reserved_module_names();
-  std::vector<std::string> keys = value.keys();
-  std::erase_if(keys, [&](const std::string& key) {
-    return key != "all" && std::find(reserved.begin(), reserved.end(), key) != reserved.end();
-  });
-  return keys;
-}
-
-std::vector<StageCurves> read_stage_curves(const JsonValue& value) {
-  std::vector<StageCurves> stages;
-  for (std::size_t s = 0; s < value.size(); ++s) {
-    const JsonValue numbers = value.at(s);
-    StageCurves& stage = stages.emplace_back();
-    std::size_t next = 0;
-    for (WorkCurve* curve : {&stage.forward, &stage.input, &stage.weight, &stage.message,
-                             &stage.kept, &stage.held, &stage.moved, &stage.copy})
-      for (double* number : {&curve->square, &curve->linear, &curve->constant})
-        if (next < numbers.size()) *number = numbers.at(next++).number();
-  }
-  return stages;
-}
-
-StageCosts read_stage_costs(const JsonValue& value) {
-  StageCosts costs;
-  for (const Recipe recipe :
-       {Recipe::layout, Recipe::none, Recipe::selective, Recipe::full, Recipe::offload})
-    if (value.has(name(recipe)))
-      costs.ways.push_back({recipe, read_stage_curves(value.at(name(recipe)))});
-  if (costs.ways.empty())
-    value.refuse("stage_costs must have at least one of layout, none, selective, full and offload",
-                 "add one, or remove \"stage_costs\"");
-  for (const StageCosts::Way& way : costs.ways)
-    if (way.stages.size() != costs.ways.front().stages.size())
-      value.refuse_at(name(way.recipe),
-                      std::string(name(way.recipe)) + " must have as many stages as " +
-                          std::string(name(costs.ways.front().recipe)) + ", " +
-                          std::to_string(costs.ways.front().stages.size()) + ", got " +
-                          std::to_string(way.stages.size()),
-                      "write one list of numbers for every stage of the module");
-  if (value.has("room"))
-    for (std::size_t r = 0; r < value.at("room").size(); ++r)
-      costs.room.push_back(value.at("room").at(r).number());
-  return costs;
-}
-
 ModuleLayout read_grid(const JsonValue& value) {
   ModuleLayout grid;
   grid.ranks = 0;  // not given
@@ -98,12 +51,7 @@ ModuleLayout read_grid(const JsonValue& value) {
   if (value.has("spread")) grid.spread = enum_named<Spread>(value.at("spread").text());
   value.read("blocks", grid.blocks);
   value.read("ahead", grid.ahead);
-  if (value.has("item_cost")) {
-    const JsonValue cost = value.at("item_cost");
-    grid.item_cost = ItemCost{cost.at(0).number(), cost.at(1).number(), cost.at(2).number()};
-  }
   value.read("sub_microbatch", grid.sub_microbatch);
-  if (value.has("stage_costs")) grid.stage_costs = read_stage_costs(value.at("stage_costs"));
   if (!value.has("ranks")) return grid;
   const JsonValue ranks = value.at("ranks");
   if (ranks.is_object()) {
@@ -165,10 +113,7 @@ void read_homogeneous(const JsonValue& value, const Model& model, const Cluster&
   layout.modules.assign(model.modules.size(), grid);
   // The list of blocks counts those of the whole chain, and is stored with the last module
   // (shared/model/layout.h).
-  for (std::size_t m = 0; m + 1 < layout.modules.size(); ++m) {
-    layout.modules[m].blocks.clear();
-    layout.modules[m].stage_costs.reset();
-  }
+  for (std::size_t m = 0; m + 1 < layout.modules.size(); ++m) layout.modules[m].blocks.clear();
   leave_to_language(model, layout);
   for (const std::string& key : parts) read_own_part(value, key, model, layout);
 }
@@ -231,8 +176,6 @@ void read_own_grids(const JsonValue& value, const Model& model, const Cluster& c
     if (!is_projector(model, ModuleId(m))) continue;
     layout.modules[m] = layout.modules[grid_owner(model, m)];
     layout.modules[m].blocks.clear();
-    layout.modules[m].item_cost.reset();
-    layout.modules[m].stage_costs.reset();
   }
 }
 
@@ -268,6 +211,15 @@ void read_choices(const JsonValue& value, const std::string& key, std::vector<bo
 }
 
 }  // namespace
+
+std::vector<std::string> module_words(const JsonValue& value) {
+  const auto& reserved = reserved_module_names();
+  std::vector<std::string> keys = value.keys();
+  std::erase_if(keys, [&](const std::string& key) {
+    return key != "all" && std::find(reserved.begin(), reserved.end(), key) != reserved.end();
+  });
+  return keys;
+}
 
 ModuleId module_named(const JsonValue& value, const std::string& key, const Model& model) {
   std::vector<std::string> names;

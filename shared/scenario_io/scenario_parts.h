@@ -46,8 +46,12 @@ void read_topology(const JsonValue& value, Cluster& cluster);
 Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files);
 Training read_training(const JsonValue& value);
 Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster);
+// Reads the costs for planners that a layout's value states, after the layout has been read.
+PlannerCosts read_planner_costs(const JsonValue& value, const Model& model, const Layout& layout);
 Search read_search(const JsonValue& value, const Model& model);
 
+// Returns the keys of a layout or search that are module names, or "all".
+std::vector<std::string> module_words(const JsonValue& value);
 // Returns the id of the module named `key`, a key of `value`. Throws InputError with a suggestion
 // if there is no such module or if it is a projector.
 ModuleId module_named(const JsonValue& value, const std::string& key, const Model& model);

@@ -230,7 +230,8 @@ std::string resolved_text(const Scenario& scenario) {
   json["cluster"] = cluster_json(scenario.cluster);
   json["data"] = data_json(scenario.data);
   if (scenario.layout)
-    json["layout"] = Json::parse(resolved_text(*scenario.layout, scenario.model));
+    json["layout"] =
+        Json::parse(resolved_text(*scenario.layout, scenario.model, scenario.planner_costs));
   if (scenario.search) json["search"] = search_json(*scenario.search, scenario.model);
   if (scenario.goal != Goal{}) json["goal"] = Json::parse(resolved_text(scenario.goal));
   json["training"] = training_json(scenario.training);

@@ -82,7 +82,7 @@ bool Lister::fits(Task& task, Layout& layout) {
   Listed misfit{layout, {}};
   misfit.bound.footprint = footprint;
   if (!list.misfit || listed_before(misfit, *list.misfit)) list.misfit = misfit;
-  if (footprint.least > capacity || is_split(scenario_.model, layout)) return false;
+  if (footprint.least > capacity || is_split(scenario_, layout)) return false;
   misfit.bound = screen_.bound(layout);
   Seconds others{};  // ignored: layouts that do not fit do not count towards Shortlist::rest
   if (misfit.bound.step <= task.limit)

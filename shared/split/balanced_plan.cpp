@@ -34,7 +34,7 @@ Splitting splitting(const Scenario& scenario, const Layout& layout, const Hardwa
 }
 
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
-  if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
+  if (is_split(scenario, layout)) return make_plan(scenario, layout);
   return balanced_plan(scenario, layout, profile,
                        module_sizes(scenario.model, typical_batch(scenario)));
 }
@@ -73,7 +73,7 @@ Plan split_plan(const Scenario& scenario, const Layout& layout, const HardwarePr
 
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                    const std::vector<WorkSize>& typical) {
-  if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
+  if (is_split(scenario, layout)) return make_plan(scenario, layout);
   Plan plan = split_plan(scenario, layout, profile, typical);
   if (layout.planner == Planning::dip) fit_stage_costs(scenario, layout, profile, plan);
   return plan;
@@ -83,7 +83,7 @@ std::optional<Layout> fitting_split(const Scenario& scenario, const Layout& layo
                                     const HardwareProfile& profile,
                                     const std::vector<WorkSize>& typical, Bytes room,
                                     Screen& screen) {
-  if (is_split(scenario.model, layout)) return {};
+  if (is_split(scenario, layout)) return {};
   const Splitting by = splitting(scenario, layout, profile, typical);
   const Plan plan = make_plan(scenario, layout, by);
   const Layout split =

@@ -292,7 +292,7 @@ void fit_stage_costs(const Scenario& scenario, const Layout& layout, const Hardw
     }
   }
   for (std::size_t b = 0; b < plan.branches.size(); ++b)
-    if (auto& costs = plan.branches[b].grid.stage_costs; !costs) costs = std::move(fitted[b]);
+    if (auto& costs = plan.branches[b].costs.stages; !costs) costs = std::move(fitted[b]);
 }
 
 }  // namespace polyphony

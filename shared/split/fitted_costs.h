@@ -1,4 +1,4 @@
-// Fits ModuleLayout::stage_costs: the cost of a microbatch on each stage of a layout, by which
+// Fits ModuleCosts::stages: the cost of a microbatch on each stage of a layout, by which
 // planner dip orders actions. The layout is lowered and priced for the typical batch, and a curve
 // is fitted through the microbatches of each stage (shared/plan/work_curve.h).
 //   forward, input, weight (seconds)
@@ -29,7 +29,7 @@
 
 namespace polyphony {
 
-// Writes stage costs into the grids of the plan's branches that have none.
+// Writes stage costs into the plan's branches that have none.
 void fit_stage_costs(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                      Plan& plan);
 

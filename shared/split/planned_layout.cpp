@@ -35,7 +35,7 @@ PlannedLayout plan_layout(std::shared_ptr<const PlanInputs> inputs, const Layout
   ++planned;
   const Scenario& scenario = inputs->scenario();
   PlannedLayout result{std::move(inputs), layout, {}, {}};
-  result.plan = is_split(scenario.model, layout)
+  result.plan = is_split(scenario, layout)
                     ? make_plan(scenario, layout)
                     : balanced_plan(scenario, layout, result.profile(), result.inputs->sizes());
   result.resolved = with_blocks(layout, result.plan);

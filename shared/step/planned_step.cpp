@@ -69,7 +69,7 @@ std::vector<Members> assign_to_lanes(const std::vector<SampleWork>& works, Membe
 }  // namespace
 
 double sample_work(const Model& model, const Branch& branch, const Sample& sample) {
-  const ItemCost& cost = branch.grid.item_cost.value();
+  const ItemCost& cost = branch.costs.item.value();
   const ModuleId module = branch.stages.front().chunks.front().module;
   if (module == language_module(model))
     return item_work(cost, static_cast<double>(language_rows(model, sample)));

@@ -1,7 +1,7 @@
 // The work items of a step under planner entrain (Layout::planner), and the actions that work items
 // add to an order when they are parts of a microbatch.
 //
-//   The planner (shared/planner/entrain.h) balances by item costs (ModuleLayout::item_cost).
+//   The planner (shared/planner/entrain.h) balances by item costs (ModuleCosts::item).
 //   Encoders of several modalities count as one. Its slots are the language module's microbatches,
 //   in pairs. For each pair an encoder has three work items: the samples that the first slot keeps,
 //   those that it defers, and those of the second slot. The deferred work item runs its forward

@@ -18,7 +18,7 @@ namespace polyphony {
 namespace {
 
 const StageCosts::Way& way_of(const Branch& branch, std::size_t way) {
-  const auto& ways = branch.grid.stage_costs.value().ways;
+  const auto& ways = branch.costs.stages.value().ways;
   return ways[std::min(way, ways.size() - 1)];
 }
 
@@ -74,8 +74,8 @@ std::optional<std::size_t> fed_by(const Model& model, const Plan& plan, std::siz
 std::size_t count_ways(const Plan& plan) {
   std::size_t most = 0;
   for (const Branch& branch : plan.branches) {
-    if (!branch.grid.stage_costs) return 0;
-    most = std::max(most, branch.grid.stage_costs->ways.size());
+    if (!branch.costs.stages) return 0;
+    most = std::max(most, branch.costs.stages->ways.size());
   }
   return most;
 }
@@ -103,7 +103,7 @@ StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
                               lanes.orders.begin());
     };
     for (const int index : branch.rank_of_stage) of.rank_of_stage.push_back(order_at(index));
-    const auto& room = branch.grid.stage_costs->room;
+    const auto& room = branch.costs.stages->room;
     if (!room.empty()) {
       costs.capacity.resize(static_cast<std::size_t>(costs.ranks),
                             Bytes(std::numeric_limits<std::int64_t>::max()));
@@ -153,7 +153,7 @@ StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
   StepCosts costs = price_works(
       model, plan, batch, step, lanes, has_parts(orders),
       [&](std::size_t branch, std::size_t stage, std::uint32_t work) -> const auto& {
-        const auto& ways = plan.branches[branch].grid.stage_costs->ways;
+        const auto& ways = plan.branches[branch].costs.stages->ways;
         const Recipe recipe = recipes.at({branch, stage, work});
         const auto way = std::find_if(ways.begin(), ways.end(),
                                       [&](const auto& one) { return one.recipe == recipe; });

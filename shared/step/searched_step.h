@@ -1,7 +1,7 @@
 // Steps under planner dip. Every module has a pipeline of its own, and the ranks that hold several
 // modules interleave their actions. The order of all actions is searched again for every batch
 // (shared/planner/order_search.h), from the cost of each work item on each stage
-// (ModuleLayout::stage_costs, which a run stores as it does its split into stages).
+// (ModuleCosts::stages, which a run stores as it does its split into stages).
 //
 //   Lanes: data-parallel lanes that meet only in the reduction of their gradients each have an
 //   order of their own. Lanes that wait for each other during the step (shared/step/lane_groups.h)
@@ -18,7 +18,7 @@
 //   (shared/split/fitted_costs.h).
 //
 //   Memory: for every action the fastest activation policy that fits in memory is chosen. Its
-//   options are the "ways" of stage_costs: recomputation up to the module's `recompute` and, with
+//   options are StageCosts::ways: recomputation up to the module's `recompute` and, with
 //   `offload_activations`, offloading to the host (shared/planner/memory_choice.h).
 #pragma once
 

@@ -64,11 +64,12 @@ bool same_but_split(Layout a, Layout b) {
   return a == b;
 }
 
-// The layout of the run that wrote `file`, if it is the same but for the split.
-std::optional<Layout> split_of_run(const std::string& file, const Layout& layout) {
+// The layout of the run that wrote `file`, if it and its costs are the same but for the split.
+std::optional<Layout> split_of_run(const std::string& file, const Layout& layout,
+                                   const PlannerCosts& costs) {
   if (!std::filesystem::exists(file)) return {};
   const Scenario earlier = read_scenario_file(file);
-  if (!earlier.layout || !is_split(earlier.model, *earlier.layout) ||
+  if (!earlier.layout || !is_split(earlier, *earlier.layout) || earlier.planner_costs != costs ||
       !same_but_split(*earlier.layout, layout))
     return {};
   return earlier.layout;
@@ -81,9 +82,9 @@ std::string give_scenario(const Scenario& scenario, const Layout& layout,
   Scenario chosen = scenario;
   chosen.search.reset();
   chosen.layout.reset();
-  if (claim.earlier() == EarlierRun::resume && !is_split(scenario.model, layout))
-    chosen.layout = split_of_run(claim.paths().scenario(), layout);
-  if (!chosen.layout) chosen.layout = with_blocks(layout, balanced_plan(scenario, layout, profile));
+  if (claim.earlier() == EarlierRun::resume && !is_split(scenario, layout))
+    chosen.layout = split_of_run(claim.paths().scenario(), layout, scenario.planner_costs);
+  if (!chosen.layout) store_planned(layout, balanced_plan(scenario, layout, profile), chosen);
   const std::string path = claim.given_scenario();
   write_file(path, movable_text(chosen, std::filesystem::current_path()));
   return path;

@@ -97,7 +97,8 @@ ReplayAnswer ask(const Replaying& question, const std::vector<Override>& given) 
     read_samples(scenario);
     if (require_layout(scenario) != *measured.scenario.layout &&
         same_but_split(*scenario.layout, *measured.scenario.layout) &&
-        !is_split(scenario.model, *scenario.layout))
+        scenario.planner_costs == measured.scenario.planner_costs &&
+        !is_split(scenario, *scenario.layout))
       scenario.layout = measured.scenario.layout;
     if (!measured.pace && scenario.cluster.device != measured.scenario.cluster.device) {
       other_device = true;

@@ -29,7 +29,8 @@ namespace {
 void save_layout(const Scenario& scenario, const HardwareProfile& profile, const Candidate& c,
                  const std::string& path) {
   Scenario chosen = scenario;
-  chosen.layout = with_blocks(c.layout, balanced_plan(scenario, c.layout, profile));
+  chosen.planner_costs = c.costs;
+  store_planned(c.layout, balanced_plan(chosen, c.layout, profile), chosen);
   chosen.search.reset();
   write_file(path, movable_text(chosen, std::filesystem::current_path()));
   std::cerr << "wrote " << path << "\n";

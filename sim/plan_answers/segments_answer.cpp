@@ -33,8 +33,6 @@ Layout together(const Model& model, const Layout& given) {
     }
     grid.vpp = 1;
     grid.blocks.clear();
-    grid.item_cost.reset();
-    grid.stage_costs.reset();
   }
   return layout;
 }
@@ -166,28 +164,30 @@ std::variant<SegmentsAnswer, Infeasible> answer_segments(const Scenario& scenari
                                                          const HardwareProfile& profile) {
   const Layout& given = require_layout(scenario);
   SegmentsAnswer answer{&scenario, {}, {}, {}, {}, {}, {}};
+  Scenario cut = scenario;
+  cut.planner_costs.clear();  // those of the given layout
   Layout base = together(scenario.model, given);
-  if (const auto no = check_layout(scenario, base)) return *no;
-  Segments segments(scenario, profile, std::move(base));
+  if (const auto no = check_layout(cut, base)) return *no;
+  Segments segments(cut, profile, std::move(base));
   answer.rows = segments.rows();
   answer.layout = segments.cut(answer.rows, true);
-  if (check_layout(scenario, answer.layout)) {
+  if (check_layout(cut, answer.layout)) {
     for (SegmentRow& row : answer.rows) row.segments = 1;
     answer.layout = segments.cut(answer.rows, false);
-    if (const auto no = check_layout(scenario, answer.layout)) return *no;
+    if (const auto no = check_layout(cut, answer.layout)) return *no;
   }
-  const auto estimated = [&](const Layout& layout, Seconds& step,
+  const auto estimated = [&](const Scenario& with, const Layout& layout, Seconds& step,
                              Bytes& memory) -> std::optional<Infeasible> {
-    const auto outcome =
-        predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
+    const auto outcome = predict(with, layout, typical_batch(with), profile, Predictor::estimate);
     if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
-    const Figures found = figures(scenario, std::get<Prediction>(outcome));
+    const Figures found = figures(with, std::get<Prediction>(outcome));
     step = found.step;
     memory = found.peak_memory;
     return {};
   };
-  if (const auto no = estimated(answer.layout, answer.step, answer.memory)) return *no;
-  if (const auto no = estimated(given, answer.given_step, answer.given_memory)) return *no;
+  if (const auto no = estimated(cut, answer.layout, answer.step, answer.memory)) return *no;
+  if (const auto no = estimated(scenario, given, answer.given_step, answer.given_memory))
+    return *no;
   return answer;
 }
 

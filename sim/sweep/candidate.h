@@ -29,7 +29,8 @@ struct StepChange {
 
 struct Candidate {
   Layout layout;
-  std::string text;  // the layout in words
+  PlannerCosts costs{};  // that the scenario states next to this layout
+  std::string text;      // the layout in words
   Bound bound;
   Figures figures;            // of the most accurate predictor that has run
   traces::PartTimes parts{};  // of the critical rank; set if effects are known

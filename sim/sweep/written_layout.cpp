@@ -19,6 +19,7 @@ Sweep written_layout(const Scenario& scenario, const HardwareProfile& profile,
   const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
   Candidate candidate;
   candidate.layout = layout;
+  candidate.costs = scenario.planner_costs;
   candidate.text = describe(scenario.model, layout);
   read_answer(examine_candidate(Question(borrow_inputs(scenario, profile)), options.predictor,
                                 layout, options.memory),

@@ -85,7 +85,7 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
   // Batches are read from the steps. In folders of versions that did not record the split, stages
   // were split by FLOPs.
   const Layout layout = require_layout(run.scenario);
-  const bool split = is_split(run.scenario.model, layout);
+  const bool split = is_split(run.scenario, layout);
   if (!split) files.read_samples(run.scenario);
   const int ranks = world_size(layout);
   const std::string batches = paths.batches();
@@ -125,7 +125,7 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
                      journals.any() ? "the run was killed before all ranks had recorded one"
                                     : "record some: polyphony run --trace-steps 5:15");
   read_steps(steps, files, run);  // uses the recorded split; predictions keep it
-  if (!split) run.scenario.layout = with_blocks(layout, make_plan(run.scenario, layout));
+  if (!split) store_planned(layout, make_plan(run.scenario, layout), run.scenario);
   return run;
 }
 

@@ -47,7 +47,8 @@ Measurement read_trace_files(const std::vector<std::string>& paths, const Scenar
   if (paths.size() > 1) result.source += " and " + std::to_string(paths.size() - 1) + " more";
   result.scenario_file = scenario.file;
   result.scenario = scenario;
-  result.scenario.layout = plan_layout(borrow_inputs(scenario, profile), layout).resolved;
+  const PlannedLayout planned = plan_layout(borrow_inputs(scenario, profile), layout);
+  store_planned(layout, planned.plan, result.scenario);
   std::vector<TracedStep> in_order;
   for (auto& [number, step] : steps) in_order.push_back(std::move(step));
   read_steps(in_order, files, result);

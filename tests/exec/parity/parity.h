@@ -39,6 +39,7 @@ struct Case {
   NumberFormat precision = NumberFormat::fp64;
   double clip_norm = 0.5;  // below the norm of these models' gradients: clips
   int steps = 1;
+  PlannerCosts planner_costs = {};
   std::uint64_t drawn = 0;  // not 0: seed with which the samples of every step are drawn
 };
 

@@ -94,6 +94,7 @@ class ShapesDataset : public Dataset {
 Scenario make_scenario(const Case& c) {
   Scenario scenario;
   scenario.file = "parity";
+  scenario.planner_costs = c.planner_costs;
   Module vision = tiny_vision(), language = tiny_language();
   vision.layers = 3;
   language.layers = 4;

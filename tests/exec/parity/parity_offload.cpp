@@ -34,7 +34,8 @@ Case chosen_by_dip(Case c, std::uint64_t batch) {
   c.layout.planner = Planning::dip;
   c.layout.placements = 150;
   c.layout.encoder_microbatches = c.layout.microbatches;
-  for (ModuleLayout& grid : c.layout.modules) {
+  for (std::size_t m = 0; m < c.layout.modules.size(); ++m) {
+    ModuleLayout& grid = c.layout.modules[m];
     grid.offload_activations = true;
     grid.recompute = Recompute::full;
     StageCosts costs{{{Recipe::none, {}}, {Recipe::full, {}}, {Recipe::offload, {}}}, {}};
@@ -47,7 +48,7 @@ Case chosen_by_dip(Case c, std::uint64_t batch) {
           {time, time, time, message, few, {}, {0, kKept * 7 / 8, 0}, {0, 0.05, 0}});
     }
     costs.room.assign(static_cast<std::size_t>(grid.pp), kRoom);
-    grid.stage_costs = std::move(costs);
+    c.planner_costs[ModuleId(m)].stages = std::move(costs);
   }
   c.drawn = batch;
   c.name = "dip with offload, batch " + std::to_string(batch) + ": " + c.name;

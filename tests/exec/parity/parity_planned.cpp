@@ -21,7 +21,8 @@ Case searched(Case c, std::uint64_t batch) {
   c.layout.planner = Planning::dip;
   c.layout.placements = 150;
   c.layout.encoder_microbatches = 2 * c.layout.microbatches;
-  for (ModuleLayout& grid : c.layout.modules) {
+  for (std::size_t m = 0; m < c.layout.modules.size(); ++m) {
+    const ModuleLayout& grid = c.layout.modules[m];
     StageCosts costs{{{Recipe::none, {}}, {Recipe::full, {}}}, {}};
     for (int stage = 0; stage < grid.pp * grid.vpp; ++stage) {
       const double seconds = 1 + static_cast<double>((batch * 7 + std::uint64_t(stage) * 3) % 5);
@@ -31,7 +32,7 @@ Case searched(Case c, std::uint64_t batch) {
           {time, {0, 2 * seconds, 1}, time, message, {0, kKept / 8, 0}, {}});
     }
     costs.room.assign(static_cast<std::size_t>(grid.pp), kRoom);
-    grid.stage_costs = std::move(costs);
+    c.planner_costs[ModuleId(m)].stages = std::move(costs);
   }
   c.drawn = batch;
   c.name = "dip, batch " + std::to_string(batch) + ": " + c.name;

@@ -53,7 +53,7 @@ struct Question {
                                          {.kind = Distribution::Kind::uniform, .a = 1, .b = 10},
                                          examples::always(1)};
     scenario.layout->planner = Planning::entrain;
-    scenario.layout = with_blocks(*scenario.layout, make_plan(scenario, *scenario.layout));
+    store_planned(*scenario.layout, make_plan(scenario, *scenario.layout), scenario);
     layout = *scenario.layout;
     REQUIRE_FALSE(check_layout(scenario, layout).has_value());
     dataset = open_dataset(scenario, "");

@@ -139,9 +139,11 @@ TEST_CASE("searched orders are planned live, and replayed") {
   searched.encoder_order = EncoderOrder::phases;
   searched.planner = Planning::dip;
   question.scenario.cluster.ranks_per_node = 2;
-  question.scenario.layout = with_blocks(
+  question.scenario.planner_costs.clear();
+  store_planned(
       searched,
-      balanced_plan(question.scenario, searched, *shipped_profile(question.scenario.cluster)));
+      balanced_plan(question.scenario, searched, *shipped_profile(question.scenario.cluster)),
+      question.scenario);
   question.layout = *question.scenario.layout;
   REQUIRE_FALSE(check_layout(question.scenario, question.layout).has_value());
   const TempFolder folder;

@@ -56,7 +56,7 @@ TEST_CASE("a run plans its layout once") {
   REQUIRE(std::holds_alternative<Prepared>(outcome));
   CHECK(layouts_planned() == before + 1);
   const Prepared& ready = std::get<Prepared>(outcome);
-  CHECK(is_split(ready.scenario.model, *ready.scenario.layout));
+  CHECK(is_split(ready.scenario, *ready.scenario.layout));
   const Plan again = make_plan(ready.scenario, *ready.scenario.layout);
   REQUIRE(ready.plan.branches.size() == again.branches.size());
   for (std::size_t b = 0; b < again.branches.size(); ++b)

@@ -64,8 +64,8 @@ TEST_SUITE("balance") {
     CHECK(bottleneck(plan.branches.front(), costs).count() == doctest::Approx(73.5e-3));
 
     const Layout split = with_blocks(layout, plan);
-    CHECK_FALSE(is_split(scenario.model, layout));
-    CHECK(is_split(scenario.model, split));
+    CHECK_FALSE(is_split(scenario, layout));
+    CHECK(is_split(scenario, split));
     CHECK_FALSE(check_layout(scenario, split).has_value());
     // With a stored split, neither costs nor the data are needed again.
     scenario.data.source = RecordedData{"not read"};
@@ -159,7 +159,7 @@ TEST_SUITE("balance") {
     CHECK(split.modules[0].blocks == plan.branches[0].grid.blocks);
     CHECK(split.modules[1].blocks.empty());
     CHECK(split.modules[2].blocks == plan.branches[1].grid.blocks);
-    CHECK(is_split(scenario.model, split));
+    CHECK(is_split(scenario, split));
   }
 
   // A block costs 1 forward and 2 backward, a recomputed one 1 more. Of 12 blocks the first 6: 5 ·

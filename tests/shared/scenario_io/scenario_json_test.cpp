@@ -210,13 +210,13 @@ TEST_CASE("the planner of a layout and its costs are read and resolved") {
   text.replace(text.find(placement), placement.size(), placement + ", \"planner\": \"entrain\"");
   Scenario scenario = read_scenario(text, file, test::file_text);
   CHECK(scenario.layout->planner == Planning::entrain);
-  CHECK(!scenario.layout->modules.front().item_cost);
-  scenario.layout->modules.front().item_cost = ItemCost{1.25e-13, 1.0 / 3e6, 2e-5};
+  CHECK(scenario.planner_costs.empty());
+  scenario.planner_costs[ModuleId(0)].item = ItemCost{1.25e-13, 1.0 / 3e6, 2e-5};
   scenario.layout->planner = Planning::dip;
   scenario.layout->placements = 7;
   scenario.layout->modules.front().sub_microbatch = 3;
   const WorkCurve curve{1.0 / 7e9, 1.0 / 3e6, 2e-5};
-  scenario.layout->modules.front().stage_costs =
+  scenario.planner_costs[ModuleId(0)].stages =
       StageCosts{{{Recipe::none, {{curve, {}, curve, {}, {0, 2048, 0}, {0, 64, 1}}}},
                   {Recipe::full, {{curve, curve, curve, curve, {0, 64, 0}, {0, 64, 0}}}}},
                  {1e9}};
@@ -224,6 +224,7 @@ TEST_CASE("the planner of a layout and its costs are read and resolved") {
   CHECK(again.layout->planner == Planning::dip);
   CHECK(again.layout->placements == 7);
   CHECK(again.layout->modules.front() == scenario.layout->modules.front());
+  CHECK(again.planner_costs == scenario.planner_costs);
   const std::string grid = "\"vision\": {\"ranks\": 1";
   REQUIRE(text.find(grid) != std::string::npos);
   std::string none = text;

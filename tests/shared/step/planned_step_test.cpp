@@ -156,19 +156,22 @@ TEST_CASE("planned microbatches are even where those in the order of the batch a
 TEST_CASE("a plan stores the costs that it balances, and the same plan results from them") {
   const Scenario scenario = varied(4, 24);
   const Layout layout = apart(grid(0, 1), grid(1, 3, 1, 3), 4);
-  CHECK(!is_split(scenario.model, layout));
+  CHECK(!is_split(scenario, layout));
   const Made made = make(scenario, layout);
-  const Layout resolved = with_blocks(layout, made.plan);
-  CHECK(is_split(scenario.model, resolved));
-  CHECK(resolved.modules[0].item_cost.has_value());
-  CHECK(make(scenario, resolved).step == made.step);
+  Scenario stored = scenario;
+  store_planned(layout, made.plan, stored);
+  const Layout& resolved = *stored.layout;
+  CHECK(is_split(stored, resolved));
+  CHECK(!is_split(scenario, resolved));  // without the costs
+  CHECK(stored.planner_costs.at(ModuleId(0)).item.has_value());
+  CHECK(make(stored, resolved).step == made.step);
   // Durations are not in a Program: it is the same as one of twice the seconds.
-  Layout slower = resolved;
-  for (ModuleLayout& module : slower.modules)
-    if (auto& cost = module.item_cost)
+  Scenario slower = stored;
+  for (auto& [module, costs] : slower.planner_costs)
+    if (auto& cost = costs.item)
       cost = ItemCost{2 * cost->square, 2 * cost->linear, 2 * cost->constant};
-  CHECK(hash(lower(scenario, resolved, made.plan, made.batch)) ==
-        hash(lower(scenario, slower, make_plan(scenario, slower), made.batch)));
+  CHECK(hash(lower(stored, resolved, made.plan, made.batch)) ==
+        hash(lower(slower, resolved, make_plan(slower, resolved), made.batch)));
 }
 
 TEST_CASE(

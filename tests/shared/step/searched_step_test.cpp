@@ -257,7 +257,7 @@ TEST_SUITE("searched step") {
           return stage.weight.square > 0 || stage.weight.linear > 0 || stage.weight.constant > 0;
         };
         for (const Branch& branch : made.plan.branches) {
-          const std::vector<StageCurves>& stages = branch.grid.stage_costs->ways.front().stages;
+          const std::vector<StageCurves>& stages = branch.costs.stages->ways.front().stages;
           CHECK(std::any_of(stages.begin(), stages.end(), weighs) == !hides);
         }
         const auto table = timetable(step_costs(scenario.model, made.plan, made.batch, made.step,
@@ -318,26 +318,25 @@ TEST_SUITE("searched step") {
     CHECK(recomputed(roomy) == 0);
     // Memory for a quarter of what that takes in addition to what is always resident: other orders
     // alone do not suffice.
-    Layout tight = roomy.layout;
+    Scenario tight = scenario;
+    store_planned(roomy.layout, roomy.plan, tight);
     Bytes most{};
-    for (ModuleLayout& grid : tight.modules)
-      if (grid.stage_costs)
-        for (double& room : grid.stage_costs->room) {
-          const Bytes fixed = scenario.cluster.device.memory - Bytes(std::llround(room));
-          room = static_cast<double>((peak(roomy) - fixed).value) / 4;
-          most = std::max(most, fixed + Bytes(std::llround(room)));
-        }
-    const Made tighter = make(scenario, tight, profile);
+    for (auto& [module, costs] : tight.planner_costs)
+      for (double& room : costs.stages.value().room) {
+        const Bytes fixed = scenario.cluster.device.memory - Bytes(std::llround(room));
+        room = static_cast<double>((peak(roomy) - fixed).value) / 4;
+        most = std::max(most, fixed + Bytes(std::llround(room)));
+      }
+    const Made tighter = make(tight, *tight.layout, profile);
     CHECK(recomputed(tighter) > 0);
     CHECK(recomputed(tighter) < 8 * 12);  // of 8 works on 12 stages
     // Curves of kept bytes have the same error as those of seconds.
     CHECK(static_cast<double>(peak(tighter).value) < 1.02 * static_cast<double>(most.value));
     // If everything is recomputed, there is nothing left to choose.
-    Layout lean = tight;
-    for (ModuleLayout& grid : lean.modules)
-      if (auto& costs = grid.stage_costs)
-        costs->ways.erase(costs->ways.begin(), costs->ways.end() - 1);
-    const Made leanest = make(scenario, lean, profile);
+    Scenario lean = tight;
+    for (auto& [module, costs] : lean.planner_costs)
+      costs.stages->ways.erase(costs.stages->ways.begin(), costs.stages->ways.end() - 1);
+    const Made leanest = make(lean, *lean.layout, profile);
     CHECK(recomputed(leanest) == 8 * 12);
     CHECK(actions_end(tighter) < actions_end(leanest));
   }
@@ -347,15 +346,16 @@ TEST_SUITE("searched step") {
     const Scenario scenario = varied(kColocated);
     const HardwareProfile profile = scenario_profile(scenario, test::file_text);
     const Made made = make(scenario, *scenario.layout, profile);
-    CHECK(is_split(scenario.model, made.layout));
-    CHECK(make_step_plan(scenario, made.layout, make_plan(scenario, made.layout), made.batch) ==
+    Scenario stored = scenario;
+    store_planned(made.layout, made.plan, stored);
+    CHECK(is_split(stored, made.layout));
+    CHECK(make_step_plan(stored, made.layout, make_plan(stored, made.layout), made.batch) ==
           made.step);
-    Layout slower = made.layout;
-    for (ModuleLayout& grid : slower.modules)
-      if (grid.stage_costs)
-        for (StageCurves& stage : grid.stage_costs->ways.front().stages) stage.forward.linear *= 2;
-    CHECK(hash(lower(scenario, made.layout, made.plan, made.step, made.batch)) ==
-          hash(lower(scenario, slower, made.plan, made.step, made.batch)));
+    Scenario slower = stored;
+    for (auto& [module, costs] : slower.planner_costs)
+      for (StageCurves& stage : costs.stages.value().ways.front().stages) stage.forward.linear *= 2;
+    CHECK(hash(lower(stored, made.layout, made.plan, made.step, made.batch)) ==
+          hash(lower(slower, made.layout, made.plan, made.step, made.batch)));
   }
 
   TEST_CASE("layouts that cannot be searched are refused, and the message says what can") {
@@ -375,9 +375,9 @@ TEST_SUITE("searched step") {
     CHECK(refused(layout) ==
           "planner dip overlaps encoders with the language module, but encoder_order in-turn runs "
           "them before it; use interleaved or phases (kept if no better order is found)");
-    layout = *scenario.layout;
-    layout.modules[0].stage_costs = StageCosts{{{Recipe::none, {{}, {}}}}, {}};
-    CHECK(refused(layout) ==
+    Scenario stated = scenario;
+    stated.planner_costs[ModuleId(0)].stages = StageCosts{{{Recipe::none, {{}, {}}}}, {}};
+    CHECK(check_layout(stated, *stated.layout)->reason ==
           "vision: stage_costs lists 2 stages, but the module has 4; leave it out");
     layout = *scenario.layout;
     layout.planner = Planning::none;

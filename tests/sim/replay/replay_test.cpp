@@ -28,7 +28,7 @@ traces::Measurement recorded(const std::string& file, std::size_t steps, bool ji
   run.source = run.scenario_file = file;
   run.scenario = test::scenario_at(file);
   Layout& layout = *run.scenario.layout;
-  layout = with_blocks(layout, balanced_plan(run.scenario, layout, machine()));
+  store_planned(layout, balanced_plan(run.scenario, layout, machine()), run.scenario);
   for (std::size_t s = 0; s < steps; ++s) {
     auto outcome = predict(run.scenario, layout, batch_of_step(run.scenario, s), machine(),
                            Predictor::estimate);

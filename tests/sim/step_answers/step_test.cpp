@@ -42,7 +42,7 @@ TEST_CASE("recomputation is part of the backward pass, and the answer states it"
 
 TEST_CASE("a step, a plan and a sweep's candidate plan their layout once") {
   const Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
-  REQUIRE_FALSE(is_split(scenario.model, *scenario.layout));
+  REQUIRE_FALSE(is_split(scenario, *scenario.layout));
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   const auto plans_of = [](const auto& work) {
     const std::uint64_t before = layouts_planned();

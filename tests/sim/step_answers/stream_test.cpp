@@ -93,7 +93,7 @@ TEST_CASE("bubbles of a batch are the idle time of its compute streams") {
   Scenario scenario = recorded_scenario();
   Layout& layout = *scenario.layout;
   layout.planner = Planning::entrain;
-  layout = with_blocks(layout, make_plan(scenario, layout));
+  store_planned(layout, make_plan(scenario, layout), scenario);
   REQUIRE_FALSE(check_layout(scenario, layout).has_value());
   const HardwareProfile profile = *find_profile("cpu-core-roofline");
   StreamOptions options;
