@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "shared/member_count.h"
 #include "shared/model/limits.h"
 
 namespace polyphony {
@@ -217,18 +218,7 @@ constexpr ModuleField kFields[] = {
 // (shared/scenario_io/scenario_layer_times.cpp).
 constexpr std::size_t kOthers = 10;
 
-struct Anything {
-  template <class T>
-  operator T() const;
-};
-template <class T, class... Members>
-constexpr std::size_t members() {
-  if constexpr (requires { T{Members{}..., Anything{}}; })
-    return members<T, Members..., Anything>();
-  else
-    return sizeof...(Members);
-}
-static_assert(members<Module>() == std::size(kFields) + kOthers, "a row for each member");
+static_assert(member_count<Module>() == std::size(kFields) + kOthers, "a row for each member");
 
 // The form of a field's value, by the type of its member.
 struct FormOf {
