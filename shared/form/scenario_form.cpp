@@ -1,12 +1,13 @@
 #include "shared/form/scenario_form.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "shared/form/search_fields.h"
 #include "shared/goal/goal_json.h"
 #include "shared/hardware/cluster.h"
 #include "shared/hardware/software.h"
-#include "shared/model/layout.h"
+#include "shared/model/layout_fields.h"
 
 namespace polyphony {
 namespace {
@@ -144,123 +145,56 @@ const ObjectForm& stage_costs_form() {
 }
 
 const ObjectForm& grid_form() {
-  const Form degree = integer_form(1, kMostRanks);
-  static const ObjectForm form{
-      "grid",
-      "How a module is parallelized over its ranks. The number of data-parallel replicas follows: "
-      "ranks / (tp * cp * pp)",
-      {{"ranks", any_form({degree, object_form(span_form())}),
-        "the ranks that the module owns: how many, or {\"first\": …, \"count\": …}; when absent, "
-        "all ranks of the cluster, or, for one module of placement non-colocated, those that the "
-        "others leave"},
-       {"tp", degree, "number of tensor-parallel ranks; 1 when absent"},
-       {"cp", degree, "number of context-parallel ranks; 1 when absent"},
-       {"pp", degree, "number of pipeline ranks; 1 when absent"},
-       {"vpp", degree, "number of virtual pipeline stages (model chunks) per rank; 1 when absent"},
-       {"ep", degree, "number of expert-parallel ranks; 1 when absent"},
-       {"sp", boolean_form(),
-        "true: sequence parallelism over the tensor-parallel ranks; false when absent"},
-       {"tp_pieces", integer_form(1, kMostRanks),
-        "number of chunks into which the rows of a tensor-parallel GEMM are cut, so that the "
-        "collective of one chunk overlaps with the GEMM of the next; 1 (no overlap) when absent"},
-       {"shard", choice_form(enum_names<Shard>()),
-        "what is sharded over the data-parallel ranks: nothing, optimizer state (ZeRO-1), "
-        "gradients as well (ZeRO-2), or parameters as well (full: ZeRO-3, FSDP); none when absent"},
-       {"shard_ranks", integer_form(0, kMostRanks),
-        "number of ranks of a shard group (HSDP); 0: all data-parallel ranks; 0 when absent"},
-       {"recompute", choice_form(enum_names<Recompute>()),
-        "activations that the backward pass recomputes: none, selective (attention only), or full "
-        "(all of a block but its input); none when absent"},
-       {"recompute_blocks", list_form(integer_form(0, kMostLayers), 2, 2),
-        "[first, last + 1] of the blocks that \"recompute\" applies to; all blocks when absent"},
-       {"offload_activations", boolean_form(),
-        "true: saved activations are copied to the host's memory after a forward pass and back one "
-        "action before the backward pass, if at least two actions lie in between; false when "
-        "absent"},
-       {"expert_tp", integer_form(0, kMostRanks),
-        "number of tensor-parallel ranks of one expert: tp, or 1; 0: tp; 0 when absent"},
-       {"tokens", choice_form(enum_names<TokenAssignment>()),
-        "how the tokens of a sequence are assigned to the context-parallel ranks: contiguous "
-        "(equal runs), zigzag (2 cp equal runs, rank i has run i from the start and run i from the "
-        "end), balanced (blocks, so that attention and linear layers are even), or random (blocks, "
-        "as many per rank); contiguous when absent"},
-       {"cp_attention", choice_form(enum_names<ContextAttention>()),
-        "how context-parallel ranks compute attention: all-gather (keys and values of all ranks "
-        "are gathered), ulysses (heads are exchanged for tokens by all-to-all), or ring (keys and "
-        "values are passed around); all-gather when absent"},
-       {"cp_heads", integer_form(0, kMostRanks),
-        "language module with cp_attention all-gather: number of a rank's key/value heads that are "
-        "gathered at a time, overlapped with the attention of the heads before; 0: all at once; 0 "
-        "when absent"},
-       {"row_split", integer_form(0, std::int64_t{1} << 30),
-        "language module: largest number of keys that an attention kernel processes in one piece, "
-        "whose results are then combined (split-KV); 0: all keys; 0 when absent"},
-       {"spread", choice_form(enum_names<Spread>()),
-        "encoder: unit that is assigned to its data-parallel ranks: samples (with all their "
-        "images), or single images; samples when absent"},
-       {"blocks", list_form(integer_form(0, kMostLayers), 1, kMostLayers),
-        "number of transformer blocks of each (virtual) stage; in a homogeneous layout, of the "
-        "whole chain, encoders first; balanced by cost when absent"},
-       {"ahead", integer_form(0, kMostSamples),
-        "encoder with ranks of its own: number of forward passes that it runs in addition to its "
-        "schedule's warm-up; 0 when absent"},
-       {"item_cost", list_form(number_form(0, 1e9), 3, 3),
-        "cost of one microbatch, for planners: seconds per squared token, per token, and per "
-        "microbatch; fitted to the hardware profile when absent"},
-       {"sub_microbatch", integer_form(1, kMostSamples),
-        "planner dip: number of items (images or clips) of an encoder's sub-microbatch, if the "
-        "microbatch has as many; 1 when absent"},
-       {"stage_costs", object_form(stage_costs_form()),
-        "planner dip: cost of a microbatch on each stage; fitted to the hardware profile when "
-        "absent"}},
-      {}};
+  static const ObjectForm form = [] {
+    const Form degree = integer_form(1, kMostRanks);
+    ObjectForm made{
+        "grid",
+        "How a module is parallelized over its ranks. The number of data-parallel replicas "
+        "follows: "
+        "ranks / (tp * cp * pp)",
+        {{"ranks", any_form({degree, object_form(span_form())}),
+          "the ranks that the module owns: how many, or {\"first\": …, \"count\": …}; when absent, "
+          "all ranks of the cluster, or, for one module of placement non-colocated, those that the "
+          "others leave"}},
+        {}};
+    for (const GridField& field : grid_fields()) {
+      if (!field.about) continue;
+      if (field.key == std::string_view("sub_microbatch"))
+        made.fields.push_back(
+            {"item_cost", list_form(number_form(0, 1e9), 3, 3),
+             "cost of one microbatch, for planners: seconds per squared token, per token, and per "
+             "microbatch; fitted to the hardware profile when absent"});
+      made.fields.push_back({field.key, field.form(), field.about});
+    }
+    made.fields.push_back(
+        {"stage_costs", object_form(stage_costs_form()),
+         "planner dip: cost of a microbatch on each stage; fitted to the hardware "
+         "profile when absent"});
+    return made;
+  }();
   return form;
 }
 
 const ObjectForm& layout_form() {
-  static const ObjectForm form{
-      "layout",
-      "One parallel layout. The other keys are module names, each with the module's grid, or "
-      "\"all\" in a homogeneous layout",
-      {{"placement", choice_form(enum_names<Placement>()),
-        "how the modules are placed on the ranks: homogeneous (one pipeline of all modules, one "
-        "grid), colocated (all ranks shared, a grid per module), non-colocated (disjoint ranks), "
-        "or mixed (some modules share ranks, others are disjoint)",
-        true},
-       {"schedule", choice_form(enum_names(kLastSchedule)), "pipeline schedule; 1f1b when absent"},
-       {"actions", list_form(text_form("F0.0 F0.1 B0.0 B0.1"), 1, kMostRanks),
-        "the order of actions of each rank of the language module's pipeline, one text per rank, "
-        "instead of a schedule's, such as \"F0.0 F0.1 B0.0 B0.1\""},
-       {"turns", list_form(text_form("F0.0 F0.1 B0.0 B0.1"), 1, kMostRanks),
-        "former name of \"actions\""},
-       {"microbatches", integer_form(1, kMostSamples),
-        "number of microbatches per step and data-parallel replica of the language module; 1 when "
-        "absent"},
-       {"encoder_microbatches", integer_form(0, kMostSamples),
-        "number of encoder microbatches per step; 0: as many as microbatches, but one for encoders "
-        "that share the language module's ranks and run in turn with its pipeline; with planner "
-        "dip, several per microbatch; 0 when absent"},
-       {"encoder_order", choice_form(enum_names<EncoderOrder>()),
-        "when encoders that share the language module's ranks run: in turn with its pipeline, in "
-        "phases (all forward passes before it, all backward passes after it), or interleaved (as "
-        "the first virtual stages of one pipeline); in turn when absent"},
-       {"bridge", choice_form(enum_names<Bridge>()),
-        "how rows are transferred between modules with grids of their own: sharded (directly "
-        "between the ranks that hold and need them), or leader (through the first tensor-parallel "
-        "rank of either side); sharded when absent"},
-       {"balance", choice_form(enum_names<Balance>()),
-        "how layers are split into stages where \"blocks\" does not name the split: aware (by the "
-        "times of forward and backward passes, messages and memory), or unaware (by forward times "
-        "alone, as if no module were frozen); aware when absent"},
-       {"planner", choice_form(enum_names<Planning>()),
-        "planner that runs for every step: entrain assigns samples to microbatches so that the "
-        "load of encoders and of the language module is even; dip cuts the encoders' microbatches "
-        "into sub-microbatches and searches for the best order of all actions; none assigns "
-        "samples in the order of the batch; none when absent"},
-       {"placements", integer_form(0, kMostSamples),
-        "planner dip: number of action orders that the search tries per step; 0: no search, "
-        "encoders fill the bubbles of the language module's schedule; 1000 when absent"}},
-      {object_form(grid_form())}};
+  static const ObjectForm form = [] {
+    ObjectForm made{
+        "layout",
+        "One parallel layout. The other keys are module names, each with the module's grid, or "
+        "\"all\" in a homogeneous layout",
+        {},
+        {object_form(grid_form())}};
+    for (const LayoutField& field : layout_fields()) {
+      made.fields.push_back({field.key, field.form(), field.about, field.required});
+      if (field.key != std::string_view("schedule")) continue;
+      const Form orders = list_form(text_form("F0.0 F0.1 B0.0 B0.1"), 1, kMostRanks);
+      made.fields.push_back({"actions", orders,
+                             "the order of actions of each rank of the language module's pipeline, "
+                             "one text per rank, "
+                             "instead of a schedule's, such as \"F0.0 F0.1 B0.0 B0.1\""});
+      made.fields.push_back({"turns", orders, "former name of \"actions\""});
+    }
+    return made;
+  }();
   return form;
 }
 

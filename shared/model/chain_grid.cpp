@@ -1,15 +1,13 @@
 #include "shared/model/chain_grid.h"
 
+#include "shared/model/layout_fields.h"
+
 namespace polyphony {
 namespace {
 
 void take_language_part(ModuleLayout& to, const ModuleLayout& from) {
-  to.ep = from.ep;
-  to.expert_tp = from.expert_tp;
-  to.tokens = from.tokens;
-  to.cp_attention = from.cp_attention;
-  to.cp_heads = from.cp_heads;
-  to.row_split = from.row_split;
+  for (const GridField& field : grid_fields())
+    if (field.language) field.copy(from, to);
 }
 
 }  // namespace

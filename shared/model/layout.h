@@ -98,6 +98,7 @@ constexpr auto names(Balance) { return names_of<Balance>("aware", "unaware"); }
 enum class Planning : std::uint8_t { none, entrain, dip };
 constexpr auto names(Planning) { return names_of<Planning>("none", "entrain", "dip"); }
 
+// Each member of ModuleLayout and of Layout has a row in shared/model/layout_fields.cpp.
 struct ModuleLayout {
   int tp = 1;
   int cp = 1;

@@ -1,6 +1,6 @@
 // hash(Program). Every struct is decomposed by structured bindings, so that a new field that is not
-// hashed here does not compile. A Module is hashed by the table of its fields, which is equally
-// strict.
+// hashed here does not compile. A Module and a Layout are hashed by the tables of their fields,
+// which are equally strict.
 #include <bit>
 #include <string>
 #include <tuple>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shared/form/module_fields.h"
+#include "shared/model/layout_fields.h"
 #include "shared/program/program.h"
 
 namespace polyphony {
@@ -37,23 +38,9 @@ auto fields(const Model& value) {
   const auto& [modules, edges] = value;
   return std::tie(modules, edges);
 }
-auto fields(const ModuleLayout& value) {
-  const auto& [tp, cp, pp, vpp, ep, sp, tp_pieces, shard, shard_ranks, recompute, recompute_blocks,
-               offload_activations, expert_tp, tokens, cp_attention, cp_heads, row_split, spread,
-               first_rank, ranks, blocks, ahead, sub_microbatch] = value;
-  return std::tie(tp, cp, pp, vpp, ep, sp, tp_pieces, shard, shard_ranks, recompute,
-                  recompute_blocks, offload_activations, expert_tp, tokens, cp_attention, cp_heads,
-                  row_split, spread, first_rank, ranks, blocks, ahead, sub_microbatch);
-}
 auto fields(const Action& value) {
   const auto& [kind, overlapped, branch, stage, work, recipe] = value;
   return std::tie(kind, overlapped, branch, stage, work, recipe);
-}
-auto fields(const Layout& value) {
-  const auto& [placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-               bridge, balance, planner, placements, actions] = value;
-  return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-                  bridge, balance, planner, placements, actions);
 }
 auto fields(const Stream& value) {
   const auto& [rank, kind, name] = value;
@@ -190,6 +177,8 @@ void add(Digest& digest, const std::string& text) {
 }
 
 void add(Digest& digest, const Module& module);
+void add(Digest& digest, const Layout& layout);
+void add(Digest& digest, const ModuleLayout& grid);
 
 template <class T>
 void add(Digest& digest, const T& value) {
@@ -229,6 +218,23 @@ void add(Digest& digest, const Module& module) {
   for (const ModuleField& field : module_fields())
     std::visit([&](auto member) { add(digest, module.*member); }, field.member);
   add(digest, module.abstract);
+}
+
+template <class Field, class Whole>
+void add(Digest& digest, const Field& field, const Whole& whole) {
+  field.visit(whole, [&](const auto& value) { add(digest, value); });
+}
+
+void add(Digest& digest, const Layout& layout) {
+  for (const LayoutField& field : layout_fields()) {
+    add(digest, field, layout);
+    if (&field == &layout_fields().front()) add(digest, layout.modules);
+  }
+  add(digest, layout.actions);
+}
+
+void add(Digest& digest, const ModuleLayout& grid) {
+  for (const GridField& field : grid_fields()) add(digest, field, grid);
 }
 
 }  // namespace

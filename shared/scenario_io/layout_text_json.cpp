@@ -1,6 +1,10 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <type_traits>
 
 #include "shared/model/chain_grid.h"
+#include "shared/model/layout_fields.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/schedule/action_text.h"
 
@@ -30,34 +34,47 @@ Json stage_costs_json(const StageCosts& costs) {
   return json;
 }
 
+template <class Field, class Whole>
+void put(const Field& field, const Whole& whole, Json& json) {
+  field.visit(whole, [&]<class Value>(const Value& value) {
+    if constexpr (std::is_enum_v<Value>)
+      json[field.key] = name(value);
+    else
+      json[field.key] = value;
+  });
+}
+
 Json grid_json(const ModuleLayout& grid, const ModuleCosts& costs) {
   Json json;
   json["ranks"] = {{"first", grid.first_rank}, {"count", grid.ranks}};
-  json["tp"] = grid.tp;
+  json["tp"] = grid.tp;  // the shape comes first
   json["pp"] = grid.pp;
-  if (grid.cp != 1) json["cp"] = grid.cp;
-  if (grid.vpp != 1) json["vpp"] = grid.vpp;
-  if (grid.ep != 1) json["ep"] = grid.ep;
-  if (grid.sp) json["sp"] = true;
-  if (grid.tp_pieces != 1) json["tp_pieces"] = grid.tp_pieces;
-  json["shard"] = name(grid.shard);
-  if (grid.shard_ranks != 0) json["shard_ranks"] = grid.shard_ranks;
-  json["recompute"] = name(grid.recompute);
-  if (!grid.recompute_blocks.empty()) json["recompute_blocks"] = grid.recompute_blocks;
-  if (grid.offload_activations) json["offload_activations"] = true;
-  if (grid.expert_tp != 0) json["expert_tp"] = grid.expert_tp;
-  if (grid.tokens != TokenAssignment::contiguous) json["tokens"] = name(grid.tokens);
-  if (grid.cp_attention != ContextAttention::all_gather)
-    json["cp_attention"] = name(grid.cp_attention);
-  if (grid.cp_heads > 0) json["cp_heads"] = grid.cp_heads;
-  if (grid.row_split > 0) json["row_split"] = grid.row_split;
-  if (grid.spread != Spread::samples) json["spread"] = name(grid.spread);
-  if (!grid.blocks.empty()) json["blocks"] = grid.blocks;
-  if (grid.ahead > 0) json["ahead"] = grid.ahead;
-  if (const auto& cost = costs.item)
-    json["item_cost"] = {cost->square, cost->linear, cost->constant};
-  if (grid.sub_microbatch != 1) json["sub_microbatch"] = grid.sub_microbatch;
+  for (const GridField& field : grid_fields()) {
+    if (field.key == std::string_view("sub_microbatch"))
+      if (const auto& cost = costs.item)
+        json["item_cost"] = {cost->square, cost->linear, cost->constant};
+    if (field.about && field.is_written(grid)) put(field, grid, json);
+  }
   if (costs.stages) json["stage_costs"] = stage_costs_json(*costs.stages);
+  return json;
+}
+
+// Returns what the module states by itself in a homogeneous layout: the fields that differ from
+// those of all modules, with the fields that are stated together with them.
+Json own_json(const ModuleLayout& own, const ModuleLayout& all) {
+  Json json;
+  const std::vector<const GridField*> fields = in_order(grid_fields(), &GridField::own);
+  for (const GridField* field : fields) {
+    if (field->with) continue;
+    std::vector<const GridField*> together{field};
+    for (const GridField* other : fields)
+      if (other->with && std::string_view(other->with) == field->key) together.push_back(other);
+    if (std::all_of(together.begin(), together.end(),
+                    [&](const GridField* one) { return one->same(own, all); }))
+      continue;
+    for (const GridField* one : together)
+      if (one == field || one->is_written(own)) put(*one, own, json);
+  }
   return json;
 }
 
@@ -66,29 +83,15 @@ Json layout_json(const Layout& layout, const Model& model, const PlannerCosts& c
   json["placement"] = name(layout.placement);
   json["schedule"] = name(layout.schedule);
   for (const Actions& actions : layout.actions) json["actions"].push_back(to_text(actions));
-  json["microbatches"] = layout.microbatches;
-  if (layout.encoder_microbatches > 0) json["encoder_microbatches"] = layout.encoder_microbatches;
-  if (layout.encoder_order != EncoderOrder::in_turn)
-    json["encoder_order"] = name(layout.encoder_order);
-  if (layout.bridge != Bridge::sharded) json["bridge"] = name(layout.bridge);
-  if (layout.balance != Balance::aware) json["balance"] = name(layout.balance);
-  if (layout.planner != Planning::none) json["planner"] = name(layout.planner);
-  if (layout.planner == Planning::dip) json["placements"] = layout.placements;
+  for (const LayoutField& field : layout_fields())
+    if (field.is_written(layout)) put(field, layout, json);
   if (layout.placement == Placement::homogeneous) {
     const ModuleLayout all = chain_grid(model, layout);
     json["all"] = grid_json(all, costs_of(costs, ModuleId(model.modules.size() - 1)));
     for (std::size_t m = 0; m + 1 < model.modules.size(); ++m) {
-      const ModuleLayout& own = layout.modules[m];
       if (model.modules[m].kind == ModuleKind::projector) continue;
-      Json& part = json[model.modules[m].name];
-      if (own.recompute != all.recompute || own.recompute_blocks != all.recompute_blocks) {
-        part["recompute"] = name(own.recompute);
-        if (!own.recompute_blocks.empty()) part["recompute_blocks"] = own.recompute_blocks;
-      }
-      if (own.offload_activations != all.offload_activations)
-        part["offload_activations"] = own.offload_activations;
-      if (own.shard != all.shard) part["shard"] = name(own.shard);
-      if (part.empty()) json.erase(model.modules[m].name);
+      if (const Json own = own_json(layout.modules[m], all); !own.empty())
+        json[model.modules[m].name] = own;
     }
     return json;
   }

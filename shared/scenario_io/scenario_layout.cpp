@@ -4,6 +4,7 @@
 #include "shared/form/scenario_form.h"
 #include "shared/form/search_fields.h"
 #include "shared/model/chain_grid.h"
+#include "shared/model/layout_fields.h"
 #include "shared/scenario_io/scenario_parts.h"
 #include "shared/schedule/action_text.h"
 
@@ -29,29 +30,9 @@ std::size_t grid_owner(const Model& model, std::size_t m) {
 
 ModuleLayout read_grid(const JsonValue& value) {
   ModuleLayout grid;
+  for (const GridField& field : grid_fields())
+    if (field.about) field.read(value, grid);
   grid.ranks = 0;  // not given
-  value.read("tp", grid.tp);
-  value.read("cp", grid.cp);
-  value.read("pp", grid.pp);
-  value.read("vpp", grid.vpp);
-  value.read("ep", grid.ep);
-  value.read("sp", grid.sp);
-  value.read("tp_pieces", grid.tp_pieces);
-  if (value.has("shard")) grid.shard = enum_named<Shard>(value.at("shard").text());
-  value.read("shard_ranks", grid.shard_ranks);
-  if (value.has("recompute")) grid.recompute = enum_named<Recompute>(value.at("recompute").text());
-  value.read("recompute_blocks", grid.recompute_blocks);
-  value.read("offload_activations", grid.offload_activations);
-  value.read("expert_tp", grid.expert_tp);
-  if (value.has("tokens")) grid.tokens = enum_named<TokenAssignment>(value.at("tokens").text());
-  if (value.has("cp_attention"))
-    grid.cp_attention = enum_named<ContextAttention>(value.at("cp_attention").text());
-  value.read("cp_heads", grid.cp_heads);
-  value.read("row_split", grid.row_split);
-  if (value.has("spread")) grid.spread = enum_named<Spread>(value.at("spread").text());
-  value.read("blocks", grid.blocks);
-  value.read("ahead", grid.ahead);
-  value.read("sub_microbatch", grid.sub_microbatch);
   if (!value.has("ranks")) return grid;
   const JsonValue ranks = value.at("ranks");
   if (ranks.is_object()) {
@@ -71,25 +52,25 @@ bool names_first(const JsonValue& layout, const std::string& module) {
 // Reads the settings that may differ between the modules of a homogeneous layout.
 void read_own_part(const JsonValue& value, const std::string& key, const Model& model,
                    Layout& layout) {
+  const std::vector<const GridField*> fields = in_order(grid_fields(), &GridField::own);
   const JsonValue part = value.at(key);
-  for (const std::string& given : part.keys())
-    if (given != "recompute" && given != "recompute_blocks" && given != "offload_activations" &&
-        given != "shard")
-      value.refuse_at(key, "a homogeneous layout has one grid for all modules",
-                      "write it once, under \"all\"; only recompute, recompute_blocks, "
-                      "offload_activations and shard may differ");
+  for (const std::string& given : part.keys()) {
+    if (std::any_of(fields.begin(), fields.end(),
+                    [&](const GridField* field) { return field->key == given; }))
+      continue;
+    std::string all = fields.front()->key;
+    for (std::size_t i = 1; i < fields.size(); ++i)
+      all += (i + 1 < fields.size() ? ", " : " and ") + std::string(fields[i]->key);
+    value.refuse_at(key, "a homogeneous layout has one grid for all modules",
+                    "write it once, under \"all\"; only " + all + " may differ");
+  }
   const ModuleLayout own = read_grid(part);
   const std::size_t module = module_named(value, key, model).value;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     if (m != module && (!is_projector(model, ModuleId(m)) || grid_owner(model, m) != module))
       continue;
-    ModuleLayout& grid = layout.modules[m];
-    if (part.has("recompute")) {
-      grid.recompute = own.recompute;
-      grid.recompute_blocks = own.recompute_blocks;
-    }
-    if (part.has("offload_activations")) grid.offload_activations = own.offload_activations;
-    if (part.has("shard")) grid.shard = own.shard;
+    for (const GridField* field : fields)
+      if (part.has(field->with ? field->with : field->key)) field->copy(own, layout.modules[m]);
   }
 }
 
@@ -239,22 +220,12 @@ ModuleId module_named(const JsonValue& value, const std::string& key, const Mode
 
 Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster) {
   Layout layout;
-  layout.placement = enum_named<Placement>(value.at("placement").text());
-  if (value.has("schedule"))
-    layout.schedule = enum_named(value.at("schedule").text(), kLastSchedule);
+  for (const LayoutField& field : layout_fields()) field.read(value, layout);
   for (const char* key : {"actions", "turns"})  // "turns": name up to version 0.2
     for (std::size_t rank = 0; value.has(key) && rank < value.at(key).size(); ++rank) {
       const JsonValue text = value.at(key).at(rank);
       layout.actions.push_back(read_actions(text.text(), text.file(), text.pointer()));
     }
-  value.read("microbatches", layout.microbatches);
-  value.read("encoder_microbatches", layout.encoder_microbatches);
-  if (value.has("encoder_order"))
-    layout.encoder_order = enum_named<EncoderOrder>(value.at("encoder_order").text());
-  if (value.has("bridge")) layout.bridge = enum_named<Bridge>(value.at("bridge").text());
-  if (value.has("balance")) layout.balance = enum_named<Balance>(value.at("balance").text());
-  if (value.has("planner")) layout.planner = enum_named<Planning>(value.at("planner").text());
-  value.read("placements", layout.placements);
   if (layout.placement == Placement::homogeneous) {
     read_homogeneous(value, model, cluster, layout);
   } else {

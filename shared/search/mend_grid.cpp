@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shared/model/layout_fields.h"
+
 namespace polyphony {
 
 int divisor_below(int value, int most) {
@@ -11,19 +13,8 @@ int divisor_below(int value, int most) {
 }
 
 void copy_grid(const ModuleLayout& from, ModuleLayout& to) {
-  to.tp = from.tp;
-  to.cp = from.cp;
-  to.pp = from.pp;
-  to.vpp = from.vpp;
-  to.sp = from.sp;
-  to.tp_pieces = from.tp_pieces;
-  to.shard = from.shard;
-  to.shard_ranks = from.shard_ranks;
-  to.tokens = from.tokens;
-  to.spread = from.spread;
-  to.ahead = from.ahead;
-  to.first_rank = from.first_rank;
-  to.ranks = from.ranks;
+  for (const GridField& field : grid_fields())
+    if (field.shared) field.copy(from, to);
 }
 
 bool mend(ModuleLayout& grid) {

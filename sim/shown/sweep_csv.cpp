@@ -1,7 +1,10 @@
 #include "sim/shown/sweep_csv.h"
 
 #include <algorithm>
+#include <string_view>
+#include <type_traits>
 
+#include "shared/model/layout_fields.h"
 #include "shared/text/json_form.h"
 #include "sim/answer_json/answers_json.h"
 
@@ -53,41 +56,31 @@ void add_figures(const json& candidate, Row& row) {
   }
 }
 
+template <class Field, class Whole>
+std::string cell_of(const Field& field, const Whole& whole) {
+  std::string cell;
+  field.show(whole, [&]<class Value>(const Value& value) {
+    if constexpr (std::is_enum_v<Value>)
+      cell = name(value);
+    else
+      cell = cell_of(json(value));
+  });
+  return cell;
+}
+
 void add_layout(const Model& model, const Layout& layout, Row& row) {
-  const auto add = [&](const std::string& column, const json& value) {
-    row.emplace_back(column, cell_of(value));
-  };
-  add("schedule", schedule_name(layout));
-  add("microbatches", layout.microbatches);
-  add("encoder_microbatches", layout.encoder_microbatches);
-  add("encoder_order", name(layout.encoder_order));
-  add("bridge", name(layout.bridge));
+  row.emplace_back("schedule", schedule_name(layout));
+  for (const LayoutField* field : in_order(layout_fields(), &LayoutField::column))
+    row.emplace_back(field->key, cell_of(*field, layout));
   for (std::size_t m = 0; m < layout.modules.size(); ++m) {
     if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
     const ModuleLayout& grid = layout.modules[m];
     const std::string module = model.modules[m].name + ".";
-    add(module + "first_rank", grid.first_rank);
-    add(module + "ranks", grid.ranks);
-    add(module + "tp", grid.tp);
-    add(module + "cp", grid.cp);
-    add(module + "pp", grid.pp);
-    add(module + "dp", grid.dp());
-    add(module + "vpp", grid.vpp);
-    add(module + "ep", grid.ep);
-    add(module + "expert_tp", grid.experts_tp());
-    add(module + "sp", grid.sp);
-    add(module + "tp_pieces", grid.tp_pieces);
-    add(module + "shard", name(grid.shard));
-    add(module + "shard_ranks", grid.shard_ranks);
-    add(module + "recompute", name(grid.recompute));
-    add(module + "recompute_blocks", grid.recompute_blocks);
-    add(module + "tokens", name(grid.tokens));
-    add(module + "cp_attention", name(grid.cp_attention));
-    add(module + "cp_heads", grid.cp_heads);
-    add(module + "row_split", grid.row_split);
-    add(module + "spread", name(grid.spread));
-    add(module + "ahead", grid.ahead);
-    add(module + "blocks", grid.blocks);
+    for (const GridField* field : in_order(grid_fields(), &GridField::column)) {
+      row.emplace_back(module + field->key, cell_of(*field, grid));
+      if (field->key == std::string_view("pp"))
+        row.emplace_back(module + "dp", std::to_string(grid.dp()));
+    }
   }
 }
 
