@@ -6,33 +6,6 @@
 #include "shared/plan/plan.h"
 
 namespace polyphony {
-namespace {
-
-auto key_of(const ModuleLayout& grid) {
-  return std::tuple(grid.tp * grid.cp * grid.pp * grid.vpp, grid.pp, grid.vpp, grid.tp, grid.cp,
-                    grid.ep, grid.expert_tp, grid.sp, grid.tp_pieces, grid.recompute, grid.shard,
-                    grid.shard_ranks, grid.tokens, grid.cp_attention, grid.cp_heads, grid.row_split,
-                    grid.spread, grid.first_rank, grid.ranks, grid.recompute_blocks, grid.blocks,
-                    grid.ahead);
-}
-
-}  // namespace
-
-bool simpler(const Layout& a, const Layout& b) {
-  const auto whole = [](const Layout& layout) {
-    return std::tuple(layout.placement, layout.schedule == default_schedule(1) ? 0 : 1,
-                      layout.schedule, layout.bridge, layout.encoder_order,
-                      layout.encoder_microbatches, layout.microbatches);
-  };
-  if (whole(a) != whole(b)) return whole(a) < whole(b);
-  for (std::size_t m = a.modules.size(); m-- > 0;)
-    if (key_of(a.modules[m]) != key_of(b.modules[m]))
-      return key_of(a.modules[m]) < key_of(b.modules[m]);
-  return false;
-}
-
-bool simpler(const ModuleLayout& a, const ModuleLayout& b) { return key_of(a) < key_of(b); }
-
 bool listed_before(const Listed& a, const Listed& b) {
   if (a.bound.step != b.bound.step) return a.bound.step < b.bound.step;
   if (a.bound.footprint.memory != b.bound.footprint.memory)

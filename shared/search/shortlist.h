@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "shared/screen/bound.h"
+#include "shared/search/layout_order.h"
 #include "shared/search/space.h"
 
 namespace polyphony {
@@ -30,9 +31,6 @@ struct Listed {
 };
 // Returns whether `a` comes before `b` in a shortlist: by bound, then the simplest first.
 bool listed_before(const Listed& a, const Listed& b);
-// Return whether `a` is simpler than `b`; total orders of layouts and grids.
-bool simpler(const Layout& a, const Layout& b);
-bool simpler(const ModuleLayout& a, const ModuleLayout& b);
 // Returns a grid with only data parallelism over these ranks.
 ModuleLayout plain(const RankRange& ranks);
 
