@@ -156,9 +156,9 @@ std::size_t place_of(const Sample& sample, std::uint32_t item) {
 void add_images(const Program& program, const Work& work, const Dataset& dataset,
                 torch::Dtype dtype, bool with_pixels, WorkInput& input) {
   std::int64_t patches = 0;
-  std::vector<WorkItem> images;
+  std::vector<ItemOfWork> images;
   for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
-    const WorkItem& place = program.work_items[i];
+    const ItemOfWork& place = program.items_of_works[i];
     const Item& item = program.batch.samples[place.sample].items[place.item];
     if (item.modality != Modality::image) continue;
     images.push_back(place);
@@ -172,7 +172,7 @@ void add_images(const Program& program, const Work& work, const Dataset& dataset
   std::int64_t row = 0;
   SampleContent content;
   std::uint32_t loaded = 0xffffffffu;
-  for (const WorkItem& place : images) {
+  for (const ItemOfWork& place : images) {
     const Sample& sample = program.batch.samples[place.sample];
     if (loaded != place.sample)
       content = dataset.content(sample, {.text = false, .latents = false, .audio = false});
@@ -189,7 +189,7 @@ void add_clips(const Program& program, const Work& work, const Dataset& dataset,
   const Module* audio = audio_module(program.model);
   std::vector<torch::Tensor> clips;
   for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
-    const WorkItem& place = program.work_items[i];
+    const ItemOfWork& place = program.items_of_works[i];
     const Sample& sample = program.batch.samples[place.sample];
     const Item& item = sample.items[place.item];
     if (item.modality != Modality::audio) continue;
@@ -212,7 +212,7 @@ void add_latents(const Program& program, const Work& work, const Dataset& datase
   input.latent_scale = 1.0 / static_cast<double>(latent_elements(*found, program.totals));
   std::vector<LatentItem> items;
   for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
-    const WorkItem& place = program.work_items[i];
+    const ItemOfWork& place = program.items_of_works[i];
     const Sample& sample = program.batch.samples[place.sample];
     const Item& item = sample.items[place.item];
     if (item.modality != Modality::latent) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/checkpoint/checkpoint.h"
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/graph/compile.h"
 #include "shared/graph/memory.h"

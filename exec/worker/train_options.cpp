@@ -4,6 +4,7 @@
 
 #include "exec/system/launch_env.h"
 #include "exec/system/stop_signals.h"
+#include "shared/check/check.h"
 #include "shared/files/whole.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"

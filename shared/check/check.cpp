@@ -1,5 +1,7 @@
-// check_layout() and check_runnable(). The rules are grouped by subject in check_model.cpp,
-// check_grid.cpp, check_placement.cpp and check_work.cpp.
+// The rules are grouped by subject in check_model.cpp, check_grid.cpp, check_placement.cpp and
+// check_work.cpp.
+#include "shared/check/check.h"
+
 #include <algorithm>
 
 #include "shared/check/checks.h"

@@ -1,4 +1,4 @@
-// The rules behind check_layout() (shared/plan/plan.h), grouped by subject. Each refusal names the
+// The rules behind check_layout() (shared/check/check.h), grouped by subject. Each refusal names the
 // module, what is wrong and the nearest legal values. Used by check*.cpp, and by searches that
 // build grids one by one.
 #pragma once
@@ -7,7 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "shared/plan/plan.h"
+#include "shared/error.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::checks {
 

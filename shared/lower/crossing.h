@@ -7,35 +7,35 @@
 
 namespace polyphony::lowering {
 
-// For each work item of a branch: the work item whose ops represent its own (folding). Empty: every
-// work item has its own.
-using StandIns = std::vector<std::uint32_t>;
+// For each work of a folded branch: the work whose ops represent its own, which may be itself. Empty
+// if the branch is not folded.
+using Representatives = std::vector<std::uint32_t>;
 
 // One end of a crossing in one direction. Entries of the vectors are found with at().
 struct Side {
   ChunkPlace place;
-  const StandIns* stand_ins = nullptr;
+  const Representatives* representatives = nullptr;
   std::size_t tp = 1;              // number of tensor-parallel ranks that have ops
   int stride = 1;                  // number of tensor-parallel ranks that each represents
   bool sharded = false;            // each tensor-parallel rank has its own rows; else all have all
-  std::vector<std::int64_t> rows;  // by work item, summed over its tensor-parallel ranks
+  std::vector<std::int64_t> rows;  // by work, summed over its tensor-parallel ranks
   std::vector<BufferId> buffers;   // invalid where there are no rows
   std::vector<std::vector<MessageId>> messages;
   // For a destination whose first tensor-parallel rank is the leader (Bridge::leader): the messages
   // by which the leader passes rows on. Empty if it has none to pass on.
   std::vector<std::vector<MessageId>> relays = {};
-  // For a leader under sequence parallelism, by work item: the buffer in which it collects all
+  // For a leader under sequence parallelism, by work: the buffer in which it collects all
   // rows, and the messages that it receives there.
   struct Led {
     BufferId buffer;
     std::vector<MessageId> messages;
   };
   std::vector<Led> led = {};
-  std::size_t stand_in(std::size_t work) const {
-    return stand_ins->empty() ? work : (*stand_ins)[work];
+  std::size_t represented_by(std::size_t work) const {
+    return representatives->empty() ? work : (*representatives)[work];
   }
   std::size_t at(std::size_t work, int t) const {
-    return stand_in(work) * tp + static_cast<std::size_t>(t / stride);
+    return represented_by(work) * tp + static_cast<std::size_t>(t / stride);
   }
 };
 // A link whose rows move to other ranks or other places.

@@ -1,8 +1,9 @@
+#include "shared/lower/fold.h"
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
 
-#include "shared/plan/plan.h"
 #include "shared/step/assign.h"
 
 namespace polyphony {

@@ -1,4 +1,4 @@
-// The tables of a Program: work items and their sizes. Groups are made in lower_groups.cpp; buffers
+// The tables of a Program: works and their sizes. Groups are made in lower_groups.cpp; buffers
 // and messages of links that cross ranks in lower_crossings.cpp.
 #include "shared/lower/lower.h"
 
@@ -28,7 +28,7 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
   program_.totals = step.totals;
   program_.only = step.only;
   make_works();
-  find_stand_ins();
+  find_representatives();
   for (const Branch& branch : plan_.branches) make_groups(branch);
   world_group_ =
       add_group(GroupKind::world, RankList::spaced(Rank(0), 1, static_cast<int>(program_.ranks)));
@@ -43,7 +43,7 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
 void Builder::make_works() {
   program_.works = table_.works;
   program_.work_samples = table_.work_samples;
-  program_.work_items = table_.work_items;
+  program_.items_of_works = table_.items_of_works;
   program_.work_rows = table_.work_rows;
   const std::size_t modules = program_.model.modules.size();
   program_.sizes.resize(program_.works.size() * modules);
@@ -61,8 +61,8 @@ void Builder::make_works() {
   }
 }
 
-void Builder::find_stand_ins() {
-  stand_ins_.resize(plan_.branches.size());
+void Builder::find_representatives() {
+  representatives_.resize(plan_.branches.size());
   for (std::size_t b = 0; b < plan_.branches.size(); ++b) {
     const Branch& branch = plan_.branches[b];
     if (!branch.folded()) continue;
@@ -70,10 +70,11 @@ void Builder::find_stand_ins() {
     for (std::uint32_t w = works.begin; w < works.end; ++w) {
       const Work& work = table_.works[w];
       const int lane = static_cast<int>(work.lane), context = static_cast<int>(work.context);
-      const int lanes_back = lane - branch.stand_in(lane),
+      const int lanes_back = lane - branch.represented_by(lane),
                 contexts_back = context < branch.kept.contexts ? 0 : context;
       const int back = lanes_back * branch.grid.cp + contexts_back;
-      stand_ins_[b].push_back(static_cast<std::uint32_t>(static_cast<int>(w - works.begin) - back));
+      representatives_[b].push_back(
+          static_cast<std::uint32_t>(static_cast<int>(w - works.begin) - back));
     }
   }
 }
@@ -88,7 +89,7 @@ const std::vector<Parameter>& Builder::parameters_of(const Chunk& chunk, bool ex
 }
 
 std::int64_t Builder::most_tokens(ModuleId module) {
-  if (most_tokens_.empty()) {  // once for all ranks: there are as many work items as ranks
+  if (most_tokens_.empty()) {  // once for all ranks: there are as many works as ranks
     most_tokens_.resize(program_.model.modules.size());
     for (std::size_t w = 0; w < program_.works.size(); ++w)
       for (std::size_t m = 0; m < most_tokens_.size(); ++m)

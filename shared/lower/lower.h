@@ -1,7 +1,7 @@
 // Lowering: makes the Program (every op of every rank) from a Plan, a StepPlan and one global
 // batch. It is deterministic: the same StepPlan gives the same Program (equal hash).
 //
-//   The StepPlan decides what each work item holds and in which order a rank runs its actions;
+//   The StepPlan decides what each work holds and in which order a rank runs its actions;
 //   lowering adds what follows from that. Receives are posted at most StepPlan::receive_slots
 //   actions of their chunk ahead of the compute op that reads them. Fully sharded parameters are
 //   gathered one chunk ahead of their use. Sharded gradients are reduced after every backward.

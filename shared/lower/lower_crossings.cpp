@@ -15,16 +15,16 @@ BufferId Builder::add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t r
   return BufferId(program_.buffers.size() - 1);
 }
 
-// Returns the rows of each work item at the end of a chunk. of_kept: only of work items that have
+// Returns the rows of each work at the end of a chunk. of_kept: only of works that have
 // ops.
 std::vector<std::int64_t> Builder::rows_leaving_all(const ChunkPlace& place, bool of_kept) const {
   const Chunk& chunk = chunk_at(place);
   const Module& module = program_.model.modules[chunk.module.value];
   const Range works = table_.of_branch(place.branch);
-  const StandIns& stand_ins = stand_ins_[place.branch];
+  const Representatives& representatives = representatives_[place.branch];
   std::vector<std::int64_t> rows(works.size(), 0);
   for (std::uint32_t w = 0; w < works.size(); ++w)
-    if (!of_kept || stand_ins.empty() || stand_ins[w] == w)
+    if (!of_kept || representatives.empty() || representatives[w] == w)
       rows[w] = rows_leaving(module, chunk.layers.end,
                              program_.size_of(WorkId(works.begin + w), chunk.module));
   return rows;
@@ -41,7 +41,7 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
   const ModuleLayout& grid = branch.grid;
   const int stride = branch.kept.stride;
   Side side{place,
-            &stand_ins_[place.branch],
+            &representatives_[place.branch],
             static_cast<std::size_t>(grid.tp / stride),
             stride,
             shards_rows(chunk_at(place).module),
@@ -50,7 +50,7 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
             {}};
   for (std::size_t w = 0; w < side.rows.size(); ++w) {
     const std::int64_t all = side.rows[w];
-    const bool kept = side.stand_in(w) == w;
+    const bool kept = side.represented_by(w) == w;
     for (int t = 0; t < grid.tp; t += stride)
       side.buffers.push_back(
           kept ? add_boundary_buffer(rank_of(side, w, t + branch.kept.offset), kind,
@@ -93,7 +93,7 @@ void Builder::add_message(const RowRun& run, const Part& part, Side& source, Sid
   const std::size_t a = source.at(run.producer_work, part.from),
                     b = destination.at(run.consumer_work, part.to);
   const bool whole = led && destination.sharded;
-  const std::size_t leader = destination.stand_in(run.consumer_work);
+  const std::size_t leader = destination.represented_by(run.consumer_work);
   const BufferId into = whole ? destination.led[leader].buffer : destination.buffers[b];
   if (!into.valid() || !source.buffers[a].valid())
     return;  // folded: its representative has no rows
@@ -178,8 +178,8 @@ void Builder::keep_slowest(const Side& source, const Side& destination) {
 void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
   const Branch& consumer = plan_.branches[destination.place.branch];
   // Folded: links between two represented ranks are like others.
-  if (source.stand_in(run.producer_work) != run.producer_work &&
-      destination.stand_in(run.consumer_work) != run.consumer_work)
+  if (source.represented_by(run.producer_work) != run.producer_work &&
+      destination.represented_by(run.consumer_work) != run.consumer_work)
     return;
   parts_.clear();
   ends_ = {rank_of(source, run.producer_work, 0), rank_of(destination, run.consumer_work, 0)};
@@ -205,7 +205,7 @@ bool Builder::leads(const Side& source, const Side& destination) const {
 void Builder::add_led(Side& destination) {
   destination.led.resize(destination.rows.size());
   for (std::size_t w = 0; w < destination.rows.size(); ++w) {
-    if (destination.rows[w] == 0 || destination.stand_in(w) != w) continue;
+    if (destination.rows[w] == 0 || destination.represented_by(w) != w) continue;
     std::size_t i = w * destination.tp;
     while (!destination.buffers[i].valid()) ++i;
     Buffer whole = program_.buffers[destination.buffers[i].value];
@@ -226,7 +226,7 @@ void Builder::add_relays(Side& destination) {
   for (std::size_t w = 0; w < destination.rows.size(); ++w) {
     const std::size_t first = w * destination.tp;
     const bool cut = destination.sharded;
-    if (destination.stand_in(w) != w ||
+    if (destination.represented_by(w) != w ||
         (cut ? destination.led[w].messages : destination.messages[first]).empty())
       continue;
     const BufferId from = cut ? destination.led[w].buffer : destination.buffers[first];
@@ -248,7 +248,7 @@ void Builder::add_relays(Side& destination) {
 }
 
 void Builder::make_crossing(const ChunkLink& link) {
-  const bool onward = link.input.edge < 0;  // to the next layers of the same work items
+  const bool onward = link.input.edge < 0;  // to the next layers of the same works
   const std::vector<std::int64_t> made = rows_leaving_all(link.producer, onward);
   std::vector<RowRun> runs;
   std::vector<std::int64_t> taken;

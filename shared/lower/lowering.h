@@ -36,7 +36,7 @@ class Builder {
   friend class RankLowering;
   friend class StageGroups;
   void make_works();
-  void find_stand_ins();
+  void find_representatives();
   void make_groups(const Branch& branch);
   bool partial_sums(const Branch& branch);
   // Returns the parameters of a chunk (`experts`: the experts' alone, else all others), made once
@@ -48,13 +48,13 @@ class Builder {
   struct Seat {
     int context = 0, lane = 0;
   };
-  // Returns the lane and context-parallel rank of a work item, which is numbered within its branch.
+  // Returns the lane and context-parallel rank of a work, which is numbered within its branch.
   Seat seat(std::size_t branch, std::size_t work) const;
   void make_crossing(const ChunkLink& link);
   Side make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
                  const ChunkLink& link);
   void make_messages(const std::vector<RowRun>& runs, Side& source, Side& destination);
-  // The rows of a run between two tensor-parallel ranks, as rows of the consumer's work item.
+  // The rows of a run between two tensor-parallel ranks, as rows of the consumer's work.
   struct Part {
     int to = 0, from = 0;  // tensor-parallel indices
     Interval rows;
@@ -65,7 +65,7 @@ class Builder {
   int distance(int from, int to) const;
   void keep_slowest(const Side& source, const Side& destination);
   void add_message(const RowRun& run, const Part& part, Side& source, Side& destination);
-  // Returns tensor-parallel rank t of a work item at one end of a link.
+  // Returns tensor-parallel rank t of a work at one end of a link.
   Rank rank_of(const Side& side, std::size_t work, int t) const;
   bool leads(const Side& source, const Side& destination) const;
   void add_led(Side& destination);
@@ -80,7 +80,7 @@ class Builder {
   // Returns whether the plan is folded and another rank represents this one.
   bool stood_for(Rank rank) const {
     for (const Branch& branch : plan_.branches)
-      if (const int place = branch.place_of(rank); place >= 0) return !branch.keeps(place);
+      if (const int place = branch.place_of(rank); place >= 0) return !branch.has_ops(place);
     return false;
   }
   bool shards_rows(ModuleId module) const {
@@ -88,7 +88,7 @@ class Builder {
     return layout.sp && layout.tp > 1;
   }
 
-  // Returns the number of tokens of the module's largest work item.
+  // Returns the number of tokens of the module's largest work.
   std::int64_t most_tokens(ModuleId module);
 
   // Returns whether buffer sizes are those of another framework.
@@ -106,7 +106,7 @@ class Builder {
   std::vector<Part> parts_;  // of the current run
   Ends ends_;                // first tensor-parallel ranks of the current run
   Program program_;
-  std::vector<StandIns> stand_ins_;  // by branch
+  std::vector<Representatives> representatives_;  // by branch
   // By branch and place in its grid; when lowering one rank, that rank's alone.
   std::vector<std::vector<RankGroups>> groups_;
   std::map<std::pair<ModuleId, LayerRange>, std::array<std::vector<Parameter>, 2>> parameters_;
@@ -143,7 +143,7 @@ struct Port {
   StreamId streams[2][3];                     // by direction (1: backward), then Way
 };
 
-// Memory of one chunk for one work item; equal for work items of equal size.
+// Memory of one chunk for one work; equal for works of equal size.
 struct ChunkBytes {
   std::optional<WorkSize> of;  // empty: not known yet
   Recipe recipe = Recipe::layout;

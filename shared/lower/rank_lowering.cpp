@@ -196,7 +196,7 @@ const RankGroups& RankLowering::groups(const Role& role) const {
 }
 
 // Computing the sizes of a chunk takes longer than everything else that an op needs. It is done
-// once per microbatch, and skipped if the work item is as large as the last one computed.
+// once per microbatch, and skipped if the work is as large as the last one computed.
 const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int microbatch) {
   const auto m = static_cast<std::size_t>(microbatch);
   const WorkId work = work_id(role, microbatch);

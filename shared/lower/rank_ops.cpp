@@ -1,4 +1,4 @@
-// The ops of one chunk and work item on one rank: what it receives, computes and sends.
+// The ops of one chunk and work on one rank: what it receives, computes and sends.
 #include <algorithm>
 
 #include "shared/error.h"

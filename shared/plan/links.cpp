@@ -26,7 +26,7 @@ struct Source {
   static constexpr std::uint32_t kWhole = 0xffffffffu;
   auto operator<=>(const Source&) const = default;
 };
-// Rows [begin, begin + rows) of a source lie at [row, …) of a work item's own rows.
+// Rows [begin, begin + rows) of a source lie at [row, …) of a work's own rows.
 struct Piece {
   Source source;
   std::int64_t begin = 0, rows = 0;
@@ -43,7 +43,7 @@ class Axes {
         taken_.push_back(takes(model, ModuleId(m), static_cast<Modality>(k)));
   }
 
-  // Appends the rows of a work item that the first `layers_run` layers of a module produce. Class
+  // Appends the rows of a work that the first `layers_run` layers of a module produce. Class
   // tokens have rows, but belong to no item.
   void made(ModuleId module, int layers_run, const Work& work, std::uint32_t number,
             std::vector<Piece>& pieces) const {
@@ -54,7 +54,7 @@ class Axes {
             pieces);
   }
 
-  // Appends the rows that arrive over an edge from `source` at a module's work item.
+  // Appends the rows that arrive over an edge from `source` at a module's work.
   void taken(ModuleId source, ModuleId consumer, const Work& work, std::uint32_t number,
              std::vector<Piece>& pieces) const {
     if (is_language(model_, consumer)) {
@@ -75,7 +75,7 @@ class Axes {
   template <class Visit>
   void each_item(ModuleId module, const Work& work, Visit visit) const {
     for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
-      const WorkItem& place = table_.work_items[i];
+      const ItemOfWork& place = table_.items_of_works[i];
       const Item& item = batch_.samples[place.sample].items[place.item];
       if (takes_item(module, item)) visit(place.sample, place.item, item);
     }
@@ -93,7 +93,7 @@ class Axes {
     });
   }
 
-  // Calls visit(interval of the packed axis, its first row among the work item's own).
+  // Calls visit(interval of the packed axis, its first row among the work's own).
   template <class Visit>
   void each_interval(const Work& work, Visit visit) const {
     std::int64_t row = 0;

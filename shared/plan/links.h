@@ -6,14 +6,15 @@
 //   passed on without a message.
 //
 //   Otherwise rows are redistributed from the producer's ranks to the consumer's in runs: rows
-//   [from, from + rows) of one work item become rows [to, to + rows) of another. The backward pass
+//   [from, from + rows) of one work become rows [to, to + rows) of another. The backward pass
 //   uses the same runs with the roles exchanged. Neighboring pipeline stages, fan-in and fan-out
 //   between data-parallel lanes, image rows on their way to the context-parallel ranks that hold
 //   their tokens, and the conditioning of every diffusion stage are all expressed as runs.
 //
-//   A work item is one microbatch of a branch on one data-parallel lane and context-parallel rank.
-//   Its rows are counted over its tensor-parallel ranks together. Whether each of those holds all
-//   rows, or under sequence parallelism a part of them: shared/lower/lower.cpp.
+//   A work (Work in shared/program/program.h) is what one data-parallel lane and one
+//   context-parallel rank of a branch processes in one microbatch. Its rows are counted over its
+//   tensor-parallel ranks together. Whether each of those holds all rows, or under sequence
+//   parallelism a part of them: shared/lower/lower.cpp.
 #pragma once
 
 #include <vector>
@@ -49,18 +50,18 @@ struct ChunkLink {
 // Returns the links of all chunks of the plan.
 std::vector<ChunkLink> make_links(const Model& model, const Plan& plan);
 
-// Numbers of work items count within their branch of the table.
+// Numbers of works count within their branch of the table.
 struct RowRun {
   std::uint32_t producer_work = 0, consumer_work = 0;
   std::int64_t from = 0, to = 0, rows = 0;
   bool operator==(const RowRun&) const = default;
 };
 struct RowRuns {
-  std::vector<RowRun> runs;         // ordered by consumer work item, then row
-  std::vector<std::int64_t> taken;  // by consumer work item: total rows that it receives
+  std::vector<RowRun> runs;         // ordered by consumer work, then row
+  std::vector<std::int64_t> taken;  // by consumer work: total rows that it receives
 };
 // Returns the runs of one link. If `table` is one rank's part of a step (shared/step/step_part.h),
-// only the runs between work items in that part.
+// only the runs between works in that part.
 RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
                   const WorkTable& table, const Batch& batch);
 

@@ -16,14 +16,15 @@
 
 namespace polyphony {
 
-// Waiting times at the boundary between two stages: of the later stage for rows, and of the earlier
-// one for their gradients. Infinity means that no stage may begin there.
+// Waiting times at the boundary between two stages, in the unit of Chain::costs. `rows` is how long
+// the later stage waits for the rows of the earlier one, and `gradients` how long the earlier stage
+// waits for their gradients. Infinity means that no stage may begin there.
 struct Hop {
   double rows = 0, gradients = 0;
 };
 
 struct Chain {
-  std::vector<double> costs;  // one per unit
+  std::vector<double> costs;  // one per unit, all in one unit of measure (seconds, or FLOPs)
   // Returns the waiting times in front of `stage` (not the first) if it begins with unit `begin`.
   // Absent: no waiting times.
   std::function<Hop(int stage, int begin)> hop = {};

@@ -13,10 +13,8 @@
 
 #include <functional>
 #include <optional>
-#include <variant>
 #include <vector>
 
-#include "shared/error.h"
 #include "shared/plan/partition.h"
 #include "shared/planner/planner_costs.h"
 #include "shared/scenario/scenario.h"
@@ -32,16 +30,21 @@ struct Stage {
   std::vector<Chunk> chunks;  // in order; one forward action of the stage runs all of them
   bool operator==(const Stage&) const = default;
 };
-// For a folded branch (see fold() below): which lanes have work items, and which ranks have ops.
+// Which part of a folded branch is kept (fold() in shared/lower/fold.h): which of its data-parallel
+// lanes have works, and which of its ranks have ops. lanes == 0: the branch is not folded, all of
+// its lanes have works, all of its ranks have ops, and the other fields have no meaning.
 struct Kept {
-  // Work items: the first `lanes` of every `period` lanes. 0 lanes: the branch is not folded.
+  // The lanes of the grid are numbered in periods of `period` lanes: all lanes of one pipeline
+  // stage. That is dp; for an encoder that runs on every rank of the language module's pipeline,
+  // dp / (that pipeline's pp), so that each stage of that pipeline has a period of its own.
+  // The first `lanes` lanes of every period have works.
   int lanes = 0, period = 0;
-  // Ops: of these lanes, `span` lanes from `first` on. Lane i does the same as lane first + i %
-  // span.
+  // Of these lanes, the `span` lanes first, first + 1, … of the period have ops. Lane i of the
+  // period is represented by lane first + i % span, which does the same.
   int first = 0, span = 1;
-  // Ops: this many context-parallel ranks, the first ones.
+  // The context-parallel ranks 0 to contexts - 1 of these lanes have ops: one, or all cp.
   int contexts = 1;
-  // Ops: every stride-th tensor-parallel rank, from `offset` on.
+  // The tensor-parallel ranks offset, offset + stride, … have ops. Each represents `stride` ranks.
   int stride = 1, offset = 0;
   bool operator==(const Kept&) const = default;
 };
@@ -53,8 +56,8 @@ struct Branch {
   Kept kept = {};
   ModuleCosts costs = {};  // for the layout's planner
   bool folded() const { return kept.lanes > 0; }
-  // Returns the number of lanes that have work items; lane_at() converts an index among them to a
-  // lane of the grid, lane_index() a lane to its index.
+  // Returns the number of lanes that have works. lane_at() converts an index among these lanes to a
+  // lane of the grid, and lane_index() the other way around.
   int lanes() const { return folded() ? grid.dp() / kept.period * kept.lanes : grid.dp(); }
   int lane_at(int index) const {
     return folded() ? index / kept.lanes * kept.period + index % kept.lanes : index;
@@ -63,21 +66,20 @@ struct Branch {
     return folded() ? lane / kept.period * kept.lanes + lane % kept.period : lane;
   }
   // Returns the index of the lane whose ops represent those of the lane at `index`.
-  int stand_in(int index) const {
+  int represented_by(int index) const {
     const int i = folded() ? index % kept.lanes : 0;
     return folded() ? index - i + kept.first + i % kept.span : index;
   }
-  bool keeps(int index, int context) const {
-    return !folded() || (context < kept.contexts && stand_in(index) == index);
-  }
-  // Returns whether the rank at `place` of the grid has ops.
-  bool keeps(int place) const {
+  // Returns whether the rank at `place` of the grid (see place_of()) has ops.
+  bool has_ops(int place) const {
     if (!folded()) return true;
-    const int lane = place / (grid.tp * grid.cp) % grid.dp();
+    const int context = place / grid.tp % grid.cp, lane = place / (grid.tp * grid.cp) % grid.dp();
     return place % grid.tp % kept.stride == kept.offset && lane % kept.period < kept.lanes &&
-           keeps(lane_index(lane), place / grid.tp % grid.cp);
+           context < kept.contexts && represented_by(lane_index(lane)) == lane_index(lane);
   }
-  int work_items() const { return microbatches * lanes() * grid.cp; }
+  // Returns the number of works of the branch in a step: one per microbatch, lane that has works,
+  // and context-parallel rank.
+  int count_works() const { return microbatches * lanes() * grid.cp; }
   // Returns the rank's place in the grid, t + tp·(c + cp·(d + dp·p)); negative if the rank is not
   // in the grid.
   int place_of(Rank rank) const {
@@ -98,29 +100,24 @@ struct Plan {
   int alike = 1;                 // folded: number of equal sets of lanes, of which one is kept
 };
 
-// Returns why the layout is not legal for this scenario, or nothing if it is legal. The reason
-// names the nearest legal values. Checks the grids, the tiling of the world, divisibility, the
-// global batch, and what neither simulator nor executor supports.
-std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& layout);
-// Returns the scenario's layout. Throws InputError if there is none or if it is not legal.
-const Layout& require_layout(const Scenario& scenario);
-// Returns why the executor cannot run a layout that the simulator can ("simulation only"), or
-// nothing.
-std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout);
-
-// Returns the waiting times between the stages at indices `from` and `to` along a pipeline, if one
-// sends the other `sent` bytes. `returned`: their gradients are sent back.
+// Returns how long a message of `sent` bytes delays the stages at its two ends, in seconds.
+//   `from`, `to`  indices along the branch's pipeline (0 to pp - 1) of the rank that holds the
+//                 earlier stage and of the one that holds the later stage
+//   `returned`    the later stage sends gradients of the same size back
 using HopTimes =
     std::function<Hop(const ModuleLayout& grid, int from, int to, Bytes sent, bool returned)>;
 // What a split into stages is based on, where the layout does not give one. A layout whose
-// `balance` is `unaware` uses forward times alone (shared/plan/partition.h).
+// `balance` is `unaware` uses forward times alone (shared/plan/partition.h). If `layers` is empty,
+// the forward and backward FLOPs of each layer over a typical batch, at 1 FLOP/s, replace its
+// times, and the other fields are not read.
 struct Splitting {
-  LayerCosts layers = {};  // empty: FLOPs of a typical batch, at 1 FLOP/s
+  LayerCosts layers = {};  // seconds
   HopTimes hop = {};       // absent: no waiting times for messages
   // Returns the bytes by which the rank of `stage` exceeds its memory if the branch that begins
   // with module `first` is split into `blocks`. Absent: every split fits.
   std::function<double(ModuleId first, const std::vector<int>& blocks, int stage)> lacks = {};
-  // By ModuleId: item costs for the planner, where none are stated. Empty: FLOPs, at 1 FLOP/s.
+  // By ModuleId: item costs in seconds, for planner entrain where none are stated. Empty: FLOPs, at
+  // 1 FLOP/s.
   std::vector<ItemCost> items = {};
 };
 
@@ -142,43 +139,10 @@ void store_planned(const Layout& layout, const Plan& plan, Scenario& scenario);
 // feed several microbatches of the language module.
 int encoder_works(const Layout& layout, const ModuleLayout& grid, const ModuleLayout& language);
 
-// Returns the number of consecutive ranks that compute together (a cell): the tensor-, context- and
-// expert-parallel ranks of one sequence.
+// Returns the number of ranks of a cell: the ranks that start a compute op together, because its
+// tensor-, context- and expert-parallel collectives join them. A cell is the smallest block of
+// consecutive ranks of a stage that contains whole groups of all three kinds. Without experts, that
+// is one data-parallel lane (tp · cp ranks); expert groups that are larger join several lanes.
 int cell_ranks(const ModuleLayout& grid);
-
-// Folding: the plan of a few ranks that represent all ranks which do the same at the same time, and
-// the batch that these ranks work on. Groups keep their true members, so that collectives are
-// priced over all of them. Represented ranks get no ops; their messages are those of the rank that
-// represents them.
-//
-// Which ranks are kept:
-//   sets      Sets of lanes that no link joins to other lanes, where all samples are equal and
-//             every lane has as many: the work items are those of the first of `alike` equal sets,
-//             and the batch its samples. Otherwise all work items are kept.
-//   lanes     One lane per branch and pipeline stage: the first. If lanes have unequal numbers of
-//             samples, the last, which has the most. If cells span different numbers of nodes, the
-//             lane whose cells span the most.
-//   tensor    The first tensor-parallel rank, or the last one of the last lane. All ranks between
-//             the common begin and end of lanes of all grids, if grids on the same ranks differ and
-//             there are several context-parallel ranks, bridges have leaders, or nodes differ.
-//   contexts  All, except for a text-only model whose tokens are assigned evenly.
-//
-// Folding is exact (the step up to rounding, the worst memory to the byte) if lanes have equal
-// numbers of samples, a microbatch of an encoder feeds one microbatch, and groups lie in nodes in
-// the same way. Otherwise the place of one lane, and what is near it, counts for all: the error of
-// the step is mostly a ten-thousandth, seldom some percent, in either direction (shared/README.md).
-// Links shared by ranks of several sets carry the flows of the kept ranks only.
-struct Folded {
-  Plan plan;
-  Batch batch;
-};
-// What to do if the samples of lanes differ. alike: refuse to fold. busiest: the lane with the most
-// work in the step represents all, which gives an estimate
-// (tests/shared/plan/fold_random_test.cpp).
-enum class Lanes : std::uint8_t { alike, busiest };
-// Returns the folded plan; or Infeasible, with the reason, if samples or devices differ, an
-// encoder's lanes lie across pipeline stages, or no two ranks do the same.
-std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan,
-                                      const Batch& batch, Lanes lanes = Lanes::alike);
 
 }  // namespace polyphony

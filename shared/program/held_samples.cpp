@@ -23,7 +23,7 @@ Shares shares_of(const Program& program, const Compute& compute) {
     }
   } else {
     for (auto i = work.items.begin; i < work.items.end; ++i) {
-      const WorkItem& item = program.work_items[i];
+      const ItemOfWork& item = program.items_of_works[i];
       const Item& what = program.batch.samples[item.sample].items[item.item];
       if (takes(program.model, compute.module, what.modality))
         rows[item.sample] += static_cast<double>(what.tokens);

@@ -10,8 +10,8 @@
 //   - A stream runs its ops in order, one at a time. An op starts when its stream is free and all
 //     ops of `waits_for` have ended. It ends when all its parts have ended.
 //   - A message starts when the send op and the receive op that name it have both started.
-//   - A collective starts when all members of its group have started it. A compute op with inner
-//     collectives (op.group is valid) starts when all ranks of its group have started it.
+//   - A collective starts when all members of its group have started it. A compute op whose
+//     Op::group is valid starts when all ranks of that group (its cell) have started it.
 //   - A message whose two ends are on one rank is a local copy. Colocated modules use it for rows
 //     that stay on their rank.
 //
@@ -73,23 +73,26 @@ struct Group {
   bool operator==(const Group&) const = default;
 };
 
-// An item (image, audio clip or latent) that an encoder or diffusion module processes.
-struct WorkItem {
+// One item (image, audio clip or latent) of a Work of an encoder or diffusion module.
+struct ItemOfWork {
   std::uint32_t sample = 0;  // position in Program::batch
   std::uint32_t item = 0;    // position in Sample::items
-  bool operator==(const WorkItem&) const = default;
+  bool operator==(const ItemOfWork&) const = default;
 };
-// A microbatch of one branch (a module and its projectors): some samples or items that go through
-// the modules of the branch together. With context parallelism there is one Work per
-// context-parallel rank, which holds the rank's share of the rows. Ids are unique over branches,
-// replicas and contexts.
+// What one data-parallel lane and one context-parallel rank of a branch (a module and its
+// projectors) processes in one microbatch: some samples or items that go through the modules of the
+// branch together. With context parallelism it holds that rank's share of their rows. All
+// tensor-parallel ranks of a lane and context-parallel rank have the same Works.
+//   A WorkId is a position in Program::works and names one Work among those of all branches, lanes
+//   and context-parallel ranks. An Action (shared/schedule/action.h) states a branch and a
+//   Work::index only; lane and context-parallel rank are those of the rank that runs it.
 struct Work {
   std::uint32_t branch = 0;   // position in Plan::branches
   std::uint32_t lane = 0;     // data-parallel index
   std::uint32_t context = 0;  // context-parallel index
-  std::uint32_t index = 0;    // microbatch of the replica, from 0
+  std::uint32_t index = 0;    // microbatch of the lane, from 0
   Range samples{};            // positions in Program::work_samples, the same for all contexts
-  Range items{};              // positions in Program::work_items, of this context
+  Range items{};              // positions in Program::items_of_works, of this context
   Range rows{};  // positions in Program::work_rows: this context's intervals of the token axis, on
                  // which the samples are concatenated; the whole axis without context parallelism
   bool operator==(const Work&) const = default;
@@ -209,7 +212,11 @@ struct HostCopy {
 // One operation of a stream.
 struct Op {
   StreamId stream{};
-  GroupId group{};  // compute: the tensor-parallel group of its inner collectives; invalid: none
+  // Compute: the cell, that is, all ranks that start the op together, because its inner collectives
+  // join them (cell_ranks() in shared/plan/plan.h). A group of kind `cell`, or one of the cell's
+  // tensor, context and expert groups that has the same members. Invalid: the rank computes alone.
+  // Other ops: invalid; a Collective has its own group.
+  GroupId group{};
   std::variant<Compute, Exchange, Collective, Update, HostCopy> what;
   Range waits_for{};  // positions in Program::waits
   Range buffers{};    // positions in Program::buffer_uses
@@ -243,7 +250,7 @@ struct Program {
   // [works][modules]; zero if the module is not in the branch of the microbatch.
   std::vector<WorkSize> sizes;
   std::vector<std::uint32_t> work_samples;  // positions in batch.samples
-  std::vector<WorkItem> work_items;
+  std::vector<ItemOfWork> items_of_works;
   std::vector<Interval> work_rows;
   BatchTotals totals;  // of the whole batch
 

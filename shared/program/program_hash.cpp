@@ -82,7 +82,7 @@ auto fields(const ShardIndex& value) {
   const auto& [tensor, tensor_index, expert, expert_index] = value;
   return std::tie(tensor, tensor_index, expert, expert_index);
 }
-auto fields(const WorkItem& value) {
+auto fields(const ItemOfWork& value) {
   const auto& [sample, item] = value;
   return std::tie(sample, item);
 }
@@ -149,10 +149,10 @@ auto fields(const AbstractModule& value) {
 auto fields(const Program& value) {
   const auto& [model, layout, precision, ranks, only, streams, groups, buffers, messages, params,
                ops, rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes,
-               work_samples, work_items, work_rows, totals] = value;
+               work_samples, items_of_works, work_rows, totals] = value;
   return std::tie(model, layout, precision, ranks, only, streams, groups, buffers, messages, params,
                   ops, rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes,
-                  work_samples, work_items, work_rows, totals);
+                  work_samples, items_of_works, work_rows, totals);
 }
 
 template <class Tag>

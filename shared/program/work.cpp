@@ -160,7 +160,7 @@ WorkSize work_size(const Model& model, ModuleId module, const Batch& batch, cons
   WorkSize size;
   if (model.modules[module.value].kind != ModuleKind::language) {
     for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
-      const WorkItem& place = table.work_items[i];
+      const ItemOfWork& place = table.items_of_works[i];
       const Sample& sample = batch.samples[place.sample];
       if (takes(model, module, sample.items[place.item].modality))
         add_item(model, module, sample, place.item, size);

@@ -12,7 +12,7 @@ namespace polyphony {
 struct WorkTable {
   std::vector<Work> works;
   std::vector<std::uint32_t> work_samples;
-  std::vector<WorkItem> work_items;
+  std::vector<ItemOfWork> items_of_works;
   std::vector<Interval> work_rows;
   std::vector<std::uint32_t> first_work;  // by branch: position in `works`
   bool part = false;                      // some entries are missing

@@ -108,7 +108,7 @@ BranchLoads::Table BranchLoads::assign(const std::vector<ModuleId>& modules,
   return sizes;
 }
 
-// `members`: number of samples of each work item, over all lanes.
+// `members`: number of samples of each work, over all lanes.
 BranchLoads::Table BranchLoads::repeat(const std::vector<ModuleId>& modules,
                                        const ModuleLayout& grid, std::size_t lanes,
                                        const std::vector<std::size_t>& members) {

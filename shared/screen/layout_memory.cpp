@@ -19,7 +19,7 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
     if (part && stage.branch != *part) {
       stages_[i] = {{}, {WorkMemory{}}};
     } else if (i >= known_.size() || !memories_.alike(view, known_[i], stage)) {
-      // For a part: the smallest work item represents all.
+      // For a part: the smallest work represents all.
       const bool least = !leads(view, rank, stage.branch) ||
                          (part && view.branches[*part].load->counts.size() > 1);
       memories_.memory(view, stage, least, stages_[i]);
@@ -44,7 +44,7 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
   return fixed + most;
 }
 
-// Computes the same action by action, for work items that differ.
+// Computes the same action by action, for works that differ.
 Bytes LayoutMemory::held_in_action(const LayoutView& view, const RankMoments& rank) const {
   Bytes now{}, most{};
   for (const Action& action : views_.actions(rank)) {

@@ -37,7 +37,7 @@ struct LayoutView {
   const Layout* layout = nullptr;
   std::vector<BranchView> branches;  // in the plan's order
   std::size_t language = 0;
-  bool differing = false;  // the work items of some column differ
+  bool differing = false;  // the works of some column differ
   const PipelineRanks* ranks = nullptr;
 };
 

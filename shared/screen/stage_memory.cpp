@@ -219,7 +219,7 @@ void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool sha
   }
 }
 
-// An action visits chunks in their order, a backward in reverse. Counts what of its own work item
+// An action visits chunks in their order, a backward in reverse. Counts what of its own work
 // still, or already, exists.
 WorkMemory StageMemories::work(bool in_step) const {
   WorkMemory work;

@@ -18,7 +18,7 @@
 
 namespace polyphony {
 
-// Memory of one work item.
+// Memory of one work.
 struct WorkMemory {
   // Saved activations with the inputs that stay; what weight parts wait with; the part of that
   // which is within the saved activations.
@@ -28,7 +28,7 @@ struct WorkMemory {
 };
 struct StageMemory {
   Bytes fixed{};  // parameters, gradients, optimizer state
-  // By kind of work item (shared/screen/branch_loads.h); one entry if all are equal.
+  // By kind of work (shared/screen/branch_loads.h); one entry if all are equal.
   std::vector<WorkMemory> works;
 };
 
@@ -73,7 +73,7 @@ class StageMemories {
     Bytes held{}, gathered{}, whole{};
   };
 
-  // Returns the bytes by kind of work item; one entry, the smallest, if it represents all.
+  // Returns the bytes by kind of work; one entry, the smallest, if it represents all.
   const std::vector<Held>& tapes(const LayoutView& view, std::size_t branch, ModuleId id,
                                  bool shared);
   // Tables for the current view, by module, looked up once.

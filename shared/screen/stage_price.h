@@ -17,10 +17,10 @@ namespace polyphony {
 
 // Sums over layers of one rank.
 struct LayerTimes {
-  Seconds lane{};      // forward, recompute, backward of all work items of the busiest column
-  Seconds forward{};   // of the smallest work item
-  Seconds backward{};  // of the smallest work item, recompute included
-  Seconds full_forward{}, full_backward{};  // of the smallest work item that has tokens
+  Seconds lane{};      // forward, recompute, backward of all works of the busiest column
+  Seconds forward{};   // of the smallest work
+  Seconds backward{};  // of the smallest work, recompute included
+  Seconds full_forward{}, full_backward{};  // of the smallest work that has tokens
   Seconds weights{};  // part of `lane`: weight parts of backwards, if they are actions of their
                       // own; the backward times above are then those of the input parts
   LayerTimes& operator+=(const LayerTimes& other);
@@ -30,7 +30,7 @@ struct LayerTimes {
 struct StagePrice {
   LayerTimes times;
   Seconds message{};     // the smallest, to the next stage of the branch or back
-  bool flows = true;     // every work item sends rows to the next stage, which waits for them
+  bool flows = true;     // every work sends rows to the next stage, which waits for them
   bool returns = false;  // the next stage returns their gradients
   Seconds reduction{};   // of the gradients that are ready last
   Seconds reductions{};  // of all gradients, after the last backward

@@ -7,7 +7,7 @@
 namespace polyphony {
 namespace {
 
-constexpr std::size_t kDistinct = 24;  // most kinds of work items
+constexpr std::size_t kDistinct = 24;  // most kinds of works
 
 template <class Function>
 WorkSize combine(const WorkSize& a, const WorkSize& b, Function function) {

@@ -1,4 +1,4 @@
-// Arithmetic on work sizes, and the grouping of a column's work items into kinds.
+// Arithmetic on work sizes, and the grouping of a column's works into kinds.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ WorkSize least(const WorkSize& a, const WorkSize& b);
 WorkSize plus(const WorkSize& a, const WorkSize& b);
 WorkSize minus(const WorkSize& a, const WorkSize& b);
 
-// The sizes of one work item, one per module of a branch.
+// The sizes of one work, one per module of a branch.
 using Sizes = std::vector<WorkSize>;
 
-// Groups of work items of equal size. If there are many sizes, a kind groups neighbors by tokens
+// Groups of works of equal size. If there are many sizes, a kind groups neighbors by tokens
 // and has the smallest size among them, field by field. Times and bytes grow in every field, so
 // that sums stay lower bounds.
 struct WorkKinds {
   std::vector<Sizes> sizes;            // by kind
-  std::vector<int> counts;             // number of work items of each kind
-  std::vector<std::uint16_t> kind_of;  // by work item
+  std::vector<int> counts;             // number of works of each kind
+  std::vector<std::uint16_t> kind_of;  // by work
 };
-// Returns the kinds of a column's work items.
+// Returns the kinds of a column's works.
 WorkKinds find_kinds(const std::vector<Sizes>& works);
 
 }  // namespace polyphony

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 
 namespace polyphony {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/search/mend_grid.h"
 
 namespace polyphony {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "shared/check/check.h"
 #include "shared/model/chain_grid.h"
-#include "shared/plan/plan.h"
 #include "shared/search/draws.h"
 
 namespace polyphony {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 
 namespace polyphony {
 bool listed_before(const Listed& a, const Listed& b) {

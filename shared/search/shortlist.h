@@ -6,7 +6,7 @@
 //   limit of their placement are dropped, because a better layout is known.
 //
 //   Encoders with grids of their own are not combined with the language grids one by one. For each
-//   number of work items, only the fastest few grids along their Pareto front of time and memory
+//   number of works, only the fastest few grids along their Pareto front of time and memory
 //   are used (all, if the space is small). The answer does not depend on the order of the search's
 //   lists.
 #pragma once
@@ -82,7 +82,7 @@ class Lister {
 
  private:
   // The grids of an encoder that are worth combining, keyed by all that they depend on: division,
-  // owner, work items and their order, the language module's pp, and pp and vpp of the encoder
+  // owner, works and their order, the language module's pp, and pp and vpp of the encoder
   // whose ranks it shares.
   using FrontKey = std::tuple<std::size_t, std::size_t, int, int, EncoderOrder, int, int, int>;
   struct Grids {

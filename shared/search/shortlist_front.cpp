@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/search/shortlist.h"
 
 namespace polyphony {

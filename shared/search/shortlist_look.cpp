@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/check/check.h"
 #include "shared/plan/plan.h"
 #include "shared/search/choices.h"
 #include "shared/search/least_recompute.h"

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <optional>
 
+#include "shared/check/check.h"
 #include "shared/model/chain_grid.h"
-#include "shared/plan/plan.h"
 #include "shared/search/choices.h"
 #include "shared/search/module_grids.h"
 

@@ -3,8 +3,8 @@
 // is often too large to be visited as a whole:
 //   division   a placement, and the ranks of each module with a grid of its own
 //   grid       one module on its ranks: all fields of ModuleLayout
-//   drive      what the language module's pipeline runs: schedule, microbatches, encoder work
-//              items, encoder order, bridge
+//   drive      what the language module's pipeline runs: schedule, microbatches, encoder
+//              microbatches, encoder order, bridge
 //
 // Values of absent lists:
 //   placement   all; mixed only if more than two modules have grids of their own

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "shared/check/check.h"
 #include "shared/cost/layer_costs.h"
 #include "shared/plan/item_cost.h"
 #include "shared/scenario/typical_batch.h"

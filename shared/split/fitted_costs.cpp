@@ -7,6 +7,7 @@
 
 #include "shared/cost/cost_model.h"
 #include "shared/graph/memory.h"
+#include "shared/lower/fold.h"
 #include "shared/lower/lower.h"
 #include "shared/plan/work_curve.h"
 #include "shared/scenario/typical_batch.h"
@@ -23,7 +24,7 @@ std::vector<Recipe> ways_of(const ModuleLayout& grid) {
   return ways;
 }
 
-// Costs of one work item on one stage.
+// Costs of one work on one stage.
 struct Measured {
   double forward = 0, input = 0, weight = 0, message = 0, kept = 0, held = 0, moved = 0, copy = 0;
 };
@@ -35,7 +36,7 @@ constexpr WorkCurve StageCurves::* kCurves[] = {
     &StageCurves::forward, &StageCurves::input, &StageCurves::weight, &StageCurves::message,
     &StageCurves::kept,    &StageCurves::held,  &StageCurves::moved,  &StageCurves::copy};
 
-// Sums over the ops of a Program, by stage and work item.
+// Sums over the ops of a Program, by stage and work.
 class StepCensus {
  public:
   StepCensus(const Plan& plan, const Program& program, const Cluster& cluster,

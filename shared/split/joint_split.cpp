@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "shared/check/check.h"
 #include "shared/cost/layer_costs.h"
 #include "shared/plan/stages.h"
 #include "shared/scenario/typical_batch.h"

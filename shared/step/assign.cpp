@@ -23,10 +23,10 @@ std::size_t cut(std::size_t count, std::size_t parts, std::size_t index) {
 
 // Assigns `items` to the parts, the largest first, each to the part with the least; parts stay in
 // order.
-std::vector<std::vector<WorkItem>> assign_items(const Batch& batch,
-                                                const std::vector<WorkItem>& items,
-                                                std::size_t parts) {
-  const auto tokens = [&](const WorkItem& item) {
+std::vector<std::vector<ItemOfWork>> assign_items(const Batch& batch,
+                                                  const std::vector<ItemOfWork>& items,
+                                                  std::size_t parts) {
+  const auto tokens = [&](const ItemOfWork& item) {
     return batch.samples[item.sample].items[item.item].tokens;
   };
   std::vector<std::size_t> order(items.size());
@@ -46,7 +46,7 @@ std::vector<std::vector<WorkItem>> assign_items(const Batch& batch,
     to.first += tokens(items[i]);
     least.push(to);
   }
-  std::vector<std::vector<WorkItem>> result(parts);
+  std::vector<std::vector<ItemOfWork>> result(parts);
   for (std::size_t p = 0; p < parts; ++p) {
     std::sort(parts_of_items[p].begin(), parts_of_items[p].end());
     for (const std::size_t i : parts_of_items[p]) result[p].push_back(items[i]);
@@ -103,7 +103,7 @@ class Assignment {
   std::vector<Members> in_order(const Branch& branch, int index, bool everything) const {
     const auto microbatches = static_cast<std::size_t>(plan_.branches[plan_.language].microbatches);
     const auto at = static_cast<std::size_t>(index);
-    // Microbatches that one work item feeds.
+    // Microbatches that one work feeds.
     const std::size_t fed =
         std::max<std::size_t>(1, microbatches / static_cast<std::size_t>(branch.microbatches));
     const std::size_t begin = cut(batch_.samples.size(), microbatches, at * fed);
@@ -135,8 +135,8 @@ class Assignment {
     return taken_[static_cast<std::size_t>(item.modality)];
   }
   // Returns those of the current part.
-  std::vector<WorkItem> items_of(const ModuleLayout& grid, const Members& samples) const {
-    std::vector<WorkItem> items;
+  std::vector<ItemOfWork> items_of(const ModuleLayout& grid, const Members& samples) const {
+    std::vector<ItemOfWork> items;
     for (const std::uint32_t s : samples)
       for (std::uint32_t i = 0; i < batch_.samples[s].items.size(); ++i)
         if (takes_item(batch_.samples[s].items[i])) items.push_back({s, i});
@@ -146,9 +146,9 @@ class Assignment {
     if (part_.index >= parts) return {};
     return assign_items(batch_, items, parts)[part_.index];
   }
-  static Members samples_of(const std::vector<WorkItem>& items) {
+  static Members samples_of(const std::vector<ItemOfWork>& items) {
     Members samples;
-    for (const WorkItem& item : items)
+    for (const ItemOfWork& item : items)
       if (samples.empty() || samples.back() != item.sample) samples.push_back(item.sample);
     return samples;
   }
@@ -157,7 +157,7 @@ class Assignment {
                       bool with_tokens) {
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
       const auto contexts = static_cast<std::size_t>(grid.cp);
-      std::vector<std::vector<WorkItem>> items{items_of(grid, lanes[lane])};
+      std::vector<std::vector<ItemOfWork>> items{items_of(grid, lanes[lane])};
       const Members samples = part_.of == 1 ? lanes[lane] : samples_of(items.front());
       if (contexts > 1) items = assign_items(batch_, items.front(), contexts);
       std::vector<std::vector<Interval>> rows(contexts);
@@ -166,7 +166,7 @@ class Assignment {
       work.samples = append(table_.work_samples, samples);
       for (std::size_t c = 0; c < contexts; ++c) {
         work.context = static_cast<std::uint32_t>(c);
-        work.items = append(table_.work_items, items[c]);
+        work.items = append(table_.items_of_works, items[c]);
         work.rows = append(table_.work_rows, rows[c]);
         table_.works.push_back(work);
       }
@@ -181,7 +181,7 @@ class Assignment {
       work.lane = static_cast<std::uint32_t>(part / static_cast<std::size_t>(grid.cp));
       work.context = static_cast<std::uint32_t>(part % static_cast<std::size_t>(grid.cp));
       work.samples = append(table_.work_samples, samples);
-      work.items = append(table_.work_items, parts_of_items[part]);
+      work.items = append(table_.items_of_works, parts_of_items[part]);
       work.rows = append(table_.work_rows, std::vector<Interval>{});
       table_.works.push_back(work);
     }

@@ -1,16 +1,15 @@
-// Assigns the samples, items and tokens of a batch to work items (microbatches of a branch on one
-// lane and context-parallel rank), and computes how large each is for each module.
+// Assigns the samples, items and tokens of a batch to works (Work in shared/program/program.h), and
+// computes how large each is for each module.
 //   Language module: the samples of the batch are cut, in order, into microbatches × lanes runs of
 //   equal counts (± 1). Its tokens are divided over context-parallel ranks by shared/step/tokens.h.
 //
-//   Encoders: a work item holds the items (images, clips, latents) of the language microbatches
-//   that it feeds. They are divided over the encoder's lanes by sample, or item by item
+//   Encoders: a work holds the items (images, clips, latents) of the language microbatches that it
+//   feeds. They are divided over the encoder's lanes by sample, or item by item
 //   (Spread::images: the largest first, each to the lane and context-parallel rank with the least
 //   work so far). Context-parallel ranks of an encoder get whole items in the same way.
 //
-//   Sub-microbatches: if an encoder has several work items per microbatch, the microbatch's items
-//   are divided over ⌈items / ModuleLayout::sub_microbatch⌉ of them, at most all; the others are
-//   empty.
+//   Sub-microbatches: if an encoder has several works per microbatch, the microbatch's items are
+//   divided over ⌈items / ModuleLayout::sub_microbatch⌉ of them, at most all; the others are empty.
 #pragma once
 
 #include <cstdint>

@@ -89,7 +89,7 @@ class Grouping {
     for (std::size_t b = 0; b < plan_.branches.size(); ++b)
       each_work(b, [&](const Work& work, std::size_t lane) {
         for (std::uint32_t i = work.items.begin; i < work.items.end; ++i)
-          join(lane_of.at(table.work_items[i].sample), lane);
+          join(lane_of.at(table.items_of_works[i].sample), lane);
       });
   }
 

@@ -38,7 +38,7 @@ std::vector<std::vector<Slot>> plan_replicas(const std::vector<SampleWork>& work
   return planned;
 }
 
-// The samples of an encoder's work item: those that a slot keeps, or those that it defers.
+// The samples of an encoder's work: those that a slot keeps, or those that it defers.
 struct SlotPart {
   std::size_t slot = 0;
   bool deferred = false;
@@ -135,7 +135,7 @@ PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& ba
 
 namespace {
 
-// Adds the action of a slot's own work item; with a forward also that of the samples it defers,
+// Adds the action of a slot's own work; with a forward also that of the samples it defers,
 // with a backward also that of the samples the slot before it deferred.
 void add_with_deferred(Action action, int microbatches, Actions& actions) {
   const bool second = action.work % 2 == 1, paired = second || action.work + 1 < microbatches;

@@ -1,10 +1,10 @@
-// The work items of a step under planner entrain (Layout::planner), and the actions that work items
+// The works of a step under planner entrain (Layout::planner), and the actions that works
 // add to an order when they are parts of a microbatch.
 //
 //   The planner (shared/planner/entrain.h) balances by item costs (ModuleCosts::item).
 //   Encoders of several modalities count as one. Its slots are the language module's microbatches,
-//   in pairs. For each pair an encoder has three work items: the samples that the first slot keeps,
-//   those that it defers, and those of the second slot. The deferred work item runs its forward
+//   in pairs. For each pair an encoder has three works: the samples that the first slot keeps,
+//   those that it defers, and those of the second slot. The deferred work runs its forward
 //   after the first one, and its backward with the next slot, once its gradients have arrived: the
 //   split backward.
 //
@@ -21,8 +21,8 @@ namespace polyphony {
 // Returns the work table of a batch. The branches of the plan must have item costs.
 WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch);
 
-// Expands an order of actions on whole microbatches to one on work items, where encoders have more
-// work items than the language module: the deferred ones, or the sub-microbatches of planner dip.
+// Expands an order of actions on whole microbatches to one on works, where encoders have more
+// works than the language module: the deferred ones, or the sub-microbatches of planner dip.
 Actions with_parts(const Plan& plan, const Actions& slots);
 
 // The effect of the planner on a batch: the work per microbatch and lane of the language module,

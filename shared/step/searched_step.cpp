@@ -82,7 +82,7 @@ std::size_t count_ways(const Plan& plan) {
 
 namespace {
 
-// `curves(branch, stage, work)` returns the curves by which a work item is priced.
+// `curves(branch, stage, work)` returns the curves by which a work is priced.
 template <class Curves>
 StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
                       const StepPlan& step, const LaneGroup& lanes, bool apart, Curves curves) {

@@ -1,7 +1,7 @@
 // Steps under planner dip. Every module has a pipeline of its own, and the ranks that hold several
 // modules interleave their actions. The order of all actions is searched again for every batch
-// (shared/planner/order_search.h), from the cost of each work item on each stage
-// (ModuleCosts::stages, which a run stores as it does its split into stages).
+// (shared/planner/order_search.h), from the cost of each work on each stage (ModuleCosts::stages,
+// which a run stores as it does its split into stages).
 //
 //   Lanes: data-parallel lanes that meet only in the reduction of their gradients each have an
 //   order of their own. Lanes that wait for each other during the step (shared/step/lane_groups.h)
@@ -9,7 +9,7 @@
 //   expensive. Lanes are searched from the slowest on. A lane is not searched if a known order
 //   makes it no slower than the slowest lane.
 //
-//   Sub-microbatches: if an encoder has more work items than there are microbatches, these are
+//   Sub-microbatches: if an encoder has more works than there are microbatches, these are
 //   sub-microbatches (shared/step/assign.h). They are joined where the language module takes the
 //   microbatch.
 //
@@ -29,7 +29,7 @@
 
 namespace polyphony {
 
-// Returns the costs of the work items of a step for a group of lanes. Its ranks are the group's
+// Returns the costs of the works of a step for a group of lanes. Its ranks are the group's
 // orders (orders_of()).
 //   `way`    position in StageCosts::ways; modules that have fewer use their last one
 //   `apart`  kept bytes are those of split backwards, counted from the forward on

@@ -97,7 +97,7 @@ void each_table(Archive& archive, Table& table) {
     each_range(a, work.rows);
   });
   archive.list(table.work_samples, [](Archive& a, auto& sample) { a.number(sample); });
-  archive.list(table.work_items, [](Archive& a, auto& item) {
+  archive.list(table.items_of_works, [](Archive& a, auto& item) {
     a.number(item.sample);
     a.number(item.item);
   });

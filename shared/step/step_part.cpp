@@ -91,7 +91,7 @@ StepPart StepParts::of(Rank rank) const {
     for (; branch <= work.branch; ++branch)
       mine.first_work.push_back(static_cast<std::uint32_t>(mine.works.size()));
     work.samples = append(mine.work_samples, table.work_samples, work.samples);
-    work.items = append(mine.work_items, table.work_items, work.items);
+    work.items = append(mine.items_of_works, table.items_of_works, work.items);
     work.rows = append(mine.work_rows, table.work_rows, work.rows);
     mine.works.push_back(work);
   }
@@ -108,7 +108,7 @@ StepPart StepParts::of(Rank rank) const {
         part.positions.begin());
   };
   for (std::uint32_t& sample : mine.work_samples) local(sample);
-  for (WorkItem& item : mine.work_items) local(item.sample);
+  for (ItemOfWork& item : mine.items_of_works) local(item.sample);
   return part;
 }
 

@@ -1,9 +1,9 @@
-// One rank's part of a StepPlan: its actions, the work items that it runs or exchanges rows with,
+// One rank's part of a StepPlan: its actions, the works that it runs or exchanges rows with,
 // and their samples. A rank needs no more to lower a step (shared/lower/lower.h). The part is also
 // what is sent to a rank when one rank plans for all.
 //
-//   Work items included: those of the rank's own branches and of branches that a stage of the rank
-//   has a link to, if they hold a sample of one of the rank's work items. Positions of samples
+//   Works included: those of the rank's own branches and of branches that a stage of the rank
+//   has a link to, if they hold a sample of one of the rank's works. Positions of samples
 //   count within the part.
 //
 //   Byte format: a version, the digest of the whole StepPlan, the part as variable-length integers,
@@ -23,7 +23,7 @@ namespace polyphony {
 
 struct StepPart {
   StepPlan step;                         // StepPlan::only is valid
-  Batch batch;                           // the samples of these work items
+  Batch batch;                           // the samples of these works
   std::vector<std::uint32_t> positions;  // of these samples in the whole batch
   std::uint64_t whole = 0;               // digest() of the whole; equal on all ranks of a step
   bool operator==(const StepPart&) const = default;
@@ -43,7 +43,7 @@ class StepParts {
   const Batch& batch_;
   std::vector<ChunkLink> links_;
   std::vector<std::uint32_t> first_;    // by sample: positions in holders_
-  std::vector<std::uint32_t> holders_;  // work items that hold it
+  std::vector<std::uint32_t> holders_;  // works that hold it
   std::uint64_t digest_ = 0;
 };
 

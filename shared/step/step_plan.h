@@ -1,8 +1,8 @@
 // StepPlan: the decisions of one training step. It comes between the Plan (which rank holds which
 // layers) and the Program (every op of every rank). It consists of:
-//   assignment  Which samples, items and rows each work item holds (WorkTable). Numbers of work
-//               items have no meaning across branches: a language work item needs those encoder
-//               work items that hold its items.
+//   assignment  Which samples, items and rows each work holds (WorkTable). Numbers of works have no
+//               meaning across branches: a language work needs those encoder works that hold its
+//               items.
 //   order       The actions of every rank (shared/schedule/action.h). All ranks of a rank set (see
 //               rank_sets()) share one order, over all branches that they hold.
 //   prefetch    How many messages are received ahead of the action that reads them, counted in
@@ -43,7 +43,7 @@ struct StepPlan {
 StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
                         const Batch& batch);
 
-// Returns the orders alone, without work items.
+// Returns the orders alone, without works.
 StepPlan make_orders(const Layout& layout, const Plan& plan);
 // Returns the order of one rank. Of the plan, only grids and microbatches are read; stages may be
 // absent.

@@ -22,38 +22,38 @@ bool inside(Range range, const List& list) {
   return range.begin <= range.end && range.end <= list.size();
 }
 
-// Checks that positions exist and that the work items are those of the plan; empty: no error.
+// Checks that positions exist and that the works are those of the plan; empty: no error.
 std::string wrong_works(const Plan& plan, const WorkTable& table, const Batch& batch) {
   if (table.part || table.first_work.size() != plan.branches.size())
-    return "it has work items of " + std::to_string(table.first_work.size()) +
+    return "it has works of " + std::to_string(table.first_work.size()) +
            " branches, but the layout has " + std::to_string(plan.branches.size());
   std::size_t begin = 0;
   for (std::size_t b = 0; b < plan.branches.size(); ++b) {
     const Branch& branch = plan.branches[b];
-    const auto works = static_cast<std::size_t>(branch.work_items());
+    const auto works = static_cast<std::size_t>(branch.count_works());
     if (table.first_work[b] != begin || table.works.size() - begin < works)
       return "branch " + std::to_string(b) + " does not have its " + std::to_string(works) +
-             " work items";
+             " works";
     for (std::size_t w = 0; w < works; ++w) {
       const Work& work = table.works[begin + w];
       const auto contexts = static_cast<std::size_t>(branch.grid.cp),
                  lanes = static_cast<std::size_t>(branch.grid.dp());
       if (work.branch != b || work.context != w % contexts || work.lane != w / contexts % lanes ||
           work.index != w / contexts / lanes || !inside(work.samples, table.work_samples) ||
-          !inside(work.items, table.work_items) || !inside(work.rows, table.work_rows))
-        return "work item " + std::to_string(begin + w) + " has a wrong branch, lane or position";
+          !inside(work.items, table.items_of_works) || !inside(work.rows, table.work_rows))
+        return "work " + std::to_string(begin + w) + " has a wrong branch, lane or position";
     }
     begin += works;
   }
-  if (begin != table.works.size()) return "it has more work items than its branches";
+  if (begin != table.works.size()) return "it has more works than its branches";
   for (const std::uint32_t sample : table.work_samples)
     if (sample >= batch.samples.size())
       return "sample " + std::to_string(sample) + " does not exist";
-  for (const WorkItem& item : table.work_items)
+  for (const ItemOfWork& item : table.items_of_works)
     if (item.sample >= batch.samples.size() || item.item >= batch.samples[item.sample].items.size())
       return "item " + std::to_string(item.item) + " of sample " + std::to_string(item.sample) +
              " does not exist";
-  std::int64_t tokens = 0;  // an upper limit of the rows of a work item
+  std::int64_t tokens = 0;  // an upper limit of the rows of a work
   for (const Sample& sample : batch.samples)
     for (const Item& item : sample.items) tokens += item.tokens;
   for (const Interval& rows : table.work_rows)

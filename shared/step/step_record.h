@@ -50,7 +50,7 @@ std::string plans_entry(const StepRecord& record);
 std::vector<StepRecord> parse_plans(std::string_view bytes, const std::string& file);
 
 // Returns why a plan that was read from a message or file does not fit this batch and layout; empty
-// if it does: positions that do not exist, work items that are not the plan's, errors of
+// if it does: positions that do not exist, works that are not the plan's, errors of
 // check_actions(). A plan without errors can be lowered.
 std::vector<std::string> check_step(const Model& model, const Plan& plan, const StepPlan& step,
                                     const Batch& batch);

@@ -18,8 +18,8 @@ bool is_language(const Program& program, std::size_t module) {
 // Returns true if a microbatch has samples or items for the module.
 bool has_part(const Program& program, std::size_t module, const Work& work) {
   if (is_language(program, module)) return work.samples.size() > 0;
-  return std::any_of(program.work_items.begin() + work.items.begin,
-                     program.work_items.begin() + work.items.end, [&](const WorkItem& place) {
+  return std::any_of(program.items_of_works.begin() + work.items.begin,
+                     program.items_of_works.begin() + work.items.end, [&](const ItemOfWork& place) {
                        return takes(program.model, ModuleId(module),
                                     program.batch.samples[place.sample].items[place.item].modality);
                      });
@@ -75,7 +75,7 @@ void check_items(const Program& program, std::uint32_t branch, const std::vector
   for (const Work& work : program.works)
     if (work.branch == branch)
       for (std::uint32_t i = work.items.begin; i < work.items.end; ++i)
-        ++uses[{program.work_items[i].sample, program.work_items[i].item}];
+        ++uses[{program.items_of_works[i].sample, program.items_of_works[i].item}];
   for (std::uint32_t s = 0; s < program.batch.samples.size(); ++s) {
     const std::vector<Item>& items = program.batch.samples[s].items;
     for (std::uint32_t k = 0; k < items.size(); ++k) {

@@ -13,7 +13,8 @@ constexpr auto names(Phase) {
   return names_of<Phase>("forward", "backward", "backward_input", "backward_weight", "recompute");
 }
 // context: ranks that share a sequence; expert: ranks that share a layer's experts; cell: all ranks
-// that run a compute op in lockstep, the union of its tensor, context and expert groups.
+// that start a compute op together, because they share its tensor, context and expert groups
+// (cell_ranks() in shared/plan/plan.h).
 enum class GroupKind : std::uint8_t { tensor, context, expert, cell, data, world };
 constexpr auto names(GroupKind) {
   return names_of<GroupKind>("tensor", "context", "expert", "cell", "data", "world");

@@ -5,9 +5,9 @@
 #include <iostream>
 #include <thread>
 
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/software.h"
-#include "shared/plan/plan.h"
 #include "shared/schedule/action_text.h"
 #include "shared/text/json_form.h"
 #include "sim/console/console.h"

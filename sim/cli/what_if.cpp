@@ -1,6 +1,6 @@
 #include "sim/cli/what_if.h"
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/console/console.h"
 

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "shared/check/check.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"

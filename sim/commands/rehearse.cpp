@@ -3,8 +3,8 @@
 #include <iostream>
 #include <thread>
 
+#include "shared/check/check.h"
 #include "shared/hardware/hardware_json.h"
-#include "shared/plan/plan.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/measurements.h"

@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "shared/check/check.h"
 #include "shared/plan/plan.h"
 #include "shared/text/number_text.h"
 #include "sim/cli/command.h"

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/cli/command.h"
 #include "sim/cli/worker_options.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "shared/check/check.h"
 #include "shared/lower/lower.h"
 #include "shared/planner/equal_costs.h"
 #include "shared/planner/timetable.h"

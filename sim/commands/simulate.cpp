@@ -4,7 +4,7 @@
 #include <iostream>
 #include <tuple>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"

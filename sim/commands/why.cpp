@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"

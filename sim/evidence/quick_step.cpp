@@ -1,4 +1,5 @@
 #include "sim/evidence/quick_step.h"
+#include "shared/check/check.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "sim/plan_answers/joint_answer.h"
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/prediction/figures.h"
 

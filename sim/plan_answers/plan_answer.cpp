@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shared/check/check.h"
 #include "shared/chunk/parameters.h"
 #include "shared/chunk/sizes.h"
 #include "shared/cost/layer_costs.h"

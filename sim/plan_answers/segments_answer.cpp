@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shared/check/check.h"
 #include "shared/cost/layer_costs.h"
 #include "shared/planner/segment_counts.h"
 #include "shared/program/work.h"
@@ -123,7 +124,7 @@ class Segments {
     for (const Work& work : table.works) {
       int count = 0;
       for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
-        const WorkItem& item = table.work_items[i];
+        const ItemOfWork& item = table.items_of_works[i];
         count += takes(scenario_.model, id, batch_.samples[item.sample].items[item.item].modality)
                      ? 1
                      : 0;

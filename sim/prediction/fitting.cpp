@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/figure_text.h"
 #include "sim/prediction/need.h"

@@ -6,6 +6,7 @@
 #include "shared/cost/degraded.h"
 #include "shared/cost/paced_costs.h"
 #include "shared/hardware/devices.h"
+#include "shared/lower/fold.h"
 #include "shared/lower/lower.h"
 #include "sim/runner/simulate.h"
 

@@ -13,6 +13,7 @@
 #include "shared/graph/memory.h"
 #include "shared/hardware/hardware.h"
 #include "shared/hardware/pace.h"
+#include "shared/lower/fold.h"
 #include "shared/plan/plan.h"
 #include "shared/program/program.h"
 #include "shared/scenario/scenario.h"
@@ -59,7 +60,7 @@ std::variant<Prediction, Infeasible> predict(Program program, const Scenario& sc
 std::uint64_t programs_lowered();
 
 // Estimates a step of the typical batch from representative ranks alone: of ranks that do the same,
-// only one has ops (fold() in shared/plan/plan.h). Returns the estimate and the memory of those
+// only one has ops (fold() in shared/lower/fold.h). Returns the estimate and the memory of those
 // ranks, or Infeasible if the layout does not fold. `lanes` selects whether replicas with different
 // samples may be folded, which is less accurate.
 std::variant<Prediction, Infeasible> predict_folded(const PlannedLayout& planned,

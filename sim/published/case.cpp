@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/shipped_certainty.h"
-#include "shared/plan/plan.h"
 #include "sim/published/case_parts.h"
 
 namespace polyphony::sim {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/check/check.h"
 #include "shared/cost/model_flops.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/shipped_certainty.h"
-#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/scenario_io/scenario_profile.h"
 #include "shared/text/quantity_text.h"

@@ -1,6 +1,7 @@
 // Contest::climb and its parts: local search from the best candidates.
 #include <set>
 
+#include "shared/check/check.h"
 #include "shared/search/neighbours.h"
 #include "shared/split/balanced_plan.h"
 #include "sim/sweep/contest.h"

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "shared/check/check.h"
 #include "shared/cost/layer_costs.h"
 #include "shared/fnv.h"
 #include "shared/hardware/hardware_json.h"

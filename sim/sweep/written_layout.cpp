@@ -1,7 +1,7 @@
 #include "sim/sweep/written_layout.h"
 
+#include "shared/check/check.h"
 #include "shared/cost/layer_costs.h"
-#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/figure_text.h"
 

@@ -7,11 +7,11 @@
 
 #include "exec/checkpoint/checkpoint_manifest.h"
 #include "exec/checkpoint/safetensors_header.h"
+#include "shared/check/check.h"
 #include "shared/data/batch_json.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/model/hf_config.h"
-#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/scenario_io/run_record_json.h"
 #include "sim/text/csv.h"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "shared/check/check.h"
 #include "shared/data/batch_json.h"
 #include "shared/files/run_paths.h"
 #include "shared/hardware/hardware_json.h"

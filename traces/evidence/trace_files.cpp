@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/check/check.h"
 #include "shared/data/batch_json.h"
 #include "shared/error.h"
-#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/split/planned_layout.h"
 #include "traces/format/chrome_json.h"

@@ -74,7 +74,7 @@ Program three_samples() {
                            {2, {text(1, 0), image(16), image(4), text(2, 1)}}};
   program.work_samples = {2, 0, 1};
   program.works = {Work{.samples = {0, 3}, .items = {0, 3}, .rows = {0, 1}}};
-  program.work_items = {{2, 1}, {2, 2}, {1, 0}};
+  program.items_of_works = {{2, 1}, {2, 2}, {1, 0}};
   program.work_rows = {{0, 14}};
   program.layout.modules.resize(program.model.modules.size());
   program.totals = {3, 10, 0};  // of a larger global batch

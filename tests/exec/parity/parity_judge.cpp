@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/program/work.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/verify/verify.h"

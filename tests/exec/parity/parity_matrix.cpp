@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/support/tiny_model.h"
 

@@ -1,6 +1,6 @@
 // Cases with a planner: every feature of layouts whose encoders have ranks of their own, and other
 // placements, over 24 batches of randomly drawn samples.
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "tests/exec/parity/parity_layouts.h"
 
 namespace polyphony::exec::testing {

@@ -1,7 +1,7 @@
 // Random layouts and models: combinations that the list of features does not contain.
 #include <cstdlib>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/search/draws.h"
 #include "shared/search/random_layout.h"
 #include "tests/exec/parity/parity.h"

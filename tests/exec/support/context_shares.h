@@ -15,7 +15,7 @@ namespace polyphony::exec::testing {
 // Which rank has the token at `position` of a sample of `length`.
 using Deal = std::function<int(std::int64_t sample, std::int64_t position, std::int64_t length)>;
 
-// One context rank's share of a work item.
+// One context rank's share of a work.
 struct Share {
   TestWork work;
   torch::Tensor rows;        // of the whole axis, here

@@ -13,6 +13,7 @@
 #include "exec/transport/forwarding.h"
 #include "exec/transport/in_process.h"
 #include "exec/worker/train.h"
+#include "shared/check/check.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "tests/exec/support/temp_folder.h"
 #include "tests/shared/support/example_models.h"

@@ -36,7 +36,7 @@ Tensor patches_of(const Tensor& image, std::int64_t patch) {
       .reshape({side * side, -1});
 }
 
-// Collects what a work item holds.
+// Collects what a work holds.
 struct Collector {
   const Model& model;
   Packed work{};

@@ -14,7 +14,7 @@
 
 namespace polyphony::exec::testing {
 
-// All samples as one work item: what exec/work_input.h and WorkSize say of it, counted plainly.
+// All samples as one work: what exec/work_input.h and WorkSize say of it, counted plainly.
 struct Packed {
   WorkInput input;
   std::vector<WorkSize> sizes;  // by module

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "exec/planning/plan_ring.h"
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
 #include "shared/split/balanced_plan.h"
 #include "tests/exec/support/live_runs.h"

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "shared/check/check.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/step/step_part.h"

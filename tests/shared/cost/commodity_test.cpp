@@ -2,6 +2,7 @@
 // NVLink connects in pairs only.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/cost/compute_time.h"
 #include "shared/graph/compile.h"
 #include "shared/hardware/devices.h"

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/lower/lower.h"
 #include "shared/program/expand_op.h"
 #include "shared/scenario/typical_batch.h"

@@ -3,6 +3,7 @@
 // rows that are sent to experts once.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"

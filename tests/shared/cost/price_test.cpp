@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"

@@ -6,9 +6,9 @@
 
 #include <array>
 
+#include "shared/check/check.h"
 #include "shared/chunk/expand.h"
 #include "shared/cost/cost_model.h"
-#include "shared/plan/plan.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/scenario_files.h"
 #include "tests/shared/support/slow_memory.h"

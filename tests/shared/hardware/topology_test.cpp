@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/cost/degraded.h"
 #include "shared/hardware/devices.h"

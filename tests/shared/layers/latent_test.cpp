@@ -2,9 +2,9 @@
 // published dimensions (its config.json): H 7168, 128 heads of 128 + 64, latents of 1536 and 512.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/chunk/expand.h"
 #include "shared/chunk/parameters.h"
-#include "shared/plan/plan.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony {

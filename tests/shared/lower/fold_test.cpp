@@ -2,8 +2,10 @@
 // represent others.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/graph/memory.h"
+#include "shared/lower/fold.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "tests/shared/support/example_models.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "shared/check/check.h"
 #include "shared/chunk/parameters.h"
-#include "shared/plan/plan.h"
 
 using namespace polyphony;
 

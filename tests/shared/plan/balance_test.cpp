@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "shared/check/check.h"
 #include "shared/plan/plan.h"
 #include "shared/plan/stages.h"
 #include "shared/step/assign.h"

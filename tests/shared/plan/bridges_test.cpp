@@ -1,10 +1,11 @@
 // Bridges alone: the messages between an encoder's and a language module's grid, carried out on
 // distinct numbers, bring every row to the place where the consumer needs it, and every gradient
-// back. What should be where is derived here from the work items alone.
+// back. What should be where is derived here from the works alone.
 #include <doctest/doctest.h>
 
 #include <map>
 
+#include "shared/check/check.h"
 #include "shared/lower/lower.h"
 #include "shared/verify/verify.h"
 #include "shared/work/row_shares.h"
@@ -59,17 +60,17 @@ std::int64_t number(std::uint32_t sample, std::uint32_t item, std::int64_t row) 
   return (sample * 100 + item) * 100 + row;
 }
 
-// What the encoder makes of a work item.
+// What the encoder makes of a work.
 Rows made(const Program& p, const Work& work) {
   Rows rows;
   for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
-    const WorkItem& place = p.work_items[i];
+    const ItemOfWork& place = p.items_of_works[i];
     const std::int64_t count = p.batch.samples[place.sample].items[place.item].tokens / 4;
     for (std::int64_t r = 0; r < count; ++r) rows.push_back(number(place.sample, place.item, r));
   }
   return rows;
 }
-// The image rows among a work item's tokens.
+// The image rows among a work's tokens.
 Rows wanted(const Program& p, const Work& work) {
   Rows axis, rows;  // -1: text
   for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "shared/check/check.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/action_text.h"

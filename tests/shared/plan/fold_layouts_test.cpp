@@ -1,9 +1,11 @@
 // Layouts whose modules have grids of their own, folded and unfolded.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/graph/memory.h"
 #include "shared/hardware/devices.h"
+#include "shared/lower/fold.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "tests/shared/support/scenario_files.h"
@@ -132,7 +134,7 @@ TEST_CASE("folded as unfolded: encoders on the language module's ranks") {
                 vision + R"(}, "language": {)" + language + "}}",
             ranks, tolerance);
   };
-  check(R"("tp": 1)", R"("tp": 4)", "", 1);  // 16 samples a work item, 32 lanes
+  check(R"("tp": 1)", R"("tp": 4)", "", 1);  // 16 samples a work, 32 lanes
   check(R"("tp": 4)", R"("tp": 2)", "", 1);
   check(R"("tp": 2)", R"("tp": 4, "shard": "full", "sp": true)", "", 1);
   check(R"("tp": 1)", R"("tp": 2, "cp": 2)", "", 4);

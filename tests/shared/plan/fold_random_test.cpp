@@ -9,6 +9,7 @@
 #include "shared/cost/cost_model.h"
 #include "shared/graph/memory.h"
 #include "shared/hardware/devices.h"
+#include "shared/lower/fold.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/search/random_layout.h"

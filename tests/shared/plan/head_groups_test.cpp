@@ -2,6 +2,7 @@
 // effect on a step's memory and time.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/cost/attention_tail.h"
 #include "shared/cost/cost_model.h"
 #include "shared/graph/memory.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/graph/memory.h"
 #include "shared/hardware/devices.h"

@@ -1,4 +1,4 @@
-// The sizes of work items: query-key pairs by mask, tokens and labels, by hand.
+// The sizes of works: query-key pairs by mask, tokens and labels, by hand.
 #include <doctest/doctest.h>
 
 #include "shared/step/assign.h"
@@ -26,7 +26,7 @@ TokenMask packed(const std::vector<std::int64_t>& lengths) {
   return mask;
 }
 
-// The work item of each context-parallel rank, for the language module alone.
+// The work of each context-parallel rank, for the language module alone.
 std::vector<WorkSize> assigned(TokenAssignment policy, const std::vector<Sample>& samples,
                                int ranks) {
   Model model{{examples::llama_70b()}, {}};
@@ -79,7 +79,7 @@ TEST_CASE("images: all pairs inside each; their merged rows in a causal sequence
   CHECK(language.loss_tokens == 2);
 }
 
-TEST_CASE("windows in work items") {
+TEST_CASE("windows in works") {
   Module vision = examples::vision_12b();
   vision.window = 3;
   const Model model = examples::chain(vision, examples::projector_12b_70b(), examples::llama_70b());

@@ -2,6 +2,7 @@
 // rank has a rank's experts, so that only the rest is sharded and gathered.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/graph/compile.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"

@@ -1,9 +1,9 @@
 // Measured layer times and abstract modules: reading, errors, resolved form.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
-#include "shared/plan/plan.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/text/quantity_text.h"
 #include "tests/shared/support/scenario_files.h"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/program/data_set.h"
 #include "shared/validate/validate.h"
 #include "tests/shared/support/scenario_files.h"

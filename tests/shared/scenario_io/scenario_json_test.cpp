@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "shared/check/check.h"
 #include "shared/data/distribution_text.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"

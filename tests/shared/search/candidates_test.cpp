@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/search/shortlist.h"

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/search/space.h"
 #include "tests/shared/support/example_models.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "shared/plan/plan.h"
+#include "shared/check/check.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/search/neighbours.h"
 #include "shared/search/random_layout.h"

@@ -9,8 +9,8 @@
 #include <iomanip>
 #include <iostream>
 
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/bound.h"
 #include "shared/search/neighbours.h"

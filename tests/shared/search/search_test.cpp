@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "shared/check/check.h"
 #include "shared/chunk/parameters.h"
 #include "shared/cost/cost_model.h"
 #include "shared/graph/memory.h"
@@ -62,7 +63,7 @@ void check_bounds(const Scenario& scenario, const HardwareProfile& profile, std:
     CHECK(low.step <= high.estimate.step());
     CHECK(low.step > Seconds(0));
     CHECK(low.busiest <= low.step);
-    // An estimate, not a bound: the largest work item once, others at the mean, boundaries always
+    // An estimate, not a bound: the largest work once, others at the mean, boundaries always
     // full.
     CHECK(double(low.footprint.memory.value) ==
           doctest::Approx(double(high.memory.value)).epsilon(memory_error));

@@ -1,4 +1,4 @@
-// Steps under a planner: which samples each work item holds, in which order; checked by verify().
+// Steps under a planner: which samples each work holds, in which order; checked by verify().
 #include "shared/step/planned_step.h"
 
 #include <doctest/doctest.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shared/check/check.h"
 #include "shared/lower/lower.h"
 #include "shared/plan/item_cost.h"
 #include "shared/scenario/typical_batch.h"
@@ -53,7 +54,7 @@ Made make(const Scenario& scenario, const Layout& layout, std::uint64_t step = 0
   return {std::move(plan), std::move(batch), std::move(made)};
 }
 
-// Encoder work items of a pair of slots: 0 and what it defers, 1; 2.
+// Encoder works of a pair of slots: 0 and what it defers, 1; 2.
 int deferred_items(const StepPlan& step) {
   int items = 0;
   const Range works = step.works.of_branch(0);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/graph/memory.h"
 #include "shared/lower/lower.h"
@@ -115,14 +116,15 @@ TEST_SUITE("searched step") {
         // If nothing can be gained, the error of the curves.
         CHECK(actions_end(made) < 1.005 * actions_end(before));
         quicker += actions_end(made) < 0.99 * actions_end(before) ? 1 : 0;
-        // Every item is in exactly one work item of the encoder.
+        // Every item is in exactly one work of the encoder.
         std::set<std::pair<std::uint32_t, std::uint32_t>> items;
         std::size_t count = 0;
         const Range works = made.step.works.of_branch(0);
         for (std::uint32_t w = works.begin; w < works.end; ++w) {
           const Work& work = made.step.works.works[w];
           for (std::uint32_t i = work.items.begin; i < work.items.end; ++i, ++count)
-            items.emplace(made.step.works.work_items[i].sample, made.step.works.work_items[i].item);
+            items.emplace(made.step.works.items_of_works[i].sample,
+                          made.step.works.items_of_works[i].item);
         }
         std::size_t wanted = 0;
         for (const Sample& sample : made.batch.samples)
@@ -225,7 +227,7 @@ TEST_SUITE("searched step") {
     CHECK(groups("\"vision\": {", "\"vision\": {\"spread\": \"images\", ") == 1);
   }
 
-  // The search uses curves through the prices of work items, estimate() the prices themselves:
+  // The search uses curves through the prices of works, estimate() the prices themselves:
   // embedding, head, edges of tokens and pairs.
   TEST_CASE("the step time that the search assumes is within two percent of the estimate") {
     const Scenario scenario = varied(kColocated);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/check/check.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/step/step_part.h"
@@ -240,9 +241,9 @@ TEST_CASE("a rank's own part of the Program") {
   }
 }
 
-TEST_CASE("a part has the work items that its rank runs or exchanges rows with, and no others") {
-  // Two encoder lanes of one sample in two, four microbatches: the first encoder rank runs 4 work
-  // items and exchanges rows with the 4 of the first language lane; a rank of the second lane's
+TEST_CASE("a part has the works that its rank runs or exchanges rows with, and no others") {
+  // Two encoder lanes of one sample in two, four microbatches: the first encoder rank runs 4 works
+  // and exchanges rows with the 4 of the first language lane; a rank of the second lane's
   // first stage the same of the other half; one of the second stage has no link to an encoder.
   const Case c(layouts().front());
   const StepParts parts = c.parts();

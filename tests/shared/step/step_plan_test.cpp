@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shared/check/check.h"
 #include "shared/lower/lower.h"
 #include "shared/random.h"
 #include "shared/scenario/typical_batch.h"

@@ -89,20 +89,20 @@ TEST_CASE("a plan for other data or another layout is refused before it is lower
   };
   CHECK(fault([](StepPlan& s) { s.works.work_samples[3] = 16; }) == "sample 16 does not exist");
   CHECK(fault([](StepPlan& s) { s.works.works[2].lane ^= 1; }) ==
-        "work item 2 has a wrong branch, lane or position");
+        "work 2 has a wrong branch, lane or position");
   CHECK(fault([](StepPlan& s) { s.works.first_work.pop_back(); }) ==
-        "it has work items of 1 branches, but the layout has 2");
+        "it has works of 1 branches, but the layout has 2");
   CHECK(fault([](StepPlan& s) { s.order_of.pop_back(); }) ==
         "it has orders of 5 ranks, but the layout has 6");
   CHECK(fault([](StepPlan& s) { s.order_of[0] = 9; }) == "order 9 does not exist");
   CHECK(fault([](StepPlan& s) { s.orders[0].pop_back(); }).find("is missing") != std::string::npos);
-  // With its planner, each encoder lane has six work items (four slots and two deferred), so that
+  // With its planner, each encoder lane has six works (four slots and two deferred), so that
   // those of the language module begin at 12. Without it there are four on each of two lanes, and
   // they begin at 8.
   CHECK(c.plan.branches[0].microbatches == 6);
   const Plan plain = make_plan(c.scenario, without_planner(c.layout));
   CHECK(check_step(c.scenario.model, plain, c.step, c.batch).front() ==
-        "branch 1 does not have its 8 work items");
+        "branch 1 does not have its 8 works");
 }
 
 // Bytes are changed and the checksum is recomputed, so that the checksum does not stop them.

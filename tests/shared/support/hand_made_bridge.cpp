@@ -28,7 +28,7 @@ Program local_bridge() {
   program.works = {{.branch = 0, .samples = {0, 1}, .items = {0, 1}},
                    {.branch = 1, .samples = {1, 2}, .rows = {0, 1}}};
   program.work_samples = {0, 0};
-  program.work_items = {{0, 0}};
+  program.items_of_works = {{0, 0}};
   program.work_rows = {{0, kPatches + kTokens}};
   WorkSize language_work = language_size();
   language_work.tokens += kPatches;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/bound.h"
 #include "sim/answer_json/answer_schema.h"

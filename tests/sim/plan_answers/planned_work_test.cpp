@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
 #include "sim/answer_json/answer_schema.h"
 #include "sim/answer_json/answers_json.h"

@@ -1,6 +1,7 @@
 // Figures of a prediction, for a handmade Program (energy and price: what_if_test.cpp).
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/cost/model_flops.h"
 #include "shared/hardware/devices.h"
 #include "shared/lower/lower.h"

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "shared/check/check.h"
 #include "shared/files/whole.h"
 #include "shared/hardware/devices.h"
 #include "shared/lower/lower.h"

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "shared/check/check.h"
 #include "shared/cost/compute_time.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/pace.h"
-#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/prediction/predict.h"
 #include "tests/shared/support/example_models.h"

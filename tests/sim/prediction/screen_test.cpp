@@ -34,7 +34,7 @@ int asked() {
 
 std::optional<sim::Prediction> predicted(const Question& question, const Layout& layout,
                                          const HardwareProfile& profile) {
-  // Folded if that is exact (shared/plan/plan.h), which requires contexts with equal tokens.
+  // Folded if that is exact (shared/lower/fold.h), which requires contexts with equal tokens.
   const ModuleLayout& grid = layout.modules.back();
   if (layout.placement == Placement::homogeneous && (grid.cp & (grid.cp - 1)) == 0 &&
       question.scenario.data.global_batch % (grid.dp() * layout.microbatches) == 0) {

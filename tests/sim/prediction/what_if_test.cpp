@@ -1,6 +1,7 @@
 // Shared uplinks in simulation, energy, and what would fit in memory.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/prediction/fitting.h"

@@ -1,6 +1,7 @@
 // The laws of prediction on every named schedule: bound ≤ estimate ≤ simulate.
 #include <doctest/doctest.h>
 
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"

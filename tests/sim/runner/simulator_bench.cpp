@@ -19,9 +19,11 @@
 #include <string>
 #include <vector>
 
+#include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/graph/memory.h"
 #include "shared/hardware/devices.h"
+#include "shared/lower/fold.h"
 #include "shared/lower/lower.h"
 #include "shared/program/stage_name.h"
 #include "shared/scenario/typical_batch.h"
@@ -187,7 +189,7 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
   return result;
 }
 
-// One rank per pipeline stage represents the others (fold() in shared/plan/plan.h). It is not
+// One rank per pipeline stage represents the others (fold() in shared/lower/fold.h). It is not
 // simulated, because its flows would go to ranks without ops.
 nlohmann::json measure_folded(const Prepared& in, Stopwatch& watch) {
   const auto begin = Clock::now();

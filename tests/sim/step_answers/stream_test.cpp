@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/scenario_io/scenario_json.h"

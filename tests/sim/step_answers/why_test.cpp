@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "shared/check/check.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/search/neighbours.h"
 #include "sim/answer_json/answers_json.h"
