@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that folders and rooms include only what they may, and that the READMEs show the map below.
+"""Checks that folders and rooms include only what they may, that the READMEs show the map below, and
+that every file named in a comment or README exists.
 
 check_layers.py           exits with 1 and prints one line per violation
 check_layers.py --map     prints the map: room, its purpose, the rooms that it includes
@@ -9,6 +10,12 @@ check_layers.py --write   writes the map into the READMEs (between the lines "<!
 Folders: shared <- no folder of ours; traces <- shared; sim <- shared, traces; exec <- shared,
 traces. Rooms of a folder are listed in order below: a file may include files of its own room and of
 rooms of earlier levels, but no files of other rooms of its own level. "" is the folder itself.
+
+SimGrid's types appear in headers of sim/simgrid/ only, and torch's in headers of exec/ only: no
+other header may include them or name them.
+
+A path in a comment starts at the top ("shared/units.h"); one in a README may also start at the README's
+folder or at the folder above its room. "*" stands for anything, and so does a word in capitals (NAME).
 """
 import collections
 import pathlib
@@ -123,6 +130,10 @@ SYSTEM = re.compile(r"^([a-z_0-9]+|(assert|errno|malloc|math|signal|stdio|stdlib
                     r"|(sys|netinet|arpa|net|linux)/.*)$")
 BEGIN, END = "<!-- rooms -->\n", "<!-- end of rooms -->\n"
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+TOP_PATH = re.compile(r"(?<![\w/.~-])(?:shared|sim|exec|traces|tests)/[\w./*-]*[\w*]")
+README_PATH = re.compile(r"`([a-z_]+/[\w/*-]+\.(?:h|cpp|cu|cuh|py))`")
+FOREIGN_TYPE = re.compile(r"\b(simgrid|torch|at|c10|c10d)::\w")  # namespaces of SimGrid and LibTorch
 
 
 def library(path: str) -> str:
@@ -149,6 +160,41 @@ def includes(file: pathlib.Path):
         match = INCLUDE.match(line)
         if match and not (match[1] == "<" and SYSTEM.match(match[2])):
             yield number, match[1], match[2]
+
+
+def exists(path: str, folder: pathlib.Path) -> bool:
+    """Whether the path, or one that its placeholders stand for, is in one of the folders above it."""
+    pattern = path if (ROOT / path).exists() else re.sub(r"[A-Z]{4,}", "*", path)
+    return any(next(start.glob(pattern), None) for start in (folder, *folder.parents) if start.is_relative_to(ROOT))
+
+
+def references():
+    """(file:line, path, the folder that it may start at) of every path in comments and READMEs."""
+    for folder in (*ROOMS, "tests"):
+        for file, path in sources(folder):
+            text = file.read_text()
+            for comment in COMMENT.finditer(text):
+                for found in TOP_PATH.finditer(comment[0]):
+                    line = text.count("\n", 0, comment.start() + found.start()) + 1
+                    yield f"{path}:{line}", found[0], ROOT
+    for file in sorted(ROOT.glob("*.md")) + [f for top in (*ROOMS, "tests", "scenarios", "scripts") for f in sorted((ROOT / top).rglob("*.md"))]:
+        if file.name == "CHANGELOG.md":  # it names files of earlier versions
+            continue
+        for number, line in enumerate(file.read_text().split("\n"), 1):
+            for found in {*TOP_PATH.findall(line), *README_PATH.findall(line)}:
+                yield f"{file.relative_to(ROOT)}:{number}", found, file.parent
+
+
+def foreign_types():
+    """file:line of every type of SimGrid or LibTorch in a header that may have none."""
+    for folder in ROOMS:
+        for file, path in sources(folder):
+            if not path.endswith(".h") or path.startswith(("sim/simgrid/", "exec/")):
+                continue
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                included = INCLUDE.match(line)
+                if FOREIGN_TYPE.search(line.split("//")[0]) or (included and library(included[2]) in {"simgrid", "xbt", "torch", "ATen", "c10"}):
+                    yield f"{path}:{number}"
 
 
 def levels(folder: str):
@@ -180,6 +226,13 @@ def faults():
         readme = ROOT / folder / "README.md"
         if with_map(readme.read_text(), folder) != readme.read_text():
             yield f"{folder}/README.md: its map of rooms is out of date; run scripts/check_layers.py --write"
+
+
+    for where, path, folder in references():
+        if not exists(path, folder):
+            yield f"{where}: {path} does not exist"
+    for where in foreign_types():
+        yield f"{where}: types of SimGrid belong into sim/simgrid/, those of torch into exec/"
 
 
 def room_map(folder: str) -> str:

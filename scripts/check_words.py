@@ -5,7 +5,8 @@ check_words.py           exit 1 and one line per fault: file, line, the word and
 check_words.py --list    prints the words
 
 Text is comments and string literals of C++ and CUDA, whole Python and shell scripts, and Markdown. Names of schedules, keys of
-files and identifiers are not text. A line of prose in Markdown has at most 120 columns (tables, code and pictures may be longer).
+files and identifiers are not text. A line of prose in Markdown has at most 120 columns (tables, code and pictures may be longer),
+and a comment in C++ or CUDA at most 100, tests excepted.
 Commit subjects since the last tag v*, or since this check was added where there is no tag,
 have at most 72 characters.
 """
@@ -41,6 +42,7 @@ ALLOWED = {  # file -> words that it has to contain
 }
 LONGEST_SUBJECT = 72
 WIDEST_PROSE = 120
+WIDEST_COMMENT = 100
 PATTERN = re.compile(r"(?<![\w/.-])(" + "|".join(re.escape(word) for word in WORDS) + r")(?![\w(/.=-]*[\w(])", re.I)
 CANNOT_BE_DONE = re.compile(r"cannot be(\s+\w|\s*$)", re.I)  # "cannot be read" is plain; "3 workers cannot be" is not
 CODE_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
@@ -92,6 +94,15 @@ def width_faults():
                 yield f"{name}:{number}: a line of {len(line)} columns: wrap it at {WIDEST_PROSE}"
 
 
+def comment_faults():
+    for name, path in files():
+        if path.suffix not in {".h", ".cpp", ".cu", ".cuh"} or name.startswith("tests/"):
+            continue
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if len(line) > WIDEST_COMMENT and re.search(r"(^|\s)// ", line):
+                yield f"{name}:{number}: a comment that ends at column {len(line)}: wrap it at {WIDEST_COMMENT}"
+
+
 def subject_faults():
     if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
         print("words: commit subjects are not checked: this clone has no history")
@@ -113,7 +124,7 @@ def main(arguments):
     if arguments:
         print(__doc__)
         return 0 if arguments in (["--help"], ["-h"]) else 2
-    found = [*word_faults(), *width_faults(), *subject_faults()]
+    found = [*word_faults(), *width_faults(), *comment_faults(), *subject_faults()]
     print("\n".join(found) or "words: clean")
     return int(bool(found))
 

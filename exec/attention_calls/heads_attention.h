@@ -16,8 +16,8 @@
 // Sinks s [N, g, 1] are applied afterwards:
 //   sums' = ln(eˢᵘᵐˢ + eˢ),  out' = out·e^(sums − sums'),  ds = −Σ e^(s − sums') (dy·out')
 // The backward pass of the scores is then the usual one with out' and sums'.
-// Source: own derivation from flash attention's backward, Dao et al., arXiv 2205.14135, algorithm
-// 4.
+// Source: own derivation from flash attention's backward, Dao et al., arXiv 2205.14135,
+// algorithm 4.
 #pragma once
 
 #include <vector>

@@ -3,8 +3,8 @@
 // `left` and `right`.
 // In a rectangle of n queries and m keys, query i attends to key j if
 //   i + m − n − left ≤ j ≤ i + m − n + right
-// that is, relative to the diagonal that ends at the last query and the last key. −1: no such
-// bound.
+// that is, relative to the diagonal that ends at the last query and the last key. −1: no
+// such bound.
 //
 // Rectangles that overlap in queries or keys go into different calls, in the order of their
 // queries; the results of a query that is in several calls are combined with log-sum-exps.

@@ -9,8 +9,8 @@
 // body has:
 //   Sum start() const; void take(Sum&, row, pack) const; static void join(Sum&, const Sum&)
 //   void one(row, sum) const: called by one lane with the row's sum
-//   void put(row, pack, sum, columns, stride) const: called by the lane that took the pack, if
-//   kPuts
+//   void put(row, pack, sum, columns, stride) const: called by the lane that took the pack,
+//   if kPuts
 //   store_columns(block, pack, columns, stride) const: writes the column sums at the end
 //
 // Columns are sums over the rows of a block: kColumns of them for each pack (0: none), of the

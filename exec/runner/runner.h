@@ -11,8 +11,8 @@
 //
 //   Chunks (parameters and layers) are made once from the rank's parameter groups and live over all
 //   steps. Saved activations may be offloaded to the host: exec/runner/host_tape.h.
-//   Emulated compute (Pace): a compute op takes max(real, virtual) time, by sleeping; messages and
-//   collectives stay real.
+//   Emulated compute (Pace): a compute op that ends early sleeps until its stated duration is over
+//   (shared/hardware/pace.h).
 //
 // Errors: LostPeer from the transport, and any exception an op throws. The first one stops all
 // streams of the rank and is rethrown by the step functions.
@@ -67,7 +67,7 @@ class Runner {
   ~Runner();
 
   using Inputs = std::function<const WorkInput&(WorkId)>;  // called on the compute stream
-  // Virtual durations by op, for emulated compute; empty: real compute only.
+  // Least durations by op, for emulated compute; empty: no op sleeps.
   using Pace = std::vector<Seconds>;
 
   // A step in two halves. begin_step() runs the step on a CPU, or queues it on a device, where the

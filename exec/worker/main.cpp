@@ -26,28 +26,23 @@
 namespace polyphony::exec {
 namespace {
 
-constexpr const char* kExample =
-    "\n"
-    "Runs one rank of the layout in SCENARIO: "
-    "the same Program that `polyphony simulate` simulates. Start every\n"
-    "rank with the same arguments. A rank reads its number from --rank and --world-size, "
-    "or from the variables of\n"
-    "torchrun, Slurm, Open MPI or PMI.\n"
-    "\n"
-    "Examples\n"
-    "  polyphony run scenarios/easy_vqa.json                                   "
-    "starts local ranks\n"
-    "  polyphony-worker one_rank.json --steps 5                                "
-    "a layout of one rank needs no launcher\n"
-    "  torchrun --no-python --standalone --nproc-per-node 2 "
-    "polyphony-worker scenarios/easy_vqa.json --out runs/a\n"
-    "  srun -n 16 polyphony-worker scenario.json --out runs/b --resume\n"
-    "\n"
-    "On Ctrl-C or SIGTERM the ranks save a checkpoint and stop; "
-    "before the first step, or on a second signal, a\n"
-    "rank ends at once.\n"
-    "Exit codes: 0 done, 1 failed (a lost rank is named) or stopped, 2 bad input, "
-    "3 the layout cannot run here.\n";
+constexpr const char* kExample = R"(
+Runs one rank of the layout in SCENARIO: the same Program that `polyphony simulate` simulates. Start
+every rank with the same arguments. A rank reads its number from --rank and --world-size, or from
+the variables of torchrun, Slurm, Open MPI or PMI.
+
+Examples
+  polyphony run scenarios/easy_vqa.json            starts local ranks
+  polyphony-worker one_rank.json --steps 5         a layout of one rank needs no launcher
+  torchrun --no-python --standalone --nproc-per-node 2 \
+    polyphony-worker scenarios/easy_vqa.json --out runs/a
+  srun -n 16 polyphony-worker scenario.json --out runs/b --resume
+
+On Ctrl-C or SIGTERM the ranks save a checkpoint and stop; before the first step, or on a second
+signal, a rank ends at once.
+Exit codes: 0 done, 1 failed (a lost rank is named) or stopped, 2 bad input, 3 the layout cannot run
+here.
+)";
 
 cxxopts::Options make_options() {
   cxxopts::Options options("polyphony-worker", "One rank of a training run.");

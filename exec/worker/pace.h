@@ -1,4 +1,4 @@
-// Durations for emulated compute: ranks sleep until an op would have ended on the real device.
+// Durations for emulated compute (shared/hardware/pace.h).
 #pragma once
 
 #include "exec/runner/runner.h"
@@ -6,7 +6,7 @@
 
 namespace polyphony::exec {
 
-// Returns the virtual durations of a rank's compute ops: the profile's prediction times `scale`.
+// Returns the least durations of a rank's compute ops: the profile's prediction times `scale`.
 Runner::Pace make_pace(const Program& program, Rank rank, const Cluster& cluster,
                        const HardwareProfile& profile, double scale);
 

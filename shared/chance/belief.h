@@ -2,18 +2,21 @@
 // profile states (shared/hardware/certainty.h). All errors are of logarithms: a deviation of 0.1 is
 // about 10 %.
 //
-//   effect_k  = change of ln(step) for one standard deviation of error k, with everything priced
-//             again:
-//               central difference of the same compiled Program under estimate_step()
-//   deviation = √(Σ effect² + residual²). The residual is the profile's; where the parameters alone
-//               explain less than ± step_error, it is chosen so that the 90 % interval is ±
-//               step_error.
-//   difference of A and B: √(Σ (effect_A - effect_B)² + own²). Errors of parameters are shared and
-//   cancel.
-//               own² = layout_error² · d + tensor_error² · t, with d and t of layout_distance(A,
-//               B). A model's misses are alike in layouts that are alike, and each choice that
-//               differs adds a miss of its own. A residual that only fills up to step_error is an
-//               upper limit: no more than if the two were independent.
+//   effect_k    change of ln(step) for one standard deviation of error k, with everything priced
+//               again: central difference of the same compiled Program under estimate_step()
+//   residual    what no parameter explains: the profile's, if it states one. Otherwise it is chosen
+//               so that the 90 % interval is ± step_error, and 0 if the effects alone exceed that.
+//   deviation   of one step: √(Σ effect_k² + residual²)
+//   difference  deviation of ln(step_B / step_A): √(Σ (effect_k,A - effect_k,B)² + own²). An error
+//               of a parameter moves both steps, so that it cancels as far as its effects are
+//               equal.
+//
+// own² is the part of that variance that no parameter explains. What the model misses is similar in
+// similar layouts, and each choice in which they differ adds to it:
+//   own² = layout_error² · other + tensor_error² · tensor, with layout_distance(A, B) = {other,
+//          tensor}
+//   If the profile states no residual, own² is at most residual_A² + residual_B², as if the two
+//   were independent. If it states no layout_error, own² is that sum.
 //
 // Intervals and probabilities are of Student's t with the profile's degrees of freedom, scaled by
 // the deviation. The widths of the shipped profiles are fitted to rows that no other fit used, and

@@ -1,5 +1,5 @@
-// The rules behind check_layout() (shared/check/check.h), grouped by subject. Each refusal names the
-// module, what is wrong and the nearest legal values. Used by check*.cpp, and by searches that
+// The rules behind check_layout() (shared/check/check.h), grouped by subject. Each refusal names
+// the module, what is wrong and the nearest legal values. Used by check*.cpp, and by searches that
 // build grids one by one.
 #pragma once
 

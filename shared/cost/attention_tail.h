@@ -7,10 +7,11 @@
 // (SoftwareStack::key_heads_a_launch, ModuleLayout::cp_heads), tiles of unequal length leave
 // processors idle; splitting long rows (ModuleLayout::row_split) reduces this.
 //
-// Forward pass only: the blocks of the backward pass are keys, and a rank has those of all ranks.
-// Not modeled: windows; the memory traffic of combining split rows, 1 / row_split of the
-// arithmetic. Source: Cornstarch (ICML 2026, §3.2.2, table 3) measures that balancing tiles alone
-// is slower.
+// Models the forward pass only. In a backward pass a thread block processes a tile of keys, and a
+// context-parallel rank has the keys of all ranks, whichever queries it was assigned. Not modeled:
+// windows; the memory traffic of combining the results of split rows, whose ratio to the arithmetic
+// is about 1 / row_split. Source: Cornstarch (ICML 2026, §3.2.2, table 3) measures that balancing
+// tiles alone is slower.
 #pragma once
 
 #include <cstdint>

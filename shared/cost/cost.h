@@ -2,13 +2,18 @@
 //
 // The table is separate from the Program. It comes from the cost model (shared/cost/cost_model.h),
 // a measured Timeline, or a random draw of jitter. Replay, calibration and what-if questions thus
-// combine the same Program with another table. The duration of a node is
-//   compute              `duration`: kernels, dispatch, inner collectives
-//   message, collective  `delay`, then all flows at the same time (a message has one, a collective
-//                        one per ring edge); the node ends with the last flow
+// combine the same Program with another table. How long a node lasts, by NodeKind
+// (shared/graph/compile.h):
+//   join        no time
+//   compute     `duration`: kernels, dispatch and inner collectives of a compute op, or an
+//               optimizer update
+//   message     `delay`, then its one flow; a message inside one rank has a delay alone
+//   copy        (to or from the host's memory) `delay`, then its one flow
+//   collective  `delay`, then all flows at the same time, one per ring edge; ends with the last one
 //
-// Source of the bounds: own derivation. With equal stages they are (m + p − 1)(f + b), as for GPipe
-// and 1F1B (arXiv 2104.04473, §2.2).
+// Source of the bounds: own derivation. With m microbatches on a pipeline of p equal stages, on
+// which a microbatch has a forward of f and a backward of b seconds, they are (m + p − 1)(f + b),
+// as for GPipe and 1F1B (arXiv 2104.04473, §2.2).
 #pragma once
 
 #include <vector>

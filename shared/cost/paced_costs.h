@@ -1,5 +1,4 @@
-// The cost table of a run with emulated compute (`polyphony rehearse`), in which a rank sleeps
-// until an op would have ended on the emulated device.
+// The cost table of a run with emulated compute (shared/hardware/pace.h).
 #pragma once
 
 #include "shared/cost/cost.h"
@@ -7,8 +6,8 @@
 
 namespace polyphony {
 
-// Raises the duration of every compute op in `costs` to at least `pace.scale` times its duration
-// with the pace's profile (shared/hardware/pace.h). Other nodes do not change.
+// Sets the duration of every compute op in `costs` to max(its duration, pace.scale · its duration
+// with pace.profile). Other nodes do not change.
 void apply_pace(const Program& program, const Compiled& compiled, const Cluster& cluster,
                 const PaceModel& pace, CostTable& costs);
 

@@ -73,11 +73,13 @@ struct LayerHeld {
 LayerHeld block_held(const SoftwareStack& stack, const Module& module, const WorkSize& size,
                      const RankContext& context, Recompute recompute, int block = 0);
 
-// Bytes of a chunk: its saved activations, inputs included (input_in_tape()), and what an op holds
-// in addition: a forward; a backward at its loss, where no gradient of a parameter exists yet; a
-// backward behind it.
+// Bytes of a chunk for one microbatch.
 struct ChunkHeld {
-  Bytes tape{}, forward{}, loss{}, backward{};
+  Bytes tape{};  // saved activations; the chunk's inputs are among them (input_in_tape())
+  // The most that an op of the chunk holds in addition to its saved activations:
+  Bytes forward{};   // a forward
+  Bytes loss{};      // a backward, in the language head: no gradient of a parameter exists yet
+  Bytes backward{};  // a backward, in any other layer
 };
 ChunkHeld chunk_held(const SoftwareStack& stack, const Module& module, LayerRange layers,
                      const WorkSize& size, const RankContext& context);

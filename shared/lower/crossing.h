@@ -7,8 +7,8 @@
 
 namespace polyphony::lowering {
 
-// For each work of a folded branch: the work whose ops represent its own, which may be itself. Empty
-// if the branch is not folded.
+// For each work of a folded branch: the work whose ops represent its own, which may be itself.
+// Empty if the branch is not folded.
 using Representatives = std::vector<std::uint32_t>;
 
 // One end of a crossing in one direction. Entries of the vectors are found with at().

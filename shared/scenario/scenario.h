@@ -36,20 +36,21 @@ struct Training {
   bool operator==(const Training&) const = default;
 };
 
-// The choices of a sweep for one module. An empty list means all choices that the model and the
-// cluster allow (listed in shared/search/space.h). Keys: shared/form/search_fields.h.
+// The choices of a sweep for one module: the values that it combines. An empty list means, as each
+// field states, either all values that the model and the cluster allow (shared/search/space.h says
+// which), or one default value. Keys: shared/form/search_fields.h.
 struct ModuleSearch {
-  std::vector<int> tp, cp, pp, vpp, dp, ep;
-  std::vector<int> expert_tp;  // 0: tp
-  std::vector<int> ranks;      // number of ranks that the module owns
-  std::vector<bool> sp;
-  std::vector<int> tp_pieces;  // empty: 1
-  std::vector<Recompute> recompute;
-  std::vector<Shard> shard;
-  std::vector<int> shard_ranks;  // 0: the whole data-parallel group
-  std::vector<TokenAssignment> tokens;
-  std::vector<ContextAttention> cp_attention;
-  std::vector<Spread> spread;
+  std::vector<int> tp, cp, pp, vpp, dp, ep;  // empty: all
+  std::vector<int> expert_tp;                // 0: tp; empty: all
+  std::vector<int> ranks;                    // number of ranks that the module owns; empty: all
+  std::vector<bool> sp;                      // empty: all
+  std::vector<int> tp_pieces;                // empty: 1
+  std::vector<Recompute> recompute;          // empty: all
+  std::vector<Shard> shard;                  // empty: all
+  std::vector<int> shard_ranks;              // 0: the whole data-parallel group; empty: 0
+  std::vector<TokenAssignment> tokens;       // empty: zigzag, or balanced if the mask is not causal
+  std::vector<ContextAttention> cp_attention;  // empty: all, one by one or the best of each grid
+  std::vector<Spread> spread;                  // empty: samples
   bool operator==(const ModuleSearch&) const = default;
 };
 // Share of a device's memory that a search leaves free: the allocator's fragmentation, NCCL's
@@ -58,13 +59,13 @@ constexpr double kMemoryMargin = 0.05;
 
 // The layouts that a sweep combines: choices for the whole layout and for each module.
 struct Search {
-  std::vector<Placement> placement;
-  std::vector<ModuleSearch> modules;  // by ModuleId
-  std::vector<ScheduleKind> schedule;
-  std::vector<int> microbatch;                 // samples per microbatch and language replica
-  std::vector<int> encoder_microbatches = {};  // colocated encoders; as in a Layout
-  std::vector<EncoderOrder> encoder_order = {};
-  std::vector<Bridge> bridge = {};
+  std::vector<Placement> placement;              // empty: all
+  std::vector<ModuleSearch> modules;             // by ModuleId
+  std::vector<ScheduleKind> schedule;            // empty: all
+  std::vector<int> microbatch;                   // samples per microbatch and lane; empty: all
+  std::vector<int> encoder_microbatches = {};    // colocated encoders; as in a Layout; empty: all
+  std::vector<EncoderOrder> encoder_order = {};  // empty: in_turn
+  std::vector<Bridge> bridge = {};               // empty: sharded
   double memory_margin = kMemoryMargin;
   bool operator==(const Search&) const = default;
 };

@@ -34,7 +34,9 @@ namespace polyphony {
 struct Footprint {
   Bytes memory{};     // lower bound for the rank of the worst stage
   std::string worst;  // name of that stage: "language stage 0"
-  Bytes least{};  // of the rank that needs the least: some rank needs it however blocks are split
+  // Lower bound for the rank that needs the least memory. Under any other split of the blocks into
+  // stages some rank needs at least this much, so that no split fits if this does not.
+  Bytes least{};
   bool operator==(const Footprint&) const = default;
 };
 struct Bound {

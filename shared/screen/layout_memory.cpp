@@ -37,7 +37,7 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
       const WorkMemory& work = stages_[i].works.front();
       const InFlight& flight = moment.held[i];
       bytes += work.tape * std::int64_t{flight.tapes} +
-               work.weights * std::int64_t{flight.weights} - work.kept * std::int64_t{flight.both};
+               work.weights * std::int64_t{flight.weights} - work.both * std::int64_t{flight.both};
     }
     most = std::max(most, bytes);
   }
@@ -58,10 +58,10 @@ Bytes LayoutMemory::held_in_action(const LayoutView& view, const RankMoments& ra
                                  ? kinds.front()
                                  : kinds[load.kind_of[static_cast<std::size_t>(action.work)]];
     if (action.kind == ActionKind::forward) now += work.tape;
-    if (action.kind == ActionKind::backward_input) now += work.weights - work.kept;
+    if (action.kind == ActionKind::backward_input) now += work.weights - work.both;
     most = std::max(most, now + work.transient[static_cast<std::size_t>(action.kind)]);
     if (action.kind == ActionKind::backward) now -= work.tape;
-    if (action.kind == ActionKind::backward_input) now -= work.tape - work.kept;
+    if (action.kind == ActionKind::backward_input) now -= work.tape - work.both;
     if (action.kind == ActionKind::backward_weight) now -= work.weights;
   }
   return most;

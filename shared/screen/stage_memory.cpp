@@ -139,7 +139,7 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
     chunk.weights += flows.condition_weights;
   }
   chunk.tape = std::max<std::int64_t>(0, chunk.tape - input);
-  chunk.kept = std::min(chunk.weights, chunk.tape);
+  chunk.both = std::min(chunk.weights, chunk.tape);
   chunk.tape += chunk.in;
   chunk.back = first ? (inputs_trained_[id.value] ? flows.in : 0) : flows.inside;
   return chunk;
@@ -203,7 +203,7 @@ void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool sha
                                : chunk(held, run.module, range, counts, found.again));
         // Of offloaded activations, only the inputs are certain to be resident.
         if (Chunk& made = chunks_.back(); layout.offload_activations && made.visited)
-          made.tape = made.in, made.kept = 0;
+          made.tape = made.in, made.both = 0;
         chunks_.back().goes_on = range.end < run.layers.end;
         if (kind == 0)
           states_.push_back(same ? states_.back()
@@ -232,12 +232,12 @@ WorkMemory StageMemories::work(bool in_step) const {
   // Of chunks behind the running one: their saved activations; what their weight parts wait with,
   // and the part of it that was within the saved activations. Of chunks before it: what their
   // weight parts will wait with in addition.
-  std::int64_t tapes_behind = 0, weights_behind = 0, kept_behind = 0, before = 0;
+  std::int64_t tapes_behind = 0, weights_behind = 0, both_behind = 0, before = 0;
   for (const Chunk& chunk : chunks_) {
     work.tape += Bytes(chunk.tape);
     work.weights += Bytes(chunk.weights);
-    work.kept += Bytes(chunk.kept);
-    before += chunk.weights - chunk.kept;
+    work.both += Bytes(chunk.both);
+    before += chunk.weights - chunk.both;
   }
   for (std::size_t c = chunks_.size(); c-- > 0;) {
     const Chunk& one = chunks_[c];
@@ -246,7 +246,7 @@ WorkMemory StageMemories::work(bool in_step) const {
     const Bytes behind = !one.goes_on || !in_step ? Bytes(0) : states_[c + 1].whole;
     const Bytes ahead = last || !in_step ? Bytes(0) : states_[c + 1].gathered;
     const std::int64_t in = one.visited ? 0 : one.in;  // else counted with the saved activations
-    before -= one.weights - one.kept;
+    before -= one.weights - one.both;
     grow(ActionKind::forward,
          Bytes(in + one.out + one.forward - tapes_behind) + state.gathered + ahead);
     if (one.visited) {
@@ -254,12 +254,12 @@ WorkMemory StageMemories::work(bool in_step) const {
       const Bytes most = std::max(Bytes(one.rebuilt) + state.whole, Bytes(one.loss));
       grow(ActionKind::backward, rows + most + behind - Bytes(tapes_behind));
       grow(ActionKind::backward_input, rows + Bytes(std::max({one.rebuilt, one.loss, one.made})) -
-                                           Bytes(tapes_behind - kept_behind + before));
+                                           Bytes(tapes_behind - both_behind + before));
     }
     grow(ActionKind::backward_weight, state.gathered + state.whole - Bytes(weights_behind));
     tapes_behind += one.tape;
     weights_behind += one.weights;
-    kept_behind += one.kept;
+    both_behind += one.both;
   }
   return work;
 }

@@ -18,12 +18,20 @@
 
 namespace polyphony {
 
-// Memory of one work.
+// Memory of one work on one stage.
 struct WorkMemory {
-  // Saved activations with the inputs that stay; what weight parts wait with; the part of that
-  // which is within the saved activations.
-  Bytes tape{}, weights{}, kept{};
-  // In addition while an action of each kind runs, less what is freed or does not exist yet.
+  // Saved activations, with the inputs that stay: from the forward to the end of the backward, or
+  // of its input part.
+  Bytes tape{};
+  // What the weight part of a split backward needs: from the input part to its own end.
+  Bytes weights{};
+  // The bytes that `tape` and `weights` have in common. While an input part runs, they are counted
+  // once: tape + weights - both (InFlight::both in shared/schedule/orders.h).
+  Bytes both{};
+  // By ActionKind: what the rank holds while an action of this kind runs, in addition to `tape` and
+  // `weights` of all works in flight, the running one included. This is the most over the chunks of
+  // the stage: rows that arrive and leave, workspace, gathered parameters, gradients before they
+  // are sharded; less what the action has not saved yet, or has already freed. May be negative.
   Bytes transient[4] = {};
 };
 struct StageMemory {
@@ -64,7 +72,7 @@ class StageMemories {
     std::int64_t tied = 0;  // of `weights`: counted once in a chunk with both ends of a tied matrix
   };
   struct Chunk {
-    std::int64_t tape = 0, kept = 0, weights = 0, forward = 0, loss = 0, rebuilt = 0, made = 0;
+    std::int64_t tape = 0, both = 0, weights = 0, forward = 0, loss = 0, rebuilt = 0, made = 0;
     std::int64_t in = 0, out = 0, back = 0;  // rows that arrive; output rows; gradients returned
     bool visited = false;
     bool goes_on = false;  // all of its output goes to the next chunk

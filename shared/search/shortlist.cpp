@@ -87,14 +87,15 @@ Lister::Fate Lister::judge(const Least& least, std::int64_t combinations, Task& 
   // If all grids are listed, the layout may fit with another split into stages.
   const bool splits = task.options.encoders == 0 && task.grids[space_.language()].pp > 1;
   if (capacity.value > 0 && least.memory > capacity && !splits &&
-      (list.fits || (list.misfit && list.misfit->bound.footprint.memory <= least.memory))) {
+      (list.fits || (list.smallest_too_large &&
+                     list.smallest_too_large->bound.footprint.memory <= least.memory))) {
     list.too_large += combinations;
     return Fate::too_large;
   }
   if (least.step <= task.limit) return Fate::open;
-  list.beaten += combinations;
+  list.pruned += combinations;
   list.rest = std::min(list.rest, least.step);
-  return Fate::beaten;
+  return Fate::pruned;
 }
 
 void Lister::combine(Task& task, const Drive& drive, std::size_t owner, const Least& least) {
@@ -156,19 +157,20 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
       }
       const std::pair<int, Place> work{drive.microbatches, schedule(drive.schedule).place};
       if (std::find(slow.begin(), slow.end(), work) != slow.end()) {
-        list.beaten += others;
+        list.pruned += others;
         continue;
       }
       const Least least = of_language(task, drive);
       const Fate fate = judge(least, others, task);
       const std::int64_t large = list.too_large;
-      const std::size_t tight = list.tight.size();
+      const std::size_t resplit = list.may_fit_if_resplit.size();
       if (fate == Fate::open) combine(task, drive, 0, least);
-      if (fate == Fate::beaten) slow.push_back(work);
+      if (fate == Fate::pruned) slow.push_back(work);
       const bool alone =
           drive.encoder_microbatches == 0 && drive.encoder_order == EncoderOrder::in_turn;
       if ((fate == Fate::too_large && alone) ||
-          (Space::one_grid(division) && list.too_large > large && list.tight.size() == tight))
+          (Space::one_grid(division) && list.too_large > large &&
+           list.may_fit_if_resplit.size() == resplit))
         full = drive.schedule;
     }
   }

@@ -1,13 +1,13 @@
 // Finds the most promising layouts of a Space by closed-form bounds. A sweep then estimates and
 // simulates these.
 //   A unit is the part of a division (see shared/search/space.h) whose language module has one tp,
-//   cp and pp. Units are listed independently, by any number of processes. Each returns its best
-//   few layouts, so that the layouts estimated next are diverse. Candidates whose bound exceeds the
+//   cp and pp. Units are listed independently, on any number of threads. Each returns its best few
+//   layouts, so that the layouts estimated next are diverse. Candidates whose bound exceeds the
 //   limit of their placement are dropped, because a better layout is known.
 //
 //   Encoders with grids of their own are not combined with the language grids one by one. For each
-//   number of works, only the fastest few grids along their Pareto front of time and memory
-//   are used (all, if the space is small). The answer does not depend on the order of the search's
+//   number of works, only the fastest few grids along their Pareto front of time and memory are
+//   used (all, if the space is small). The answer does not depend on the order of the search's
 //   lists.
 #pragma once
 
@@ -44,19 +44,24 @@ struct Shortlist {
   // The least bound of the layouts that fit but are not in `best`; infinite if all are.
   Seconds rest{std::numeric_limits<double>::infinity()};
   std::int64_t considered = 0;  // combinations, including those dropped by the bounds of parts
-  std::int64_t legal = 0;       // among those checked one by one
-  std::int64_t too_large = 0, beaten = 0;
-  bool fits = false;             // some layout that was checked fits in memory
-  std::optional<Listed> misfit;  // if none fits: the one that needs the least; only its footprint
+  std::int64_t legal = 0;       // combinations that were checked one by one and are legal
+  // Combinations that do not fit in memory, and combinations that are ruled out because a lower
+  // bound of their step exceeds the limit. Groups whose parts alone decide this are counted whole,
+  // unchecked: some members may be illegal, so that neither is a part of `legal`.
+  std::int64_t too_large = 0, pruned = 0;
+  bool fits = false;  // some layout that was checked fits in memory
+  // Of the layouts that were checked and do not fit, the one that needs the least memory. Of its
+  // bound, only the footprint is set.
+  std::optional<Listed> smallest_too_large;
   // Layouts too large when split by time, but perhaps not with another split into stages; in order.
-  std::vector<Listed> tight;
+  std::vector<Listed> may_fit_if_resplit;
   std::vector<Rejection> rejections;
 };
 
 struct ListerOptions {
   std::size_t keep = 24;     // layouts kept per unit
   std::size_t encoders = 4;  // grids used of an encoder's front; 0: all grids, on the front or not
-  std::size_t tight = 1;     // tight layouts kept per unit
+  std::size_t may_fit_if_resplit = 1;  // layouts of Shortlist::may_fit_if_resplit kept per unit
   std::map<Placement, Seconds> limits{};
 };
 
@@ -97,7 +102,7 @@ class Lister {
     Seconds step{};
     Bytes memory{};
   };
-  enum class Fate : std::uint8_t { open, too_large, beaten };
+  enum class Fate : std::uint8_t { open, too_large, pruned };
   // The unit being listed.
   struct Task {
     const Unit& unit;

@@ -82,12 +82,13 @@ bool Lister::fits(Task& task, Layout& layout) {
   ++list.too_large;
   Listed misfit{layout, {}};
   misfit.bound.footprint = footprint;
-  if (!list.misfit || listed_before(misfit, *list.misfit)) list.misfit = misfit;
+  if (!list.smallest_too_large || listed_before(misfit, *list.smallest_too_large))
+    list.smallest_too_large = misfit;
   if (footprint.least > capacity || is_split(scenario_, layout)) return false;
   misfit.bound = screen_.bound(layout);
   Seconds others{};  // ignored: layouts that do not fit do not count towards Shortlist::rest
   if (misfit.bound.step <= task.limit)
-    keep_best(list.tight, std::move(misfit), task.options.tight, others);
+    keep_best(list.may_fit_if_resplit, std::move(misfit), task.options.may_fit_if_resplit, others);
   return false;
 }
 
@@ -101,7 +102,7 @@ void Lister::look(Task& task, Layout layout) {
   recompute_less(task, layout);
   Listed next{layout, screen_.bound(layout)};
   if (next.bound.step > task.limit) {
-    ++list.beaten;
+    ++list.pruned;
     list.rest = std::min(list.rest, next.bound.step);
     return;
   }

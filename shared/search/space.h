@@ -3,8 +3,8 @@
 // is often too large to be visited as a whole:
 //   division   a placement, and the ranks of each module with a grid of its own
 //   grid       one module on its ranks: all fields of ModuleLayout
-//   drive      what the language module's pipeline runs: schedule, microbatches, encoder
-//              microbatches, encoder order, bridge
+//   drive      what the language module's pipeline runs: schedule, microbatches,
+//              encoder_microbatches, encoder order, bridge
 //
 // Values of absent lists:
 //   placement   all; mixed only if more than two modules have grids of their own
@@ -12,23 +12,26 @@
 //               module has the rest. Encoders lie before it, modules that it feeds after it.
 //   tp          powers of two that divide a domain (larger ones only in layouts written by hand)
 //   cp          powers of two up to 64
-//   pp          divisors of the remaining ranks, up to 64, that are powers of two or leave a dp
-//               that is one; 1 for an encoder on the language module's ranks
+//   pp          divisors of the remaining ranks, up to 64, where pp or the resulting dp is a power
+//               of two; 1 for an encoder on the language module's ranks
 //   vpp         of the language module: 2 for V-shaped schedules; 2, 3, 4, … 16 for interleaved; of
 //               other modules: 1
 //   ep          powers of two and the number of experts; expert_tp is tp, or 1 under sequence
 //               parallelism
 //   sp shard recompute schedule    all
-//   tp_pieces   1. Not searched: profiles do not model how much less efficient smaller GEMMs are.
-//   cp_attention    of the language module: all; a large space has all-gather only
-//                   (sim/sweep/sweep.h)
+//   tp_pieces   1. Other values are tried only if they are listed, because profiles do not model
+//               how much less efficient smaller GEMMs are.
+//   cp_attention    of the language module: all. In a space of more than 30,000 combinations
+//               (kSmallSpace in sim/sweep/sweep.cpp) a sweep lists all-gather alone, and a Lister
+//               with choose_attention (shared/search/shortlist.h) replaces it, on each grid, by the
+//               kind whose ranks have the least to do.
 //   microbatch  powers of two, up to a lane's share of the batch
 //   encoder_microbatches    colocated before a pipeline: powers of two up to 64
 //   encoder_order    in-turn
-//   shard_ranks tokens spread bridge    the value that is usually best (the whole group, zigzag,
-//               samples, sharded). A sweep varies these around the best layouts, as well as the
-//               encoder order, how far encoders run ahead, splits into stages and ranges of
-//               recomputed blocks (sim/sweep/contest.h).
+//   shard_ranks tokens spread bridge    the value that is usually best: the whole group, zigzag
+//               (balanced if the mask is not causal), samples, sharded. A sweep varies these around
+//               the best layouts, as well as the encoder order, how far encoders run ahead, splits
+//               into stages and ranges of recomputed blocks (sim/sweep/contest.h).
 //
 // Each layout appears once: a field without effect on a grid (sp with tp 1, a schedule with pp 1)
 // has one value there. All ranks of the cluster are used. The order of the lists changes the order

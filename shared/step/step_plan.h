@@ -8,8 +8,9 @@
 //   prefetch    How many messages are received ahead of the action that reads them, counted in
 //               actions of their chunk.
 //
-// A StepPlan is made by a named schedule and the assignment of shared/step/assign.h, by a planner,
-// or read from a user's file (shared/plan/step_plan_text.h). lower() makes none of these decisions.
+// A StepPlan is made by a named schedule, or from the layout's own actions
+// (shared/schedule/action_text.h), and the assignment of shared/step/assign.h; by a planner; or
+// read from a run's record (shared/step/step_record.h). lower() makes none of these decisions.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // The precompiled header of sim/, traces/ and their tests (scripts/cmake/targets.cmake). It holds
 // standard headers that most files include, and nlohmann::json, whose members are instantiated once
-// (shared/text/json_instances_json.cpp) instead of in every file. Files still include what they
-// use.
+// (shared/text/json_instances_json.cpp) instead of in every file. Files still
+// include what they use.
 #pragma once
 
 #include <algorithm>

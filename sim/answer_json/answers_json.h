@@ -35,7 +35,7 @@ nlohmann::json to_json(const GoalSweep& answer);
 nlohmann::json to_json(const Varied& varied);
 // `steps`: number of steps of the run whose risk of running out of memory is given.
 nlohmann::json to_json(const BatchStream& stream, int steps);
-// `bar`: tolerance, see traces::Comparison::within().
+// `bar`: the tolerance of traces::Comparison::verdict().
 nlohmann::json to_json(const std::vector<RunComparison>& runs, double bar);
 nlohmann::json to_json(const traces::Calibration& fitted);
 nlohmann::json to_json(const traces::RankSet& ranks);

@@ -184,7 +184,7 @@ const JsonKeys<SweepOf>& sweep_keys() {
        [](const Of& of) { return of.sweep.too_large; }},
       {"screened_by_bound", a("integer"),
        "combinations that fit, but were ruled out by their lower bound",
-       [](const Of& of) { return of.sweep.beaten; }},
+       [](const Of& of) { return of.sweep.pruned; }},
       {"estimated", a("integer"), "number of layouts estimated by the longest path",
        [](const Of& of) { return of.sweep.estimated; }},
       {"simulated", a("integer"), "number of layouts simulated",
@@ -205,7 +205,7 @@ const JsonKeys<SweepOf>& sweep_keys() {
                 {"additionalProperties", false}}),
        "of the layouts that do not fit, the one that needs the least memory",
        [](const Of& of) {
-         return of.sweep.too_large > 0 ? misfit_json(of.sweep.smallest_misfit) : json();
+         return of.sweep.too_large > 0 ? misfit_json(of.sweep.smallest_too_large) : json();
        }},
       {"not_runnable", a("string"),
        "why the executor cannot run any layout, if --runnable was given; else empty",
@@ -242,7 +242,7 @@ const JsonKeys<SweepOf>& sweep_keys() {
       {"baselines", list_of(reference_to("candidate")),
        "layouts that are commonly chosen without a search",
        [](const Of& of) {
-         return array_of(candidate_keys(), of.sweep.baselines, [&](const SetBeside& beside) {
+         return array_of(candidate_keys(), of.sweep.baselines, [&](const BaselineResult& beside) {
            return CandidateOf{beside.candidate, of.model, beside.name, true, of.sweep.ranks};
          });
        }},

@@ -59,7 +59,7 @@ std::string side_by_side(const WhatIf& what_if) {
     row("USD per million tokens", number_text(before.dollars_per_million_tokens, 4),
         number_text(changed.dollars_per_million_tokens, 4), before.dollars_per_million_tokens,
         changed.dollars_per_million_tokens);
-  if (before.energy.value > 0 || changed.energy.value > 0)
+  if (before.energy || changed.energy)
     row("kWh per million tokens", number_text(before.kilowatt_hours_per_million_tokens(), 4),
         number_text(changed.kilowatt_hours_per_million_tokens(), 4),
         before.kilowatt_hours_per_million_tokens(), changed.kilowatt_hours_per_million_tokens());

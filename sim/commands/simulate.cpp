@@ -67,7 +67,7 @@ void print_memory(const StepAnswer& answer, const Scenario& scenario) {
 // What a step and a million tokens cost, where power or price are known.
 std::string spent_text(const Figures& f) {
   std::string text;
-  if (f.energy.value > 0)
+  if (f.energy)
     text += "energy " + number_text(f.kilowatt_hours(), 3) + " kWh a step, " +
             number_text(f.kilowatt_hours_per_million_tokens(), 3) +
             " kWh a million tokens (devices)";

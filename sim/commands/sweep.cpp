@@ -127,28 +127,27 @@ std::vector<Override> goal_overrides(const Arguments& args) {
 }
 
 // "2/8": the second of eight parts.
-Shards shard_of(const Arguments& args) {
+SpacePart part_of(const Arguments& args) {
   if (!args.has("shard")) return {};
   const std::string text = args.text("shard");
-  Shards shards;
+  SpacePart part;
   int used = 0;
-  if (std::sscanf(text.c_str(), "%d/%d%n", &shards.index, &shards.count, &used) != 2 ||
-      static_cast<std::size_t>(used) != text.size() || shards.index < 1 ||
-      shards.index > shards.count)
+  if (std::sscanf(text.c_str(), "%d/%d%n", &part.index, &part.count, &used) != 2 ||
+      static_cast<std::size_t>(used) != text.size() || part.index < 1 || part.index > part.count)
     throw InputError("--shard", "", "\"" + text + "\" is not of the form I/N with 1 <= I <= N",
                      "2/8 is the second of eight parts");
   if (!args.has("journal"))
     throw InputError("--shard", "", "needs --journal: answers of a part are kept there",
                      "add --journal FILE, one for each part");
-  --shards.index;
-  return shards;
+  --part.index;
+  return part;
 }
 
 GoalSweep sweep_shown(const Arguments& args, const Scenario& scenario,
                       const HardwareProfile& profile, const std::string& label) {
   Progress progress(label);
   SweepOptions options;
-  options.shard = shard_of(args);
+  options.part = part_of(args);
   KnownAnswers known;
   std::optional<Journal> journal;
   if (args.has("journal"))

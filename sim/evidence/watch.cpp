@@ -50,10 +50,10 @@ void watch_interval(const Expected& expected, const std::vector<WatchedStep>& st
     std::size_t count[3] = {};  // below, inside, above
     for (std::size_t i = from; i < end; ++i)
       ++count[static_cast<std::size_t>(1 + side_of(expected, steps[i].time))];
-    const int now = count[2] >= kOutside   ? 1
-                    : count[0] >= kOutside ? -1
-                    : count[1] >= kOutside ? 0
-                                           : outside;
+    const int now = count[2] >= kStepsToTell   ? 1
+                    : count[0] >= kStepsToTell ? -1
+                    : count[1] >= kStepsToTell ? 0
+                                               : outside;
     if (now == outside) continue;
     std::size_t first = from;
     while (side_of(expected, steps[first].time) != now) ++first;

@@ -1,9 +1,10 @@
 // Monitors a running job against its prediction: whether, when and in which phase its steps leave
 // the predicted interval.
-//   left      kOutside of kWindow consecutive steps of the log lie outside the 90 % interval, on
-//             the same side. The event is dated at the first of them. The interval covers the error
-//             of the prediction, which is the same in every step, so a job stays inside or outside.
-//   back      kOutside of kWindow steps are inside again
+//   left      kStepsToTell of kWindow consecutive steps of the log lie outside the 90 % interval,
+//             on the same side. The event is dated at the first of them. The interval covers the
+//             error of the prediction, which is the same in every step, so a job stays inside or
+//             outside.
+//   back      kStepsToTell of kWindow steps are inside again
 //   phase     the phase that deviates most from its prediction over those steps, if the log has
 //             times of phases
 //   drifted   a change against the job's own earlier steps: CUSUM of x = (ln t - ln median) / σ,
@@ -29,7 +30,7 @@ namespace polyphony::sim {
 
 using polyphony::name;  // of the enums below
 
-inline constexpr std::size_t kWindow = 10, kOutside = 8, kBaseline = 20;
+inline constexpr std::size_t kWindow = 10, kStepsToTell = 8, kBaseline = 20;
 inline constexpr double kSlack = 0.5, kAlarm = 10;
 inline constexpr double kSlowRank = 0.05;
 

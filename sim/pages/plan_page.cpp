@@ -61,8 +61,8 @@ traces::Figure memories(const PlanAnswer& answer) {
       "rank.");
 }
 
-// Seconds of a module's microbatches, before and after; where planning cuts them, over the same
-// width.
+// Seconds of a module's microbatches, before and after; where planning cuts them, over the
+// same width.
 traces::Figure microbatch_figure(const MicrobatchWork& work, bool searched) {
   double most = 0;
   for (const auto* list : {&work.unplanned, &work.planned})

@@ -38,16 +38,17 @@ Figures figures(const Scenario& scenario, const Prediction& prediction) {
   return result;
 }
 
-Joules energy(const Scenario& scenario, const Prediction& prediction) {
+std::optional<Joules> energy(const Scenario& scenario, const Prediction& prediction) {
   const Program& program = prediction.program;
   const Watts busy = scenario.cluster.busy_power, idle = scenario.cluster.idle_power;
+  if (prediction.folded || busy.value <= 0) return {};
   Joules total = idle * (prediction.step() * program.ranks);
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const auto& what = program.ops[i].what;
     if (!std::holds_alternative<Compute>(what) && !std::holds_alternative<Update>(what)) continue;
     total += (busy - idle) * (prediction.timeline.ops[i].end - prediction.timeline.ops[i].start);
   }
-  return busy.value > 0 ? total : Joules(0);
+  return total;
 }
 
 }  // namespace polyphony::sim

@@ -6,9 +6,10 @@
 //   dollars, kilowatt-hours   our own count; power is that of the devices alone
 //
 // A folded prediction has the same figures: its replicas represent all of them. The exception is
-// energy, which counts only the ranks that have ops.
+// energy, which is absent, because represented ranks have no ops in the Timeline.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "sim/prediction/predict.h"
@@ -25,9 +26,10 @@ struct Figures {
   Bytes device_memory{};
   double dollars_per_million_tokens = 0;  // 0: the cluster has no price
   double dollars_per_step = 0;
-  Joules energy{};          // of all ranks in one step; 0: the power is unknown
-  std::int64_t tokens = 0;  // tokens of the language module in one step
-  double kilowatt_hours() const { return energy.value / 3.6e6; }
+  std::optional<Joules> energy{};  // of all ranks in one step; absent: folded, or power unknown
+  std::int64_t tokens = 0;         // tokens of the language module in one step
+  // The next two are 0 if the energy is absent.
+  double kilowatt_hours() const { return energy.value_or(Joules(0)).value / 3.6e6; }
   double kilowatt_hours_per_million_tokens() const {
     return tokens > 0 ? kilowatt_hours() / static_cast<double>(tokens) * 1e6 : 0;
   }
@@ -36,9 +38,10 @@ struct Figures {
 };
 Figures figures(const Scenario& scenario, const Prediction& prediction);
 
-// Returns the energy of one step, over all ranks of the Program. A device draws busy power while it
-// runs compute ops (including collectives inside them) and idle power for the rest of the step.
-// The Program must not be folded. Hosts, switches and cooling are not modeled.
-Joules energy(const Scenario& scenario, const Prediction& prediction);
+// Returns the energy of one step, over all ranks of the Program; nothing if the prediction is
+// folded or the power is unknown. A device draws busy power while it runs compute ops (including
+// collectives inside them) and idle power for the rest of the step. Hosts, switches and cooling are
+// not modeled.
+std::optional<Joules> energy(const Scenario& scenario, const Prediction& prediction);
 
 }  // namespace polyphony::sim

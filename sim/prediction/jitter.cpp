@@ -17,7 +17,7 @@ std::variant<JitteredSteps, Infeasible> simulated_steps(
     const Prediction& prediction, const Jitter& jitter, std::size_t seeds, int jobs,
     const std::function<void(double)>& progress) {
   std::string refused;
-  const std::vector<std::string> answers = run_in_workers(
+  const std::vector<std::string> answers = run_on_threads(
       jobs, seeds,
       [&](std::size_t seed) {
         const CostTable drawn = draw_jitter(prediction.compiled, prediction.costs, jitter, seed);

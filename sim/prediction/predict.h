@@ -39,8 +39,8 @@ struct Prediction {
 enum class Predictor : std::uint8_t { estimate, simulate };
 
 // Predicts a step of the planned layout on `batch`. Returns Infeasible if the cluster does not have
-// a link that the layout needs. `pace`: the slowdown of compute in runs with emulated compute
-// (shared/hardware/pace.h).
+// a link that the layout needs. `pace`: of a run with emulated compute (shared/hardware/pace.h);
+// absent: compute ops take their own durations.
 std::variant<Prediction, Infeasible> predict(const PlannedLayout& planned, const Batch& batch,
                                              Predictor predictor,
                                              const std::optional<PaceModel>& pace = {});

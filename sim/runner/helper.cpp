@@ -54,8 +54,7 @@ class Input {
   Input& operator=(const Input&) = delete;
 
   int file() const { return file_; }
-  // Called once the helper has the file: sends the request on a thread, where it is not in the
-  // file.
+  // Called once the helper has the file: sends the request on a thread if it is not in the file.
   std::jthread send() {
     close_file();
     if (sender_ < 0) return {};
@@ -94,7 +93,14 @@ std::filesystem::path folder_of_this_code() {
 }  // namespace
 
 std::string helper_program() {
-  if (const char* path = std::getenv("POLYPHONY_SIMULATE")) return path;
+  if (const char* path = std::getenv("POLYPHONY_SIMULATE")) {
+    std::error_code failed;
+    if (std::filesystem::is_regular_file(path, failed)) return path;
+    throw InputError("POLYPHONY_SIMULATE", "",
+                     "must be the path of polyphony-simulate (got \"" + std::string(path) +
+                         "\", which is not a file)",
+                     "correct it, or unset it to use the one that was built with polyphony");
+  }
   const std::filesystem::path here = folder_of_this_code();
   std::vector<std::filesystem::path> folders = {here};
   // A program that links the installed library is elsewhere; polyphony is usually on the PATH.

@@ -11,10 +11,11 @@
 
 namespace polyphony::sim {
 
-// Returns the path of polyphony-simulate: next to the program or library that contains this code,
-// in ../libexec/polyphony of it, or the same from a folder of the PATH. POLYPHONY_SIMULATE, if set,
-// is taken as its path.
-// Throws InputError if none of them exists.
+// Returns the path of polyphony-simulate. Places are tried in this order:
+//   1. the value of the environment variable POLYPHONY_SIMULATE; if it is set, no other place
+//   2. the folder of the program or library that contains this code, then its ../libexec/polyphony
+//   3. each folder of the PATH, then its ../libexec/polyphony
+// Throws InputError if POLYPHONY_SIMULATE names no file, or if no place has the program.
 std::string helper_program();
 
 // Starts `program` with `request` as its standard input and returns what it writes to its standard

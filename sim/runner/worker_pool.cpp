@@ -58,19 +58,19 @@ class Answers {
 
 }  // namespace
 
-std::vector<std::string> run_in_workers(int jobs, std::size_t count,
+std::vector<std::string> run_on_threads(int jobs, std::size_t count,
                                         const std::function<std::string(std::size_t)>& work,
                                         const std::function<void(std::size_t done)>& progress) {
   std::vector<std::string> answers(count);
   std::size_t done = 0;
-  run_in_workers(jobs, count, work, [&](std::size_t i, const std::string& answer) {
+  run_on_threads(jobs, count, work, [&](std::size_t i, const std::string& answer) {
     answers[i] = answer;
     if (progress) progress(++done);
   });
   return answers;
 }
 
-void run_in_workers(int jobs, std::size_t count,
+void run_on_threads(int jobs, std::size_t count,
                     const std::function<std::string(std::size_t)>& work, const Arrived& arrived,
                     const std::function<bool()>& stopped) {
   Answers answers;

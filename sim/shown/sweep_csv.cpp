@@ -118,7 +118,7 @@ std::string csv_text(const Sweep& sweep, const Model& model) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < sweep.ranked.size(); ++i)
     rows.push_back(row_of(std::to_string(i + 1), sweep.ranked[i], model));
-  for (const SetBeside& baseline : sweep.baselines)
+  for (const BaselineResult& baseline : sweep.baselines)
     rows.push_back(row_of(baseline.name, baseline.candidate, model));
   if (rows.empty()) return "rank\n";
   return text_of(rows);

@@ -168,7 +168,7 @@ void print_counts(const Sweep& result, bool details) {
     std::cout << count(result.combinations)
               << " combinations: " << count(static_cast<double>(result.legal))
               << " legal ones checked one by one, " << count(static_cast<double>(result.too_large))
-              << " need too much memory, " << count(static_cast<double>(result.beaten))
+              << " need too much memory, " << count(static_cast<double>(result.pruned))
               << " are ruled out by a lower bound of their step time; "
               << count(static_cast<double>(result.estimated)) << " estimated, "
               << count(static_cast<double>(result.simulated)) << " simulated\n";
@@ -183,9 +183,9 @@ void print_counts(const Sweep& result, bool details) {
       std::cout << "  " << r.count << " not legal, " << name(r.placement) << ": " << r.example
                 << "\n";
   if (result.too_large && (details || result.ranked.empty()))
-    std::cout << paragraph("  The layout nearest to fitting is " + result.smallest_misfit.text +
-                           ": " + result.smallest_misfit.bound.footprint.worst + " needs " +
-                           bytes_text(result.smallest_misfit.bound.footprint.memory));
+    std::cout << paragraph("  The layout nearest to fitting is " + result.smallest_too_large.text +
+                           ": " + result.smallest_too_large.bound.footprint.worst + " needs " +
+                           bytes_text(result.smallest_too_large.bound.footprint.memory));
   if (!result.not_runnable.empty())
     std::cout << "  simulation only: " << result.not_runnable << "\n";
   for (const std::string& failure : result.failed) std::cout << "  FAILED " << failure << "\n";
@@ -222,7 +222,7 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
       ++shown;
     }
   }
-  for (const SetBeside& baseline : result.baselines)
+  for (const BaselineResult& baseline : result.baselines)
     add("", baseline.candidate, baseline.name + ": ");
   std::cout << "\n" << table.text_with("layout", layouts, screen_columns()) << "\n";
   print_decision(result, leading);
@@ -240,7 +240,7 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
             : "Memory: of the fullest rank; " + margin_text(scenario) + ".");
   if (estimated)
     std::cout << paragraph("~: estimated (longest path); step times without it are simulated.");
-  for (const SetBeside& baseline : result.baselines)
+  for (const BaselineResult& baseline : result.baselines)
     std::cout << paragraph(baseline_meaning(baseline.name));
   if (const std::string legend = placement_legend(scenario.model, placements); !legend.empty())
     std::cout << paragraph(legend);

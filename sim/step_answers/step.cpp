@@ -135,7 +135,6 @@ std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const
   answer.prediction = std::get<Prediction>(std::move(outcome));
   const Prediction& prediction = answer.prediction;
   answer.figures = figures(scenario, prediction);
-  if (prediction.folded) answer.figures.energy = Joules(0);
   answer.belief = make_belief(prediction.step(), step_effects(planned, prediction), profile);
   answer.extrapolated = find_extrapolations(prediction.program, profile);
   find_framework_mfu(answer);

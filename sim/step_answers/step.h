@@ -65,8 +65,7 @@ std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, cons
                                                   const StepOptions& options,
                                                   std::vector<std::string>& notes);
 // Predicts a step with everything that StepAnswer contains. Conditions and Infeasible as for
-// predict_step(). Throws InputError if jitter is requested and the profile has none. The energy of
-// a folded step is not computed (0).
+// predict_step(). Throws InputError if jitter is requested and the profile has none.
 std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const Layout& layout,
                                                  const Batch& batch, const HardwareProfile& profile,
                                                  const StepOptions& options);

@@ -166,7 +166,7 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
     if (const auto* found = std::get_if<Prediction>(&largest))
       stream.largest_samples = outcome_of(*found, stage_of, stream.stages.size(), 0);
   }
-  const std::vector<std::string> answers = run_in_workers(
+  const std::vector<std::string> answers = run_on_threads(
       options.jobs, options.batches,
       [&](std::size_t i) {
         const auto outcome = predicted(i);

@@ -42,7 +42,7 @@ class Trials {
   void estimate(const std::vector<std::size_t>& which, bool effects) {
     const int jobs = std::max(1, options_.jobs);
     const Bytes each = options_.memory / static_cast<std::int64_t>(jobs);
-    const std::vector<std::string> answers = run_in_workers(
+    const std::vector<std::string> answers = run_on_threads(
         jobs, which.size(),
         [&](std::size_t i) {
           return estimate_candidate(question_, all_[which[i]].layout, effects, each);

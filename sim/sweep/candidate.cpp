@@ -34,7 +34,7 @@ json to_json(const Candidate& c) {
           {"ops", c.ops},
           {"parts", parts},
           {"idle", idle},
-          {"energy", c.figures.energy.value},
+          {"energy", c.figures.energy.value_or(Joules(0)).value},
           {"step_dollars", c.figures.dollars_per_step},
           {"step_tokens", c.figures.tokens},
           {"effects", c.effects},
@@ -50,7 +50,8 @@ void read_json(const json& value, Candidate& c) {
   c.figures.worst_stage = value["stage"];
   c.figures.device_memory = Bytes(value["device"].get<std::int64_t>());
   c.figures.dollars_per_million_tokens = value["dollars"];
-  c.figures.energy = Joules(value["energy"].get<double>());
+  c.figures.energy.reset();
+  if (const double joules = value["energy"]; joules > 0) c.figures.energy = Joules(joules);
   c.figures.dollars_per_step = value["step_dollars"];
   c.figures.tokens = value["step_tokens"];
   c.estimate = Seconds(value["estimate"].get<double>());

@@ -1,10 +1,10 @@
 // One layout of a sweep, with its lower bound and the predictions made of it:
-//   estimate   longest path of the folded Program (shared/plan/plan.h), or of the whole Program if
+//   estimate   longest path of the folded Program (shared/lower/fold.h), or of the whole Program if
 //              it does not fold; takes milliseconds
 //   simulate   the whole Program on SimGrid, and the effects of the profile's errors, which give
 //              intervals and comparisons (sim/prediction/effects.h)
-// The step times satisfy bound ≤ estimate ≤ simulate. A worker lowers the layout once per
-// prediction and returns everything that the sweep needs from it.
+// The step times satisfy bound ≤ estimate ≤ simulate. A task lowers the layout once per prediction
+// and returns everything that the sweep needs from it. Tasks run on several threads.
 #pragma once
 
 #include <memory>
@@ -40,7 +40,7 @@ struct Candidate {
   std::int64_t ops = 0;         // ops of the lowered Program: the cost of predicting it
   std::vector<double> effects;  // by HardwareProfile::certainty.errors; empty if not requested
   std::optional<traces::IdleTimes> idle{};  // of the critical rank; set if effects are known
-  std::uint64_t lowerings = 0;              // Programs that the worker lowered for it
+  std::uint64_t lowerings = 0;              // Programs that were lowered for it
   std::string why_not;                      // why it has no prediction; empty: it has one
   std::optional<Belief> belief{};           // set if effects are known
   std::optional<Difference> difference{};   // from the best candidate; not set for the best
@@ -66,9 +66,16 @@ struct Question {
   const std::vector<WorkSize>& sizes;  // of its microbatches, by module
 };
 
-// The next three may run on several threads and return JSON text. It states that the layout is
-// infeasible if the cluster lacks a link, or if predicting needs more than `memory`, the free
-// memory of this machine (0: not checked; sim/prediction/need.h).
+// The next three may run on several threads and return the text of a JSON object, which a journal
+// keeps. It has one of these forms:
+//   a prediction    the figures of a Candidate, under the keys of to_json() in candidate.cpp: times
+//                   in seconds ("step", "estimate", "parts", "idle"), memory in bytes, energy in
+//                   joules (0: absent), prices in dollars, "mfu" as a fraction, "effects" as
+//                   changes of ln(step) (shared/chance/belief.h)
+//   {"p95": S}      seconds, or null
+//   {"infeasible": WHY}    the cluster lacks a link, or predicting needs more than `memory`, the
+//                   free memory of this machine (0: not checked; sim/prediction/need.h)
+//   {"error": WHY}  never returned here: run_on_threads() writes it if one of these throws
 
 // Returns the estimate; with `effects` also the effects of the profile's errors and the idle times.
 std::string estimate_candidate(const Question& question, const Layout& layout, bool effects,
@@ -77,10 +84,12 @@ std::string estimate_candidate(const Question& question, const Layout& layout, b
 std::string examine_candidate(const Question& question, Predictor predictor, const Layout& layout,
                               Bytes memory);
 // Returns the 95th percentile of the step over the first 40 batches of the scenario's stream:
-// {"p95": seconds}, or null if one of them does not fit.
+// {"p95": S}, with null if one of them does not fit.
 std::string stream_candidate(const Question& question, const Layout& layout, Bytes memory);
-// Each parses such a text into the candidate.
+// Parses a prediction into the candidate. Any other form sets Candidate::why_not to its reason.
 void read_answer(const std::string& answer, Candidate& candidate);
+// Parses {"p95": S} into Candidate::p95, null as infinity. Other forms leave the candidate
+// unchanged.
 void read_p95(const std::string& answer, Candidate& candidate);
 
 }  // namespace polyphony::sim

@@ -11,7 +11,7 @@
 namespace polyphony::sim {
 namespace {
 
-// Candidates per round of estimates, for any number of workers. Enough that starting workers takes
+// Candidates per round of estimates, for any number of threads. Enough that starting threads takes
 // little time, and few enough that results soon guide the next round.
 constexpr std::size_t kRound = 24;
 // The first simulation may cost this many times the budget.
@@ -48,7 +48,7 @@ Contest::Kind Contest::kind_of(const Screened::Kept& kept) const {
 void Contest::enter(const Screened& screened) {
   for (const Screened::Kept& kept : screened.kept)
     position(kept.listed.layout, kept.listed.bound, kind_of(kept));
-  tight_ = screened.tight;
+  may_fit_if_resplit_ = screened.may_fit_if_resplit;
 }
 
 std::vector<std::string> Contest::ask(

@@ -32,7 +32,7 @@ namespace polyphony::sim {
 
 struct ContestOptions {
   int jobs = 2;
-  Bytes memory{};  // free memory for all workers together; 0: not checked
+  Bytes memory{};  // free memory for all threads together; 0: not checked
   ShowProgress progress;
   std::function<bool()> stopped;  // returns true to end early, with the results so far
 };
@@ -95,8 +95,8 @@ class Contest {
   std::vector<std::size_t> fitting(Placement placement) const;
   std::function<bool(std::size_t, std::size_t)> better() const;
   bool stopped() const { return options_.stopped && options_.stopped(); }
-  // Runs `work` on the layouts at these positions in workers and returns the answers. `saying`: the
-  // progress text, and how many were done before.
+  // Runs `work` on the layouts at these positions, on several threads, and returns the answers.
+  // `saying`: the progress text, and how many were done before.
   std::vector<std::string> ask(const std::string& what, const std::vector<std::size_t>& positions,
                                const std::pair<std::string, std::int64_t>& saying,
                                const std::function<std::string(const Layout&, Bytes)>& work);
@@ -112,8 +112,8 @@ class Contest {
   const ContestOptions options_;
   std::deque<Candidate> candidates_;
   std::deque<Standing> standings_;
-  std::vector<Screened::Kept> tight_;             // too large if balanced by time; best bound first
-  std::map<std::string, std::size_t> positions_;  // by layout
+  std::vector<Screened::Kept> may_fit_if_resplit_;  // too large if split by time; best bound first
+  std::map<std::string, std::size_t> positions_;    // by layout
   std::map<Kind, Ratio> ratios_;
   std::int64_t estimated_ = 0, simulated_ = 0;
 };

@@ -29,7 +29,7 @@ void Contest::split_misfits(Placement placement, std::size_t tries, std::int64_t
                             double within) {
   constexpr std::size_t kAtOnce = 8;  // new splits estimated at once, before the best is updated
   std::size_t found = 0;
-  for (const Screened::Kept& kept : tight_) {
+  for (const Screened::Kept& kept : may_fit_if_resplit_) {
     const Layout& layout = kept.listed.layout;
     if (layout.placement != placement) continue;
     if (tries-- == 0 || stopped()) break;

@@ -25,7 +25,7 @@ std::vector<std::string> KnownAnswers::ask(int jobs, std::vector<std::string> ke
   }
   const std::size_t from_before = keys.size() - open.size();
   std::size_t done = 0;
-  run_in_workers(
+  run_on_threads(
       jobs, open.size(), [&](std::size_t i) { return work(open[i]); },
       [&](std::size_t i, const std::string& answer) {
         answers[open[i]] = answer;

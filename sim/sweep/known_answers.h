@@ -1,5 +1,5 @@
-// A cache of answers. Each question is computed once per process, and not
-// at all if its answer was loaded from a file of earlier answers (a journal).
+// A cache of answers. Each question is computed once per process, and not at all if its answer was
+// loaded from a file of earlier answers (a journal).
 //
 // An answer is identified by its key, a short text such as "estimate …". It must depend only on the
 // key and on what all keys have in common: a scenario and a profile. The caller must not mix
@@ -25,8 +25,8 @@ class KnownAnswers {
   std::size_t size() const { return known_.size(); }
   std::size_t reused() const { return reused_; }  // number of answers given from the cache
 
-  // Returns the answers in the order of `keys`. Runs work(i) for unknown ones in `jobs` worker
-  // processes (sim/runner/worker_pool.h). Answers that are errors are returned but not cached.
+  // Returns the answers in the order of `keys`. Runs work(i) for unknown ones on `jobs` threads
+  // (sim/runner/worker_pool.h). Answers that are errors are returned but not cached.
   std::vector<std::string> ask(int jobs, std::vector<std::string> keys,
                                const std::function<std::string(std::size_t)>& work,
                                const std::function<void(std::size_t done)>& progress);

@@ -30,12 +30,12 @@ Listed listed_of(const json& value) {
 
 std::string answer_of(const Shortlist& list) {
   json answer = {{"considered", list.considered}, {"legal", list.legal},
-                 {"large", list.too_large},       {"beaten", list.beaten},
+                 {"large", list.too_large},       {"beaten", list.pruned},
                  {"best", json::array()},         {"rejections", json::array()}};
   if (std::isfinite(list.rest.count())) answer["rest"] = list.rest.count();
   for (const Listed& listed : list.best) answer["best"].push_back(to_json(listed));
-  for (const Listed& listed : list.tight) answer["tight"].push_back(to_json(listed));
-  if (list.misfit) answer["misfit"] = to_json(*list.misfit);
+  for (const Listed& listed : list.may_fit_if_resplit) answer["tight"].push_back(to_json(listed));
+  if (list.smallest_too_large) answer["misfit"] = to_json(*list.smallest_too_large);
   for (const Rejection& r : list.rejections)
     answer["rejections"].push_back({static_cast<int>(r.placement), r.example, r.count});
   return answer.dump();
@@ -45,10 +45,9 @@ std::string answer_of(const Shortlist& list) {
 // the reduced space have the same numbers but different contents.
 std::string key_of(const Division& division, const Unit& unit, const ListerOptions& options,
                    const std::string& of) {
-  json key = {"unit",        static_cast<int>(division.placement),
-              unit.begin,    unit.end,
-              options.keep,  options.encoders,
-              options.tight, json::array()};
+  json key = {
+      "unit",           static_cast<int>(division.placement), unit.begin,   unit.end, options.keep,
+      options.encoders, options.may_fit_if_resplit,           json::array()};
   for (const RankRange& ranks : division.ranks) key.back().push_back({ranks.first, ranks.count});
   const auto limit = options.limits.find(division.placement);
   if (limit != options.limits.end()) key.push_back(limit->second.count());
@@ -94,10 +93,11 @@ void add(const json& answer, Placement placement, std::size_t unit, Screened& al
   all.considered += answer["considered"].get<std::int64_t>();
   all.legal += answer["legal"].get<std::int64_t>();
   all.too_large += answer["large"].get<std::int64_t>();
-  all.beaten += answer["beaten"].get<std::int64_t>();
+  all.pruned += answer["beaten"].get<std::int64_t>();
   for (const json& listed : answer["best"]) all.kept.push_back({listed_of(listed), unit});
   if (answer.contains("tight"))
-    for (const json& listed : answer["tight"]) all.tight.push_back({listed_of(listed), unit});
+    for (const json& listed : answer["tight"])
+      all.may_fit_if_resplit.push_back({listed_of(listed), unit});
   if (answer.contains("rest")) {
     const Seconds rest(answer["rest"].get<double>());
     const auto [known, added] = all.rest.try_emplace(placement, rest);
@@ -106,7 +106,8 @@ void add(const json& answer, Placement placement, std::size_t unit, Screened& al
   if (answer.contains("misfit")) {
     Listed misfit = listed_of(answer["misfit"]);
     const auto needs = [](const Listed& listed) { return listed.bound.footprint.memory; };
-    if (!all.misfit || needs(misfit) < needs(*all.misfit)) all.misfit = std::move(misfit);
+    if (!all.smallest_too_large || needs(misfit) < needs(*all.smallest_too_large))
+      all.smallest_too_large = std::move(misfit);
   }
   for (const json& r : answer["rejections"])
     all.rejections.add(static_cast<Placement>(r[0].get<int>()), r[1].get<std::string>(),
@@ -116,11 +117,11 @@ void add(const json& answer, Placement placement, std::size_t unit, Screened& al
 }  // namespace
 
 Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOptions& options,
-                      KnownAnswers& known, const Shards& shards, int jobs,
+                      KnownAnswers& known, const SpacePart& part, int jobs,
                       const ShowProgress& progress) {
   std::vector<Unit> units;
   for (std::size_t i = 0; i < lister.units().size(); ++i)
-    if (i % static_cast<std::size_t>(shards.count) == static_cast<std::size_t>(shards.index))
+    if (i % static_cast<std::size_t>(part.count) == static_cast<std::size_t>(part.index))
       units.push_back(lister.units()[i]);
   Fnv of;
   of.add(resolved_text(scenario));
@@ -147,7 +148,7 @@ Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOpti
     }
     add(answer, lister.divisions()[units[i].division].placement, i, all);
   }
-  for (std::vector<Screened::Kept>* const list : {&all.kept, &all.tight})
+  for (std::vector<Screened::Kept>* const list : {&all.kept, &all.may_fit_if_resplit})
     std::sort(list->begin(), list->end(), [](const Screened::Kept& a, const Screened::Kept& b) {
       return listed_before(a.listed, b.listed);
     });

@@ -78,13 +78,13 @@ void add_counts(const Screened& screened, const Model& model, Sweep& result) {
   result.combinations = screened.combinations;
   result.legal = screened.legal;
   result.too_large = screened.too_large;
-  result.beaten = screened.beaten;
+  result.pruned = screened.pruned;
   result.rejected = screened.rejections.all();
   result.failed = screened.failed;
-  if (!screened.misfit) return;
-  result.smallest_misfit.layout = screened.misfit->layout;
-  result.smallest_misfit.bound = screened.misfit->bound;
-  result.smallest_misfit.text = describe(model, screened.misfit->layout);
+  if (!screened.smallest_too_large) return;
+  result.smallest_too_large.layout = screened.smallest_too_large->layout;
+  result.smallest_too_large.bound = screened.smallest_too_large->bound;
+  result.smallest_too_large.text = describe(model, screened.smallest_too_large->layout);
 }
 
 // Returns how many candidates are compared with the best: the first few, and all that may be tied.
@@ -161,7 +161,7 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   const Space narrow_space(narrow);
   if (choose) lister.emplace(narrow, narrow_space, profile, batch, true);
   if (small) {
-    listing.keep = listing.tight = static_cast<std::size_t>(kSmallSpace);
+    listing.keep = listing.may_fit_if_resplit = static_cast<std::size_t>(kSmallSpace);
     listing.encoders = 0;
   } else {
     const Scenario thin = thinned(narrow);
@@ -181,7 +181,7 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   const std::string so_far = least ? ", best " + seconds_text(*least) : "";
   const auto screening = show(0.1, 0.4);
   const Screened screened =
-      screen_space(scenario, *lister, listing, known, options.shard, options.jobs,
+      screen_space(scenario, *lister, listing, known, options.part, options.jobs,
                    [&](double part, const std::string& what) { screening(part, what + so_far); });
   add_counts(screened, model, result);
   contest.enter(screened);
@@ -189,8 +189,8 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   for (const Placement placement : kPlacements) {
     share = 0.4 + 0.15 * static_cast<double>(placement);
     contest.estimate_best(placement, ops(small ? 5 * kSpaceOps : kSpaceOps), small ? 0 : kWithin);
-    contest.split_misfits(placement, small ? listing.tight : kSplitsTried, ops(kSpaceOps),
-                          small ? 0 : kWithin);
+    contest.split_misfits(placement, small ? listing.may_fit_if_resplit : kSplitsTried,
+                          ops(kSpaceOps), small ? 0 : kWithin);
     contest.climb(placement, kStarts, kNear, ops(kClimbOps));
     result.gaps[placement] = contest.gap(placement, screened.rest);
     if (options.predictor == Predictor::simulate)
@@ -219,13 +219,14 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   for (const std::size_t at : ranked) result.ranked.push_back(contest.all()[at]);
   for (std::size_t i = 0; i < set_beside.size(); ++i)
     result.baselines[i].candidate = contest.all()[set_beside[i]];
-  std::erase_if(result.baselines, [](const SetBeside& b) { return !b.candidate.why_not.empty(); });
+  std::erase_if(result.baselines,
+                [](const BaselineResult& b) { return !b.candidate.why_not.empty(); });
   result.estimated = contest.estimated();
   result.simulated = contest.simulated();
   judge(profile, result);
   result.stopped = options.stopped && options.stopped();
   if (result.stopped) {
-    result.failed.clear();  // these are workers that were stopped
+    result.failed.clear();  // these are tasks that were stopped
     result.gaps.clear();    // unknown
     result.notes.push_back("stopped early: these are the results so far");
   }

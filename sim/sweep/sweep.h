@@ -31,18 +31,18 @@ struct SweepOptions {
   double effort = 1;          // scales the search budgets: 2 is twice the default
   bool runnable = false;      // search only layouts that the executor can run
   int cores = 0;              // of this machine, if the scenario runs on it; 0: not checked
-  Bytes memory{};             // free memory for all workers together; 0: not checked
+  Bytes memory{};             // free memory for all threads together; 0: not checked
   std::size_t compared = 32;  // candidates compared with the best, plus the best of each placement
   std::size_t ranked = 256;   // candidates in the answer, plus the best of each placement
   Predictor predictor = Predictor::simulate;
   KnownAnswers* known = nullptr;  // cache of answers, read and extended
-  Shards shard;                   // search only this part of the space
+  SpacePart part;                 // search only this part of the space
   std::function<bool()> stopped;  // returns true to end early, with the results so far
   ShowProgress progress;
 };
 
 // A baseline that the ranking is compared with (sim/sweep/baselines.h).
-struct SetBeside {
+struct BaselineResult {
   std::string name;
   Candidate candidate;
 };
@@ -56,17 +56,19 @@ struct Sweep {
   double stated_error = 0;      // step_error of the profile
   Footing footing = Footing::stated;
   std::vector<Candidate> ranked;  // fastest first
-  std::vector<SetBeside> baselines;
+  std::vector<BaselineResult> baselines;
   std::vector<Rejection> rejected;  // illegal combinations
   double combinations = 0;          // number of combinations in the whole space
-  std::int64_t legal = 0;           // legal combinations that were evaluated individually
-  std::int64_t too_large = 0;       // of these, the ones that do not fit in memory
-  Candidate smallest_misfit;        // the one of these that needs the least memory
-  std::int64_t beaten = 0;          // fit, but pruned by their bound
+  std::int64_t legal = 0;           // legal combinations that were checked one by one
+  // Combinations that do not fit in memory, and combinations that are ruled out by a lower bound of
+  // their step. Groups are counted whole, unchecked, so that neither is a part of `legal`
+  // (shared/search/shortlist.h).
+  std::int64_t too_large = 0, pruned = 0;
+  Candidate smallest_too_large;  // of those checked one by one, the one that needs least memory
   std::int64_t estimated = 0, simulated = 0;
   std::map<Placement, double> gaps;  // fraction by which an unseen layout could beat the best
   std::string not_runnable;          // why the executor can run none, if `runnable` was set
-  std::vector<std::string> failed;   // error messages of failed workers
+  std::vector<std::string> failed;   // error messages of failed tasks
   std::size_t tied = 0;              // number of tied candidates, including the best
   // Position of the simplest tied candidate: the fewest kinds of parallelism, sharding and
   // recomputation among those whose step is within 2 % of the best.

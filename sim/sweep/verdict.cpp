@@ -25,7 +25,7 @@ void compare_with_best(const HardwareProfile& profile, Sweep& result) {
           compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
   };
   for (Candidate& c : result.ranked) believe(c);
-  for (SetBeside& baseline : result.baselines) believe(baseline.candidate);
+  for (BaselineResult& baseline : result.baselines) believe(baseline.candidate);
 }
 
 StepChange change_from(const Candidate& baseline, const Candidate& c,
@@ -43,7 +43,7 @@ void compare_with_baseline(const HardwareProfile& profile, Sweep& result) {
   if (result.baselines.empty()) return;
   const Candidate baseline = result.baselines.front().candidate;
   for (Candidate& c : result.ranked) c.change = change_from(baseline, c, profile);
-  for (SetBeside& other : result.baselines)
+  for (BaselineResult& other : result.baselines)
     other.candidate.change = change_from(baseline, other.candidate, profile);
 }
 

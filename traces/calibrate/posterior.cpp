@@ -141,7 +141,7 @@ PosteriorFit fit_posterior(const std::vector<SurpriseRow>& rows, std::size_t err
   for (bool found = true; found;) {
     found = false;
     std::size_t furthest = 0;
-    double most = central(kOutside, freedom);
+    double most = central(kOutlierProbability, freedom);
     for (const std::size_t row : used) {
       result.unseen[row] = judge(rows, row, errors, used, freedom, bounds);
       const double away = std::abs(result.unseen[row].miss) / result.unseen[row].deviation;

@@ -14,8 +14,8 @@
 //               row informs keeps the variance 1
 //   unseen      each row compared with a fit to all other rows: its miss and the deviation of the
 //               miss. This is the held-out error
-//   outliers    rows whose miss is beyond central(kOutside, freedom), found one at a time, the
-//               furthest first. They are left out of the fit and marked in the result
+//   outliers    rows whose miss is beyond central(kOutlierProbability, freedom), found one at a
+//               time, the furthest first. They are left out of the fit and marked in the result
 //
 // Does not model effects that change with z (call it again at the new point), nor errors that rows
 // share beyond their effects. Source: Gaussian linear model, textbook; Huber 1981 §7 (reweighting).
@@ -26,7 +26,7 @@
 
 namespace polyphony::traces {
 
-inline constexpr double kOutside = 0.999;
+inline constexpr double kOutlierProbability = 0.999;
 
 struct SurpriseRow {
   double surprise = 0;

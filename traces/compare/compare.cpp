@@ -118,15 +118,15 @@ Rank critical_rank(const std::vector<PartTimes>& ranks) {
   return Rank(best);
 }
 
-Verdict Comparison::verdict(double bar) const {
-  if (std::abs(step_error) > std::max(bar, 2 * repeatability())) return Verdict::outside;
-  return repeatability() > bar ? Verdict::unknown : Verdict::within;
+Verdict Comparison::verdict(double tolerance) const {
+  if (std::abs(step_error) > std::max(tolerance, 2 * repeatability())) return Verdict::outside;
+  return repeatability() > tolerance ? Verdict::unknown : Verdict::within;
 }
 
 Comparison compare(const std::vector<ComparedStep>& steps) {
   POLYPHONY_CHECK(!steps.empty(), "no measured step");
   Comparison result;
-  std::vector<Seconds> predicted, measured, alike;
+  std::vector<Seconds> predicted, measured, equal;
   std::vector<RecordedStep> recorded;
   for (const ComparedStep& step : steps) {
     predicted.push_back(step.predicted.makespan);
@@ -136,9 +136,9 @@ Comparison compare(const std::vector<ComparedStep>& steps) {
   result.predicted_step = median(predicted);
   for (std::size_t s = 0; s < steps.size(); ++s)
     if (predicted[s] > Seconds{})
-      alike.push_back(result.predicted_step * (measured[s] / predicted[s]));
+      equal.push_back(result.predicted_step * (measured[s] / predicted[s]));
   result.measured_step = spread(std::move(measured));
-  result.alike = spread(std::move(alike));
+  result.of_equal_batches = spread(std::move(equal));
   const Seconds step = result.measured_step.median;
   if (step > Seconds{}) result.step_error = (result.predicted_step - step) / step;
 

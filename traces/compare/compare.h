@@ -67,23 +67,27 @@ struct PartComparison {
   double share_error = 0;       // (predicted - measured) / measured step
 };
 
-// Whether a step is within the tolerance of its prediction. If repeated measurements differ by more
-// than the tolerance, they can refute a prediction but not confirm it: the verdict is then unknown.
+// Whether a step is within the tolerance of its prediction (Comparison::verdict()). If repeated
+// measurements differ by more than the tolerance, they can refute a prediction but not confirm it:
+// the verdict is then unknown.
 enum class Verdict : std::uint8_t { within, outside, unknown };
 
 struct Comparison {
-  Seconds predicted_step{};  // median
+  Seconds predicted_step{};  // median over the steps
   Spread measured_step;
-  Spread alike;  // measured steps scaled to the batch whose prediction is the median
-  double step_error = 0;
+  // Of measured steps as if all had equal batches: each is multiplied by the median prediction over
+  // its own prediction. Its repeatability is that of the machine, without that of the data.
+  Spread of_equal_batches;
+  double step_error = 0;                // (predicted - measured) / measured, of the medians
   std::vector<PartComparison> average;  // over ranks, by Part
   Rank critical;                        // of the measured steps
   std::vector<CoreShare> shared_cores;  // ranks that shared their core with another program
   std::vector<PartComparison> on_critical;
 
-  double repeatability() const { return alike.repeatability(); }
-  // Compares |step error| with max(bar, twice the repeatability).
-  Verdict verdict(double bar) const;
+  double repeatability() const { return of_equal_batches.repeatability(); }
+  // Returns `outside` if |step_error| > max(tolerance, 2 · repeatability()); otherwise `unknown` if
+  // repeatability() > tolerance, else `within`.
+  Verdict verdict(double tolerance) const;
 };
 
 struct ComparedStep {

@@ -1,9 +1,10 @@
 // Divides the idle time of each rank's compute stream by cause.
 //
-// A gap lies between two active intervals of the compute stream (find_activity, activity.h). It was
-// ended by that dependency of the next op that ended last; after the rank's last op, by the rank's
-// last message or collective. Parts of the gap with communication in progress, on the stream of the
-// dependency that ended it, are exposed communication:
+// A gap is the time from one active interval of the compute stream to the next (find_activity() in
+// traces/compare/activity.h), or to the end of the step. The cause of a gap is one op: of the ops
+// that the next compute op waits for, the one that ended last. For the gap at the end of the step
+// it is the rank's last op that is not compute. If that op is communication, the moments of the gap
+// at which its stream transfers data are exposed communication, of one of these kinds:
 //
 //   messages   messages between pipeline stages of one grid
 //   bridge     messages between grids

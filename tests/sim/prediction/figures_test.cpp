@@ -118,9 +118,14 @@ TEST_CASE("utilization, tokens per second, price and energy of a step") {
   CHECK(found.dollars_per_step == doctest::Approx(0.018));
   CHECK(found.dollars_per_million_tokens == doctest::Approx(2250));
   // 100 W · 2 · 9 s and 400 W more for 2 · 6 s.
-  CHECK(found.energy.value == doctest::Approx(6600));
+  REQUIRE(found.energy.has_value());
+  CHECK(found.energy->value == doctest::Approx(6600));
   CHECK(found.kilowatt_hours() == doctest::Approx(6600 / 3.6e6));
   CHECK(found.kilowatt_hours_per_million_tokens() == doctest::Approx(6600 / 3.6e6 / 8 * 1e6));
+  // Most ranks of a folded step have no ops, so that its energy is not known.
+  prediction.folded = true;
+  CHECK_FALSE(figures(scenario, prediction).energy.has_value());
+  CHECK(figures(scenario, prediction).kilowatt_hours() == 0);
   // The first stage has the saved activations of both microbatches.
   CHECK(found.worst_rank == Rank(0));
   CHECK(found.worst_stage == "language stage 0");

@@ -83,6 +83,23 @@ TEST_CASE("a request passes through bytes unchanged, and damaged bytes are refus
   CHECK_THROWS_AS(run_helper(helper_program(), "no request"), InternalError);
 }
 
+TEST_CASE("POLYPHONY_SIMULATE names the helper; a path without a file is bad input") {
+  const Script script("true");
+  setenv("POLYPHONY_SIMULATE", script.path().c_str(), 1);
+  CHECK(helper_program() == script.path());
+  setenv("POLYPHONY_SIMULATE", "/nowhere/polyphony-simulate", 1);
+  std::string what;
+  try {
+    helper_program();
+  } catch (const InputError& error) {
+    what = error.what();
+  }
+  unsetenv("POLYPHONY_SIMULATE");
+  CHECK(what.find("POLYPHONY_SIMULATE: must be the path of polyphony-simulate (got "
+                  "\"/nowhere/polyphony-simulate\"") == 0);
+  CHECK(helper_program() != script.path());
+}
+
 TEST_CASE("more bytes than a pipe holds come back") {
   const Script script("head -c 10000000 /dev/zero");
   CHECK(run_helper(script.path(), "") == std::string(10'000'000, '\0'));

@@ -18,7 +18,7 @@ std::map<std::size_t, std::string> answered(int jobs, std::size_t count,
                                             const std::function<std::string(std::size_t)>& work) {
   std::map<std::size_t, std::string> answers;
   const std::thread::id caller = std::this_thread::get_id();
-  run_in_workers(jobs, count, work, [&](std::size_t i, const std::string& answer) {
+  run_on_threads(jobs, count, work, [&](std::size_t i, const std::string& answer) {
     CHECK(std::this_thread::get_id() == caller);
     CHECK(answers.emplace(i, answer).second);  // once for each
   });
@@ -72,7 +72,7 @@ TEST_CASE("a task that throws has an error as its answer, and the others go on")
 TEST_CASE("once stopped, no further task begins") {
   std::atomic<int> begun{0};
   std::size_t stopped = 0, total = 0;
-  run_in_workers(
+  run_on_threads(
       2, 1000,
       [&](std::size_t) {
         ++begun;
@@ -90,7 +90,7 @@ TEST_CASE("once stopped, no further task begins") {
 }
 
 TEST_CASE("an exception of the caller's callback ends the threads") {
-  CHECK_THROWS_AS(run_in_workers(
+  CHECK_THROWS_AS(run_on_threads(
                       2, 100, [](std::size_t) { return std::string("x"); },
                       [](std::size_t, const std::string&) { throw std::runtime_error("no"); }),
                   std::runtime_error);

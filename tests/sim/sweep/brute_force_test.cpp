@@ -174,7 +174,7 @@ struct Brute {
 
 Brute brute_force(const Question& question) {
   const std::vector<Layout> layouts = candidates(question.scenario);
-  const std::vector<std::string> answers = run_in_workers(
+  const std::vector<std::string> answers = run_on_threads(
       2, layouts.size(),
       [&](std::size_t i) { return estimate_candidate(question, layouts[i], false, {}); },
       [](std::size_t) {});
@@ -192,7 +192,7 @@ Brute brute_force(const Question& question) {
   for (const auto& [estimate, i] : fitting) {
     if (estimate > brute.best) break;
     Candidate candidate;
-    read_answer(run_in_workers(
+    read_answer(run_on_threads(
                     1, 1,
                     [&, at = i](std::size_t) {
                       return examine_candidate(question, Predictor::simulate, layouts[at], {});

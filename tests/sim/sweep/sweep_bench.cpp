@@ -96,7 +96,7 @@ class Rival {
   json row(const Layout& layout) const {
     const bool simulate = need_of(question_.scenario, layout, {}).ops <= kMostOps;
     Candidate candidate;
-    const std::vector<std::string> answers = run_in_workers(
+    const std::vector<std::string> answers = run_on_threads(
         1, 1,
         [&](std::size_t) {
           return simulate ? examine_candidate(question_, Predictor::simulate, layout, {})
@@ -135,7 +135,7 @@ class Rival {
       keys.push_back(layout_numbers(at_rest(question_.scenario, round[i].layout)).dump());
       if (!known_.contains(keys[i])) open.push_back(i);
     }
-    const std::vector<std::string> answers = run_in_workers(
+    const std::vector<std::string> answers = run_on_threads(
         jobs_, open.size(),
         [&](std::size_t i) {
           return estimate_candidate(question_, round[open[i]].layout, false, {});

@@ -151,10 +151,10 @@ TEST_CASE(
     "confirm it") {
   Comparison wild;
   wild.step_error = -0.81;
-  wild.alike.count = 4;
-  wild.alike.median = Seconds(100);
-  wild.alike.p25 = Seconds(70);
-  wild.alike.p75 = Seconds(184);  // ±57 %
+  wild.of_equal_batches.count = 4;
+  wild.of_equal_batches.median = Seconds(100);
+  wild.of_equal_batches.p25 = Seconds(70);
+  wild.of_equal_batches.p75 = Seconds(184);  // ±57 %
   CHECK(wild.verdict(0.1) == Verdict::unknown);
   wild.step_error = 0;  // coincidence
   CHECK(wild.verdict(0.1) == Verdict::unknown);
