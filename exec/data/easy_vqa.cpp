@@ -5,7 +5,7 @@
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "shared/model/data_modules.h"
-#include "shared/program/data_set.h"
+#include "shared/scenario_io/data_set.h"
 
 namespace polyphony::exec {
 namespace {

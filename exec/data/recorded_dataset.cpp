@@ -1,7 +1,7 @@
 #include "exec/data/recorded_dataset.h"
 
 #include "shared/files/whole.h"
-#include "shared/program/data_set.h"
+#include "shared/scenario_io/data_set.h"
 
 namespace polyphony::exec {
 namespace {

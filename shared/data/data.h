@@ -90,7 +90,7 @@ struct EasyVqaData {  // the PyPI package easy-vqa, unpacked, with real pixels a
 struct Data {
   std::variant<SyntheticData, RecordedData, EasyVqaData> source;
   // The shapes of a data set's training samples, after its files have been read
-  // (shared/program/data_set.h). Not part of the scenario's text.
+  // (shared/scenario_io/data_set.h). Not part of the scenario's text.
   std::vector<Sample> samples{};
   int global_batch = 1;  // samples per step
   int sequence = 0;      // longest accepted language sequence, tokens; 0: no limit

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "shared/files/whole.h"
-#include "shared/program/data_set.h"
+#include "shared/scenario_io/data_set.h"
 #include "shared/scenario_io/easy_vqa.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/scenario_io/scenario_profile.h"

@@ -1,6 +1,6 @@
 // Readers of plans and of user-written actions, as in tests/fuzz/fuzz_test.cpp.
-#include "shared/program/data_set.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/scenario_io/data_set.h"
 #include "shared/scenario_io/scenario_profile.h"
 #include "shared/schedule/action_text.h"
 #include "shared/split/balanced_plan.h"

@@ -38,8 +38,8 @@ struct Measurement {
 struct Files {
   LoadText load;
   std::function<bool(const std::string& path)> exists;
-  // Reads the samples of a scenario's data set (shared/program/data_set.h). Called only if stages
-  // have to be split again.
+  // Reads the samples of a scenario's data set (shared/scenario_io/data_set.h). Called only if
+  // stages have to be split again.
   std::function<void(Scenario& scenario)> read_samples;
 };
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "shared/check/check.h"
-#include "shared/program/data_set.h"
+#include "shared/scenario_io/data_set.h"
 #include "shared/validate/validate.h"
 #include "tests/shared/support/scenario_files.h"
 

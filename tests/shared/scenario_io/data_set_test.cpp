@@ -1,5 +1,5 @@
 // The samples of a data set: planning and prediction use the samples that a run trains on.
-#include "shared/program/data_set.h"
+#include "shared/scenario_io/data_set.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shared/program/data_set.h"
+#include "shared/scenario_io/data_set.h"
 
 #include "shared/data/batch_json.h"
 #include "shared/model/data_modules.h"
