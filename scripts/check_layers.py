@@ -95,8 +95,8 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"shown": "answers as text tables and CSV"},
         {"pages": "answers as HTML pages"},
         {"launching": "starts, watches and stops the ranks of a run"},
-        {"cli": "command-line options, journals"},
-        {"commands": "the `polyphony` command: one file a verb"},
+        {"cli": "command-line options, journals, what commands share"},
+        {"commands": "the `polyphony` program: one file per command"},
     ],
     "exec": [
         {"": "what every room includes: LibTorch's precompiled header, the input of a microbatch"},

@@ -11,20 +11,19 @@
 #include "shared/text/json_form.h"
 #include "shared/version.h"
 #include "sim/cli/command.h"
-#include "sim/commands/replay.h"
-#include "sim/commands/watch.h"
+#include "sim/commands/commands.h"
 #include "sim/console/failure.h"
 #include "sim/runner/allocator.h"
 
 namespace {
 
-struct Verb {
+struct Command {
   const char* name;
   int (*run)(int, char**);
   const char* summary;
 };
 
-constexpr Verb kVerbs[] = {
+constexpr Command kCommands[] = {
     {"plan", polyphony::sim::plan_command,
      "check a layout; its stages, ranks and layers, why it is split so"},
     {"simulate", polyphony::sim::simulate_command,
@@ -56,9 +55,9 @@ void print_usage(std::ostream& out) {
   out << "Predicts, searches and runs parallel layouts of multimodal training.\n\n"
          "Usage: polyphony COMMAND ...     (polyphony COMMAND --help explains it with "
          "examples)\n\n";
-  for (const Verb& verb : kVerbs)
-    out << "  " << verb.name << std::string(12 - std::string(verb.name).size(), ' ') << verb.summary
-        << "\n";
+  for (const Command& known : kCommands)
+    out << "  " << known.name << std::string(12 - std::string(known.name).size(), ' ')
+        << known.summary << "\n";
   out << "\nFirst: polyphony sweep scenarios/vlm_12b_70b_h100.json\n"
          "Exit codes: 0 done, 1 failed or interrupted, 2 bad input, 3 infeasible (does not fit, or "
          "cannot run here).\n";
@@ -80,13 +79,13 @@ int answer(const std::string& command, int argc, char** argv) {
     return 0;
   }
   if (command == "--list-commands") {  // for completion
-    for (const Verb& verb : kVerbs) std::cout << verb.name << "\n";
+    for (const Command& known : kCommands) std::cout << known.name << "\n";
     return 0;
   }
-  for (const Verb& verb : kVerbs)
-    if (command == verb.name) return verb.run(argc - 1, argv + 1);
+  for (const Command& known : kCommands)
+    if (command == known.name) return known.run(argc - 1, argv + 1);
   std::vector<std::string> names;
-  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
+  for (const Command& known : kCommands) names.emplace_back(known.name);
   const std::string near = polyphony::nearest(command, names);
   throw polyphony::InputError(
       "polyphony", "", "there is no command \"" + command + "\"",

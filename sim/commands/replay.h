@@ -1,4 +1,4 @@
-// `polyphony replay`, which sim/commands/main.cpp picks.
+// The parts of `polyphony replay` (sim/commands/replay.cpp, sim/commands/replay_kernels.cpp).
 #pragma once
 
 #include <string>
@@ -7,8 +7,6 @@
 #include "traces/replay/measured_step.h"
 
 namespace polyphony::sim {
-
-int replay_command(int argc, char** argv);
 
 // Of a profiler's traces (sim/commands/replay_kernels.cpp).
 void add_kernel_options(Arguments& args);

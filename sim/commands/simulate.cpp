@@ -6,6 +6,7 @@
 
 #include "shared/check/check.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/text/json_form.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/execution_trace.h"
@@ -75,12 +76,6 @@ std::string spent_text(const Figures& f) {
     text += (text.empty() ? "" : "; ") + std::string("price ") +
             number_text(f.dollars_per_step, 4) + " USD a step, " +
             number_text(f.dollars_per_million_tokens, 4) + " USD a million tokens";
-  return text;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
   return text;
 }
 

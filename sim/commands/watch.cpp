@@ -7,7 +7,7 @@
 
 #include "shared/files/run_paths.h"
 #include "shared/text/quantity_text.h"
-#include "sim/commands/watch.h"
+#include "sim/commands/commands.h"
 
 #include "sim/cli/command.h"
 #include "sim/console/console.h"
