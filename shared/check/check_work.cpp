@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "shared/check/checks.h"
+#include "shared/plan/plan.h"
 
 namespace polyphony::checks {
 namespace {
