@@ -12,73 +12,14 @@
 #include "sim/cli/command.h"
 #include "sim/console/console.h"
 #include "sim/console/signal_counter.h"
-#include "sim/evidence/watch.h"
-#include "traces/evidence/steady_steps.h"
+#include "sim/evidence/watched_steps.h"
+#include "sim/shown/watch_text.h"
 #include "traces/format/metrics.h"
-#include "traces/import/framework_log.h"
 
 namespace polyphony::sim {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(500);
-
-struct Seen {
-  std::vector<WatchedStep> steps;
-  std::map<int, std::vector<Seconds>> ranks;
-};
-
-Seen of_metrics(const std::string& text) {
-  Seen seen;
-  for (const traces::MetricsLine& line : traces::parse_metrics(text).lines)
-    if (const auto* step = std::get_if<traces::StepMetrics>(&line)) {
-      WatchedStep& one = seen.steps.emplace_back(WatchedStep{step->step, step->seconds, {}});
-      if (step->late_plan) one.phases["waiting for data"] = step->waited;
-    }
-  return seen;
-}
-
-// As a prediction names the phases of DeepSpeed.
-std::map<std::string, Seconds> phases_of(const traces::LoggedStep& line) {
-  std::map<std::string, Seconds> phases;
-  for (const auto& [phase, time] : line.phases) {
-    if (phase == "fwd") phases["forward"] = time;
-    if (phase == "bwd_inner") phases["backward"] = time;
-    if (phase == "bwd_allreduce") phases["all-reduce"] = time;
-    if (phase == "step") phases["optimizer"] = time;
-  }
-  return phases;
-}
-
-std::vector<Seconds> times_of(const std::vector<traces::LoggedStep>& lines,
-                              const traces::StepWork& work) {
-  std::vector<Seconds> times;
-  for (const traces::LoggedStep& line : lines)
-    if (const auto time = traces::time_of(line, work)) times.push_back(*time);
-  return times;
-}
-
-// `work`: tokens are a rank's in a step, as the prediction has them.
-Seen of_log(const traces::FrameworkLog& log, const traces::StepWork& work,
-            const std::string& file) {
-  Seen seen;
-  std::vector<Seconds> speaker;
-  int speaker_rank = 0;
-  for (std::size_t attempt = 0; attempt < log.attempts.size(); ++attempt)
-    for (std::size_t i = attempt > 0 ? 1 : 0; i < log.attempts[attempt].size(); ++i) {
-      const traces::LoggedStep& line = log.attempts[attempt][i];
-      const auto time = traces::time_of(line, work);
-      if (!time)
-        throw InputError(file + ":" + std::to_string(line.line), "",
-                         "says samples a second, of how many samples a step?",
-                         "add --batch, the global batch");
-      seen.steps.push_back({line.step, *time, phases_of(line)});
-      speaker.push_back(*time);
-      speaker_rank = std::max(line.rank, 0);
-    }
-  for (const auto& [rank, lines] : log.other_ranks) seen.ranks[rank] = times_of(lines, work);
-  if (!seen.ranks.empty()) seen.ranks[speaker_rank] = speaker;
-  return seen;
-}
 
 // What is new at the end of a file, and whether it was cut short meanwhile.
 class Tail {
@@ -155,10 +96,9 @@ class Watcher {
 
   // Nothing that is a step yet: a job that has just begun is none of ours to refuse.
   void look(const std::string& text, bool done) {
-    Seen seen;
+    WatchedJob seen;
     try {
-      seen = job_.metrics ? of_metrics(text)
-                          : of_log(traces::read_framework_log(text, job_.file), work_, job_.file);
+      seen = job_.metrics ? job_of_metrics(text) : read_log(text);
     } catch (const InputError&) {
       if (done) throw;
       return;
@@ -178,22 +118,23 @@ class Watcher {
 
   int finish() const {
     if (json_) {
-      std::cout << watch_json(report_, expected_) << "\n";
+      std::cout << to_json(report_, expected_).dump(2) << "\n";
     } else {
-      std::cout << counted(static_cast<std::int64_t>(report_.steps), "step", "steps") << ", "
-                << report_.warm_up << " of warm-up left out; the last ten take "
-                << seconds_text(report_.typical) << ", predicted " << seconds_text(expected_.step)
-                << " (90 % interval " << seconds_text(expected_.low) << " to "
-                << seconds_text(expected_.high) << ")\n"
-                << (report_.left()
-                        ? (report_.outside ? "outside" : "back inside, after it had left")
-                        : "inside")
-                << "\n";
+      std::cout << watch_text(report_, expected_);
     }
     return report_.left() ? 1 : 0;
   }
 
  private:
+  WatchedJob read_log(const std::string& text) const {
+    const traces::FrameworkLog log = traces::read_framework_log(text, job_.file);
+    if (const auto line = line_without_time(log, work_))
+      throw InputError(job_.file + ":" + std::to_string(*line), "",
+                       "says samples a second, of how many samples a step?",
+                       "add --batch, the global batch");
+    return job_of_log(log, work_);
+  }
+
   Job job_;
   Expected expected_;
   bool json_;

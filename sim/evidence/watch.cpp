@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "shared/text/figure_text.h"
 #include "traces/compare/spread.h"
 #include "traces/evidence/steady_steps.h"
 
@@ -135,27 +134,6 @@ WatchReport watch(const Expected& expected, const std::vector<WatchedStep>& step
   std::stable_sort(report.events.begin(), report.events.end(),
                    [](const WatchEvent& a, const WatchEvent& b) { return a.told < b.told; });
   return report;
-}
-
-std::string event_text(const WatchEvent& event) {
-  const std::string step = "step " + std::to_string(event.step),
-                    known = " (detected at step " + std::to_string(event.told) + ")";
-  switch (event.what) {
-    case WatchEvent::What::left:
-      return step + ": LEFT the predicted interval, " + signed_percent_text(event.ratio - 1) +
-             " compared with the prediction" +
-             (event.phase.empty() ? "" : ", mostly in phase " + event.phase) + known;
-    case WatchEvent::What::back:
-      return step + ": back in the predicted interval, " + signed_percent_text(event.ratio - 1) +
-             " compared with the prediction" + known;
-    case WatchEvent::What::drifted:
-      return step + ": " + signed_percent_text(event.ratio - 1) +
-             " compared with its own earlier steps" + known;
-    case WatchEvent::What::slow_rank:
-      return step + ": rank " + std::to_string(event.rank) + " is slow, " +
-             signed_percent_text(event.ratio - 1) + " compared with the ranks' median";
-  }
-  return "";
 }
 
 }  // namespace polyphony::sim

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -73,8 +74,7 @@ struct WatchReport {
 WatchReport watch(const Expected& expected, const std::vector<WatchedStep>& steps,
                   const std::map<int, std::vector<Seconds>>& ranks = {});
 
-std::string event_text(const WatchEvent& event);
-std::string watch_json(const WatchReport& report, const Expected& expected);
+nlohmann::json to_json(const WatchReport& report, const Expected& expected);
 std::string watch_schema();  // of `polyphony watch`
 
 }  // namespace polyphony::sim

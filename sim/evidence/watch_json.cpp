@@ -79,8 +79,8 @@ Expected read_expected(const std::string& text, const std::string& file) {
   return expected;
 }
 
-std::string watch_json(const WatchReport& report, const Expected& expected) {
-  return object_of(watched_keys(), Watched{report, expected}).dump(2);
+json to_json(const WatchReport& report, const Expected& expected) {
+  return object_of(watched_keys(), Watched{report, expected});
 }
 
 std::string watch_schema() {

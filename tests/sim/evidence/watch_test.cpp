@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/error.h"
+#include "sim/shown/watch_text.h"
 
 namespace polyphony::sim {
 namespace {
@@ -115,7 +116,7 @@ TEST_CASE("predictions are read from simulate's answer, anything else is rejecte
 
 TEST_CASE("the report's JSON matches its schema") {
   const WatchReport report = watch(expected(), steps({{15, 1.5}}));
-  const auto json = nlohmann::json::parse(watch_json(report, expected()));
+  const nlohmann::json json = to_json(report, expected());
   CHECK(json["left"] == true);
   CHECK(json["events"][0]["phase"].is_null());
   const auto schema = nlohmann::json::parse(watch_schema());
