@@ -1,89 +1,20 @@
 // polyphony schedules: verifies, simulates, draws and writes an order of actions, of a file or a
 // named schedule; or compares schedules by times alone.
-#include <cmath>
 #include <iostream>
 
 #include "shared/check/check.h"
-#include "shared/lower/lower.h"
-#include "shared/planner/equal_costs.h"
-#include "shared/planner/timetable.h"
+#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/action_text.h"
-#include "shared/schedule/orders.h"
-#include "shared/split/balanced_plan.h"
 #include "shared/text/json_form.h"
-#include "shared/verify/verify.h"
 #include "sim/cli/command.h"
 #include "sim/commands/schedule_times.h"
 #include "sim/console/console.h"
-#include "sim/prediction/figures.h"
-#include "traces/report/svg.h"
+#include "sim/schedules/ordered_step.h"
+#include "sim/schedules/schedules_json.h"
+#include "sim/shown/schedules_text.h"
 
 namespace polyphony::sim {
-namespace {
-
-// One rank along the pipeline.
-struct Row {
-  std::string stages;
-  std::size_t actions = 0;
-  int tapes = 0;  // saved activations in flight, at most
-  Bytes peak{};
-};
-
-std::vector<Row> rows_of(const Plan& plan, const StepPlan& step, const Prediction& prediction) {
-  const Branch& branch = plan.branches[plan.language];
-  std::vector<Row> rows;
-  for (int p = 0; p < branch.grid.pp; ++p) {
-    const Rank rank = branch.grid.rank_at(0, 0, 0, p);
-    Row row{"", step.actions(rank).size(),
-            tapes_in_flight(step.actions(rank), static_cast<int>(plan.language)),
-            prediction.memory[rank.value].peak};
-    for (std::size_t s = 0; s < branch.stages.size(); ++s)
-      if (branch.rank_of_stage[s] == p)
-        row.stages += (row.stages.empty() ? "" : " ") + std::to_string(s);
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-// The actions of the language module's pipeline alone.
-std::vector<Actions> pipeline_orders(const Plan& plan, const StepPlan& step) {
-  const ModuleLayout& grid = plan.branches[plan.language].grid;
-  std::vector<Actions> orders;
-  for (int p = 0; p < grid.pp; ++p) {
-    orders.emplace_back();
-    for (Action action : step.actions(grid.rank_at(0, 0, 0, p))) {
-      if (action.branch != plan.language) continue;
-      action.branch = 0;
-      orders.back().push_back(action);
-    }
-  }
-  return orders;
-}
-
-Timetable unit_timetable(const std::vector<Actions>& orders, const ActionLengths& lengths,
-                         const std::string& order) {
-  auto outcome = timetable(equal_costs(orders, lengths), orders);
-  if (const auto* no = std::get_if<Infeasible>(&outcome))
-    throw InputError(order, "", no->reason, "--out writes a schedule's own order, to compare");
-  return std::get<Timetable>(std::move(outcome));
-}
-
-// CSV columns by which cells of one column run at the same time if all actions take equally long.
-std::vector<std::vector<int>> columns(const std::vector<Actions>& orders,
-                                      const std::string& order) {
-  const ActionLengths equal{Seconds(1), Seconds(1), Seconds(1), Seconds(1)};
-  std::vector<std::vector<int>> result;
-  for (const auto& rank : unit_timetable(orders, equal, order).ranks) {
-    result.emplace_back();
-    for (const TimedAction& timed : rank)
-      result.back().push_back(static_cast<int>(std::lround(timed.start.count())));
-  }
-  return result;
-}
-
-}  // namespace
-
 int schedules_command(int argc, char** argv) {
   Arguments args(
       "schedules",
@@ -160,59 +91,21 @@ int schedules_command(int argc, char** argv) {
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   require_memory(scenario, layout, {});
-  const Batch batch = typical_batch(scenario);
-  const Plan plan = balanced_plan(scenario, layout, profile);  // as predict() splits it
-  const StepPlan step = make_step_plan(scenario, layout, plan, batch);
-  if (const auto faults = verify(lower(scenario, layout, plan, step, batch)); !faults.empty()) {
-    std::string all;
-    for (const Fault& fault : faults)
-      all += (all.empty() ? "" : "; ") + std::string(name(fault.kind)) + ": " + fault.text;
-    throw InputError(args.text("order"), "", all,
-                     "--out writes a schedule's own order, to compare");
-  }
-  const auto outcome = predict(scenario, layout, batch, profile, Predictor::simulate);
+  const auto outcome = order_step(scenario, layout, typical_batch(scenario), profile);
   if (const auto* no = std::get_if<Infeasible>(&outcome))
     throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
-  const auto& prediction = std::get<Prediction>(outcome);
-  const Figures result = figures(scenario, prediction);
-  const std::vector<Actions> orders = pipeline_orders(plan, step);
-  const auto bubble =
-      std::lround(longest_rest(unit_timetable(orders, {}, args.text("order"))).count());
+  if (const auto* no = std::get_if<IllegalOrder>(&outcome))
+    throw InputError(args.text("order"), "", no->why,
+                     "--out writes a schedule's own order, to compare");
+  const auto& answer = std::get<OrderedStep>(outcome);
   if (args.has("out"))
-    write_file(args.text("out"), args.text("out").ends_with(".csv")
-                                     ? csv_text(orders, columns(orders, args.text("order")))
-                                     : compact_text(orders));
-  if (args.has("gantt"))
-    write_file(args.text("gantt"),
-               traces::svg_file(traces::gantt(prediction.program, prediction.timeline,
-                                              {.title = describe(scenario.model, layout)}),
-                                traces::Theme::light));
-  const std::vector<Row> rows = rows_of(plan, step, prediction);
-  if (args.json()) {
-    nlohmann::json ranks = nlohmann::json::array();
-    for (const Row& row : rows)
-      ranks.push_back({{"stages", row.stages},
-                       {"actions", row.actions},
-                       {"tapes_in_flight", row.tapes},
-                       {"peak_memory_bytes", row.peak.value}});
-    std::cout << nlohmann::json{{"layout", describe(scenario.model, layout)},
-                                {"verified", true},
-                                {"step_seconds", result.step.count()},
-                                {"bubble_actions", bubble},
-                                {"peak_memory_bytes", result.peak_memory.value},
-                                {"pipeline_ranks", ranks}}
-                     .dump(2)
-              << "\n";
-    return 0;
-  }
-  Table table({"rank", "stages", "actions", "saved activations", "peak memory"});
-  for (std::size_t p = 0; p < rows.size(); ++p)
-    table.add({std::to_string(p), rows[p].stages, std::to_string(rows[p].actions),
-               std::to_string(rows[p].tapes), bytes_text(rows[p].peak)});
-  std::cout << describe(scenario.model, layout) << "\n"
-            << "verified; step " << seconds_text(result.step) << "; longest idle time (bubble) "
-            << bubble << " units, where F, I and W take one unit and B two\n\n"
-            << table.text(screen_columns());
+    write_file(args.text("out"), args.text("out").ends_with(".csv") ? columns_csv(answer.orders)
+                                                                    : compact_text(answer.orders));
+  if (args.has("gantt")) write_file(args.text("gantt"), ordered_chart(answer));
+  if (args.json())
+    std::cout << to_json(answer).dump(2) << "\n";
+  else
+    std::cout << ordered_text(answer);
   return 0;
 }
 

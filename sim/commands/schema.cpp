@@ -10,7 +10,7 @@
 #include "sim/judged/validation_json.h"
 #include "sim/replay/kernel_replay_json.h"
 #include "sim/replay/replay_json.h"
-#include "sim/schedules/compared_schedules.h"
+#include "sim/schedules/schedules_json.h"
 
 namespace polyphony::sim {
 namespace {

@@ -85,7 +85,4 @@ ScheduleComparison compare_schedules(const StageTimes& times, const CompareOptio
 // Returns the idle share of the makespan of each rank.
 std::vector<double> bubbles(const Timetable& table);
 
-std::string comparison_json(const ScheduleComparison& comparison);
-std::string schedule_times_schema();  // of `polyphony schedules --times`
-
 }  // namespace polyphony::sim

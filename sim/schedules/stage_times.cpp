@@ -156,4 +156,11 @@ StageTimes read_stage_times(const std::string& text, const std::string& file, in
   return times;
 }
 
+bool has_bytes(const StageTimes& times) {
+  for (const ModuleTimes& module : times.modules)
+    for (const StageCost& cost : module.costs)
+      if (cost.kept > Bytes(0)) return true;
+  return false;
+}
+
 }  // namespace polyphony::sim

@@ -17,5 +17,7 @@ namespace polyphony::sim {
 
 // `microbatches`: their number, if every row is for all microbatches; 0: taken from the file.
 StageTimes read_stage_times(const std::string& text, const std::string& file, int microbatches);
+// Returns whether some forward saves bytes for its backward (column "bytes").
+bool has_bytes(const StageTimes& times);
 
 }  // namespace polyphony::sim

@@ -1,5 +1,5 @@
 #include "sim/answer_json/answer_schema.h"
-#include "sim/schedules/compared_schedules.h"
+#include "sim/schedules/schedules_json.h"
 #include "sim/text/json_keys.h"
 
 namespace polyphony::sim {
@@ -67,8 +67,23 @@ const JsonKeys<ScheduleComparison>& comparison_keys() {
 
 }  // namespace
 
-std::string comparison_json(const ScheduleComparison& comparison) {
-  return object_of(comparison_keys(), comparison).dump(2);
+json to_json(const ScheduleComparison& comparison) {
+  return object_of(comparison_keys(), comparison);
+}
+
+json to_json(const OrderedStep& step) {
+  json ranks = json::array();
+  for (const OrderedRank& rank : step.ranks)
+    ranks.push_back({{"stages", rank.stages},
+                     {"actions", rank.actions},
+                     {"tapes_in_flight", rank.tapes},
+                     {"peak_memory_bytes", rank.peak.value}});
+  return {{"layout", step.layout},
+          {"verified", true},
+          {"step_seconds", step.figures.step.count()},
+          {"bubble_actions", step.bubble},
+          {"peak_memory_bytes", step.figures.peak_memory.value},
+          {"pipeline_ranks", ranks}};
 }
 
 std::string schedule_times_schema() {
