@@ -64,12 +64,6 @@ const JsonKeys<Varied>& varied_keys() {
 
 }  // namespace
 
-const Candidate* best_of(const Sweep& answer, Placement placement) {
-  for (const Candidate& c : answer.ranked)
-    if (c.layout.placement == placement) return &c;
-  return nullptr;
-}
-
 json to_json(const Varied& varied) { return object_of(varied_keys(), varied); }
 
 std::string vary_schema() {

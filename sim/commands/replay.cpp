@@ -3,19 +3,16 @@
 
 #include <iostream>
 
-#include "shared/check/check.h"
-#include "shared/plan/plan.h"
 #include "shared/text/number_text.h"
 #include "sim/cli/command.h"
 #include "sim/cli/execution_trace.h"
 #include "sim/cli/measurements.h"
-#include "sim/commands/vary.h"
+#include "sim/cli/variations.h"
 #include "sim/console/console.h"
 #include "sim/load/profile_overrides.h"
-#include "sim/replay/replay.h"
+#include "sim/replay/changed_run.h"
 #include "sim/replay/replay_json.h"
 #include "sim/shown/replay_text.h"
-#include "traces/calibrate/calibrate.h"
 
 namespace polyphony::sim {
 
@@ -31,97 +28,41 @@ traces::Speedup parse_speedup(const std::string& text) {
 
 namespace {
 
-bool same_but_split(Layout a, Layout b) {
-  for (Layout* layout : {&a, &b})
-    for (ModuleLayout& grid : layout->modules) grid.blocks.clear();
-  return a == b;
-}
-
-// A run states how its blocks are split over stages. For another number of stages or layers that
-// split has no meaning: it is removed.
-std::vector<Override> without_old_splits(const std::vector<Override>& overrides,
-                                         const JsonValue& layout) {
-  std::vector<Override> result = overrides;
-  for (const std::string& key : layout.keys()) {
-    const JsonValue grid = layout.at(key);
-    if (!grid.is_object() || !grid.has("blocks")) continue;
-    bool moves = false, said = false;
-    for (const Override& override : overrides) {
-      const std::vector<std::string>& path = override.path;
-      const bool own = path.size() == 3 && path[0] == "layout" && path[1] == key;
-      said |= own && path[2] == "blocks";
-      moves |= own && (path[2] == "pp" || path[2] == "vpp");
-      moves |= path.front() == "model" && path.back() == "layers";
-    }
-    if (moves && !said) result.push_back(parse_override("layout." + key + ".blocks=null"));
-  }
-  return result;
-}
-
-struct Replaying {
-  const Arguments& args;
-  const traces::Measurement& measured;
-  HardwareProfile prior, fitted;
-};
-
 // A profile that is fitted to the run scales its ops more accurately than a shipped one.
-Replaying question_of(const Arguments& args, const traces::Measurement& measured) {
-  if (measured.pace) {
-    if (args.has("profile") && !args.text("profile").empty())
-      throw InputError(
-          "--profile", "",
-          "does not apply: " + measured.source + " is a rehearsal with a profile of its own",
-          "leave it out: compute ops take the time of the rehearsal's profile");
-    return {args, measured, measured.pace->profile, measured.pace->profile};
-  }
-  const HardwareProfile prior = load_profile(measured.scenario, args.profile());
-  HardwareProfile fitted =
-      traces::calibrate(prior, {traces::measured_run(measured)}, prior.name + ", fitted to the run",
-                        prior.software, measured.source)
-          .profile;
-  return {args, measured, prior, std::move(fitted)};
+RunProfiles profiles_for(const Arguments& args, const traces::Measurement& measured) {
+  if (measured.pace && args.has("profile") && !args.text("profile").empty())
+    throw InputError(
+        "--profile", "",
+        "does not apply: " + measured.source + " is a rehearsal with a profile of its own",
+        "leave it out: compute ops take the time of the rehearsal's profile");
+  return measured.pace ? run_profiles(measured, {})
+                       : run_profiles(measured, load_profile(measured.scenario, args.profile()));
 }
 
-ReplayAnswer ask(const Replaying& question, const std::vector<Override>& given) {
-  const traces::Measurement& measured = question.measured;
+ReplayAnswer ask(const Arguments& args, const traces::Measurement& measured,
+                 const RunProfiles& profiles, const std::vector<Override>& given) {
+  std::optional<Scenario> scenario;
+  if (!given.empty()) scenario = changed_scenario(measured, given);
+  const bool moved = scenario && changes_device(measured, *scenario);
   ReplayChange change;
-  change.profile = question.fitted;
-  HardwareProfile before = question.fitted;
-  bool other_device = false;
-  if (!given.empty()) {
-    const std::string text = read_records(measured.scenario_file);
-    const JsonValue document = JsonValue::parse(text, measured.scenario_file);
-    std::vector<Override> overrides = given;
-    if (document.has("layout") && document.at("layout").is_object())
-      overrides = without_old_splits(given, document.at("layout"));
-    Scenario scenario = read_scenario_file(measured.scenario_file, overrides);
-    read_samples(scenario);
-    if (require_layout(scenario) != *measured.scenario.layout &&
-        same_but_split(*scenario.layout, *measured.scenario.layout) &&
-        scenario.planner_costs == measured.scenario.planner_costs &&
-        !is_split(scenario, *scenario.layout))
-      scenario.layout = measured.scenario.layout;
-    if (!measured.pace && scenario.cluster.device != measured.scenario.cluster.device) {
-      other_device = true;
-      before = question.prior;
-      change.profile = load_profile(scenario, question.args.profile());
-    }
+  change.profile = moved ? load_profile(*scenario, args.profile()) : profiles.fitted;
+  if (scenario) {
     require_memory(
-        scenario, *scenario.layout,
+        *scenario, *scenario->layout,
         {.predictor = Predictor::estimate, .copies = static_cast<int>(measured.steps.size())});
-    change.profile = overridden(change.profile, overrides);
-    change.scenario = std::move(scenario);
+    change.profile = overridden(change.profile, given);
   }
+  change.scenario = std::move(scenario);
   for (const Override& override : given) change.said.push_back(override.text);
-  for (const std::string& text : question.args.repeated("faster")) {
+  for (const std::string& text : args.repeated("faster")) {
     change.faster.push_back(parse_speedup(text));
     change.said.push_back(text + " as fast");
   }
-  auto outcome = replay(measured, before, change);
+  auto outcome = replay(measured, moved ? profiles.prior : profiles.fitted, change);
   if (const auto* no = std::get_if<Infeasible>(&outcome))
     throw NoAnswer(ExitCode::infeasible, measured.scenario_file, "", no->reason);
   ReplayAnswer answer = std::get<ReplayAnswer>(std::move(outcome));
-  if (other_device)
+  if (moved)
     answer.notes.push_back(
         "another device: its profile is compared with that of the measured device, neither fitted "
         "to "
@@ -196,15 +137,13 @@ int replay_command(int argc, char** argv) {
   if (measurements.size() != 1)
     throw InputError("polyphony replay", "", "replays one run at a time", "name one RUN");
   require_replayable(measurements.front());
-  const Replaying question = question_of(args, measurements.front());
-  std::vector<Variation> variations;
-  for (const std::string& text : args.repeated("vary")) variations.push_back(parse_variation(text));
+  const RunProfiles profiles = profiles_for(args, measurements.front());
+  const std::vector<Variation> variations = parse_variations(args.repeated("vary"));
   std::vector<ReplayAnswer> answers;
   for (const std::vector<std::string>& values : combinations(variations)) {
     std::vector<Override> overrides = args.overrides();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      overrides.push_back(parse_override(variations[i].path + "=" + values[i]));
-    answers.push_back(ask(question, overrides));
+    for (const Override& override : overrides_of(variations, values)) overrides.push_back(override);
+    answers.push_back(ask(args, measurements.front(), profiles, overrides));
   }
   if (args.has("report")) write_file(args.text("report"), traces::to_html(replay_page(answers)));
   const ReplayAnswer& first = answers.front();

@@ -10,6 +10,7 @@
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/journal.h"
+#include "sim/cli/variations.h"
 #include "sim/cli/what_if.h"
 #include "sim/commands/vary.h"
 #include "sim/console/console.h"

@@ -1,6 +1,6 @@
-// `--vary PATH=A,B,C` and `PATH=A..B`: searches once for each value and prints where the best
-// layout changes. A..B doubles from A as long as it is at most B; several --vary are combined, each
-// value with each.
+// `sweep --vary`: searches once for each value and prints where the best layout changes
+// (sim/cli/variations.h). If a value of the layout is varied, each layout is predicted, nothing is
+// searched, and an illegal layout is a row with the reason.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,6 @@
 #include "sim/sweep/vary.h"
 
 namespace polyphony::sim {
-
-// Whether one of them names a value of the layout: then each layout is predicted, nothing is
-// searched, and an illegal layout is a row with the reason.
-bool varies_layout(const std::vector<std::string>& texts);
-// Errors: InputError names what is wrong with the text.
-Variation parse_variation(const std::string& text);
-// Every combination of values, the last variation fastest.
-std::vector<std::vector<std::string>> combinations(const std::vector<Variation>& variations);
 
 using Answer = std::function<GoalSweep(const Scenario&, const HardwareProfile&)>;
 // Answers each question and prints all answers in the format asked for; for two variations the

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/scenario_io/overrides_json.h"
 #include "sim/sweep/sweep.h"
 
 namespace polyphony::sim {
@@ -27,6 +28,12 @@ struct Varied {
   std::vector<Variation> variations;
   std::vector<Asked> asked;
 };
+
+// Returns every combination of values, in the order of Varied.
+std::vector<std::vector<std::string>> combinations(const std::vector<Variation>& variations);
+// Returns the overrides of one of them. Throws InputError as parse_override() does.
+std::vector<Override> overrides_of(const std::vector<Variation>& variations,
+                                   const std::vector<std::string>& values);
 
 // Returns the fastest candidate of a placement, or null if there is none.
 const Candidate* best_of(const Sweep& answer, Placement placement);
