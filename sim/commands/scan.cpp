@@ -1,5 +1,4 @@
 // polyphony scan: counts the samples of a data set on disk, for a recorded data source.
-#include <algorithm>
 #include <iostream>
 #include <map>
 
@@ -11,76 +10,10 @@
 #include "sim/datasets/count.h"
 #include "sim/datasets/found.h"
 #include "sim/datasets/pack.h"
+#include "sim/datasets/spreads.h"
+#include "sim/shown/spreads_text.h"
 
 namespace polyphony::sim {
-namespace {
-
-// One line of the summary: a count by sample, ascending.
-struct Spread {
-  const char* key;   // in JSON
-  const char* what;  // in the table
-  std::vector<std::int64_t> values;
-  std::int64_t at(double share) const {
-    return values.empty()
-               ? 0
-               : values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-  }
-};
-
-std::vector<Spread> spreads_of(const Model& model, const std::vector<Sample>& samples) {
-  std::vector<Spread> all{{"pictures", "images", {}},
-                          {"patches of one", "patches of an image", {}},
-                          {"sounds", "audio clips", {}},
-                          {"clip tokens of one", "tokens of a clip", {}},
-                          {"text tokens", "text tokens", {}},
-                          {"of them labels", "text tokens with loss", {}},
-                          {"language tokens", "language tokens", {}}};
-  for (const Sample& sample : samples) {
-    std::int64_t pictures = 0, sounds = 0;
-    for (const Item& item : sample.items) {
-      if (item.modality == Modality::image) all[1].values.push_back(item.tokens);
-      if (item.modality == Modality::audio) all[3].values.push_back(item.tokens);
-      pictures += item.modality == Modality::image;
-      sounds += item.modality == Modality::audio;
-      if (item.modality != Modality::text) continue;
-      all[4].values.push_back(item.tokens);
-      all[5].values.push_back(item.loss_tokens);
-    }
-    all[0].values.push_back(pictures);
-    all[2].values.push_back(sounds);
-    all[6].values.push_back(language_rows(model, sample));
-  }
-  for (Spread& spread : all) std::sort(spread.values.begin(), spread.values.end());
-  return all;
-}
-
-void print_table(const std::vector<Spread>& spreads, std::ostream& out) {
-  Table table({"of a sample", "least", "median", "90 %", "99 %", "most"});
-  for (const Spread& spread : spreads)
-    if (spread.at(1) > 0) {
-      std::vector<std::string> row{spread.what};
-      for (const double share : {0.0, 0.5, 0.9, 0.99, 1.0})
-        row.push_back(count_text(spread.at(share)));
-      table.add(row);
-    }
-  out << table.text();
-}
-
-nlohmann::ordered_json summary(const std::vector<Spread>& spreads, std::size_t samples,
-                               const std::map<std::string, int>& left_out) {
-  nlohmann::ordered_json json = {{"samples", samples}};
-  for (const Spread& spread : spreads)
-    json["spread"][spread.key] = {{"least", spread.at(0)},
-                                  {"median", spread.at(0.5)},
-                                  {"p90", spread.at(0.9)},
-                                  {"p99", spread.at(0.99)},
-                                  {"most", spread.at(1)}};
-  json["left_out"] = left_out;
-  return json;
-}
-
-}  // namespace
-
 int scan_command(int argc, char** argv) {
   Arguments args(
       "scan",
@@ -180,7 +113,7 @@ int scan_command(int argc, char** argv) {
     std::cout << lines;
   std::ostream& talk = args.has("out") ? std::cout : std::cerr;
   if (args.json()) {
-    talk << summary(spreads, samples.size(), left_out).dump(2) << "\n";
+    talk << to_json(spreads, samples.size(), left_out).dump(2) << "\n";
   } else {
     talk << counted(static_cast<std::int64_t>(found), "sample", "samples") << " of " << path
          << (args.has("tokenizer")
@@ -190,8 +123,7 @@ int scan_command(int argc, char** argv) {
     if (args.integer("pack") > 0)
       talk << ", in "
            << counted(static_cast<std::int64_t>(samples.size()), "sequence", "sequences");
-    talk << "\n";
-    print_table(spreads, talk);
+    talk << "\n" << spreads_text(spreads);
   }
   return 0;
 }
