@@ -212,4 +212,17 @@ std::vector<PublishedRow> read_published(const std::string& text, const std::str
   return rows;
 }
 
+void add_published(const std::string& text, const std::string& file,
+                   std::vector<PublishedRow>& rows, std::vector<std::string>& unknown) {
+  std::map<std::string, std::string> seen;
+  for (const PublishedRow& row : rows) seen[row.id] = row.file;
+  for (PublishedRow& row : read_published(text, file, unknown)) {
+    if (const auto first = seen.find(row.id); first != seen.end())
+      throw InputError(file, "line " + std::to_string(row.line) + ", column id",
+                       "\"" + row.id + "\" is in " + first->second + " too",
+                       "each row may be given once");
+    rows.push_back(std::move(row));
+  }
+}
+
 }  // namespace polyphony::sim

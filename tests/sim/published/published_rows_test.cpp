@@ -102,6 +102,23 @@ TEST_CASE("rows: errors name line and column, and say how to fix them") {
   CHECK(unknown == std::vector<std::string>{"colour"});
 }
 
+TEST_CASE("rows: an id is given once in all files") {
+  std::vector<PublishedRow> rows;
+  std::vector<std::string> unknown;
+  add_published(kHeader + "\n" + kRow + "\n", "a.csv", rows, unknown);
+  add_published(kHeader + "\n" + replaced(kRow, "x_1", "x_2") + "\n", "b.csv", rows, unknown);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[1].file == "b.csv");
+  try {
+    add_published(kHeader + "\n" + kRow + "\n", "c.csv", rows, unknown);
+    FAIL("accepted");
+  } catch (const InputError& error) {
+    CHECK(
+        std::string(error.what()).starts_with("c.csv: line 2, column id: \"x_1\" is in a.csv too"));
+  }
+  CHECK(rows.size() == 2);
+}
+
 TEST_CASE("rows: contradictory rows are skipped, and the reason gives the numbers") {
   CHECK(reason("x_1", "x_1").empty());
   CHECK(reason(",1024,8,A100", ",1024,16,A100") ==
