@@ -1,24 +1,19 @@
 #include "sim/commands/profile_verbs.h"
 
-#include <cmath>
 #include <iostream>
 
-#include "shared/chance/belief.h"
 #include "shared/hardware/device_file_json.h"
+#include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
-#include "shared/hardware/parameter.h"
 #include "shared/hardware/roofline.h"
 #include "shared/hardware/shipped_certainty.h"
-#include "shared/statistics.h"
 #include "sim/cli/command.h"
 #include "sim/cli/evidence_files.h"
 #include "sim/cli/measurements.h"
 #include "sim/console/console.h"
 #include "sim/evidence/evidence_json.h"
 #include "sim/evidence/profile_tables.h"
-#include "sim/evidence/quick_step.h"
-#include "sim/shown/calibration_text.h"
-#include "sim/shown/profile_text.h"
+#include "sim/shown/profile_tables_text.h"
 #include "traces/calibrate/merge_profiles.h"
 
 namespace polyphony::sim {
@@ -51,42 +46,22 @@ HardwareProfile named(const std::string& name, const std::string& stack) {
   return profile;
 }
 
-std::string deviation_text(const std::optional<double>& deviation) {
-  return deviation ? "±" + percent_text(*deviation) : "not stated";
-}
-
 int show(const Arguments& args, const std::vector<std::string>& names) {
   const HardwareProfile profile = named(names.at(0), args.text("stack"));
-  if (args.json()) return std::cout << shown_json(profile).dump(2) << "\n", 0;
-  std::cout << describe(profile) << ", device " << profile.device.name
-            << "\nnumbers: " << profile.source << "\n";
-  if (!profile.certainty.source.empty())
-    std::cout << "errors: " << profile.certainty.source << "\n";
-  if (const std::string text = footing_text(profile); !text.empty()) std::cout << text << "\n";
-  Table table({"parameter", "value", "+-"});
-  for (const ShownParameter& p : parameters_of(profile))
-    table.add({p.key, parameter_text(p.key, p.value), deviation_text(p.deviation)});
-  std::cout << "\n"
-            << table.text(screen_columns())
-            << "error that no parameter explains: " << deviation_text(profile.certainty.residual)
-            << "; 90 % interval of a step: ±" << percent_text(profile.step_error) << "; jitter "
-            << (profile.certainty.jitter ? "known" : "not known") << "\n";
-  for (const std::string& line : implausible(profile)) std::cout << "implausible: " << line << "\n";
+  if (args.json())
+    std::cout << shown_json(profile).dump(2) << "\n";
+  else
+    std::cout << shown_text(profile);
   return 0;
 }
 
 int diff(const Arguments& args, const std::vector<std::string>& names) {
   const HardwareProfile first = named(names.at(0), args.text("stack")),
                         second = named(names.at(1), args.text("stack"));
-  if (args.json()) return std::cout << difference_json(first, second).dump(2) << "\n", 0;
-  for (const HardwareProfile* one : {&first, &second})
-    std::cout << describe(*one) << ", device " << one->device.name << "\n";
-  Table table({"parameter", "first", "second", "change", "standard deviations apart"});
-  for (const ParameterDifference& d : differences_of(first, second))
-    table.add({d.key, parameter_text(d.key, d.first), parameter_text(d.key, d.second),
-               d.first > 0 ? signed_percent_text(d.second / d.first - 1) : "",
-               d.deviations ? number_text(std::abs(*d.deviations), 1) : "?"});
-  std::cout << table.text();
+  if (args.json())
+    std::cout << difference_json(first, second).dump(2) << "\n";
+  else
+    std::cout << difference_text(first, second);
   return 0;
 }
 
@@ -99,19 +74,7 @@ int merge(const Arguments& args, const std::vector<std::string>& names) {
   const std::string out = args.require("out");
   write_file(out, readable_json(merged, out) + "\n");
   if (args.json()) return std::cout << shown_json(merged).dump(2) << "\n", 0;
-  const auto a = parameter_deviations(first.certainty), b = parameter_deviations(second.certainty);
-  const auto text = [](const auto& deviations, const std::string& key) {
-    const auto found = deviations.find(key);
-    return found == deviations.end() ? std::string("not stated")
-                                     : "±" + percent_text(found->second);
-  };
-  Table table({"parameter", "first", "+-", "second", "+-", "merged", "+-"});
-  for (const ShownParameter& p : parameters_of(merged))
-    if (p.deviation)
-      table.add({p.key, parameter_text(p.key, parameter(first, p.key)), text(a, p.key),
-                 parameter_text(p.key, parameter(second, p.key)), text(b, p.key),
-                 parameter_text(p.key, p.value), deviation_text(p.deviation)});
-  std::cout << table.text();
+  std::cout << merged_text(first, second, merged);
   if (!origin)
     std::cout << "taken as independent: if both were calibrated from one profile, name that with "
                  "--origin, or it counts twice\n";
@@ -126,48 +89,12 @@ int check(const Arguments& args, const std::vector<std::string>& names) {
     throw InputError(given.runs.front(), "", "is a run of polyphony, or its traces",
                      "polyphony compare compares it with a --profile");
   const HardwareProfile profile = named(names.at(0), args.text("stack"));
-  ProfileCheck result{{}, implausible(profile)};
-  const std::vector<std::string>& faults = result.implausible;
-  bool outside = false;
-  Table table({"evidence", "predicted", "90 % interval", "measured", "error", ""});
-  std::string memory;
-  for (const StepEvidence& one : given.steps) {
-    if (one.scenario.cluster.device.name != profile.device.name)
-      throw InputError(one.source, "",
-                       "is of " + one.scenario.cluster.device.name + ", " + profile.name + " of " +
-                           profile.device.name,
-                       "name the profile of that device");
-    const Prediction prediction = quick_step(one.scenario, profile);
-    const Belief belief = make_belief(
-        prediction.step(),
-        step_effects(prediction.program, prediction.compiled, one.scenario.cluster, profile),
-        profile);
-    const SecondsInterval bounds = interval(belief), all = interval(belief, 0.999);
-    if (one.memory || one.reserved)
-      memory += one.source + ": memory " + bytes_text(one.memory ? *one.memory : *one.reserved) +
-                (one.memory ? "" : " reserved") + ", predicted " +
-                bytes_text(most_memory(prediction)) + " allocated\n";
-    if (!one.step) continue;
-    const bool inside = *one.step >= bounds.low && *one.step <= bounds.high,
-               beyond = *one.step < all.low || *one.step > all.high;
-    outside = outside || beyond;
-    table.add({one.source, seconds_text(belief.step),
-               seconds_text(bounds.low) + " to " + seconds_text(bounds.high),
-               seconds_text(*one.step), signed_percent_text(belief.step / *one.step - 1),
-               inside ? "inside" : (beyond ? "FAR OUTSIDE" : "outside")});
-    result.steps.push_back(
-        {one.source, belief.step, bounds.low, bounds.high, *one.step, inside, beyond});
-  }
-  if (args.json()) {
+  const ProfileCheck result = check_profile(profile, given.steps);
+  if (args.json())
     std::cout << to_json(result).dump(2) << "\n";
-  } else {
-    std::cout << describe(profile) << "\n";
-    if (!result.steps.empty()) std::cout << table.text();
-    std::cout << memory;
-    for (const std::string& line : faults) std::cout << "implausible: " << line << "\n";
-    if (faults.empty()) std::cout << "every number is near those of shipped profiles\n";
-  }
-  return outside || !faults.empty() ? 1 : 0;
+  else
+    std::cout << check_text(profile, result);
+  return result.passed() ? 0 : 1;
 }
 
 struct Verb {

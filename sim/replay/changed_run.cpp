@@ -1,5 +1,6 @@
 #include "sim/replay/changed_run.h"
 
+#include "shared/check/check.h"
 #include "shared/files/whole.h"
 #include "shared/plan/plan.h"
 #include "sim/load/load.h"
