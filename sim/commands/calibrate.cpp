@@ -2,20 +2,18 @@
 #include <iostream>
 
 #include "shared/hardware/hardware_json.h"
-#include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/evidence_files.h"
 #include "sim/cli/measurements.h"
 #include "sim/console/console.h"
 #include "sim/evidence/evidence_json.h"
 #include "sim/shown/calibration_text.h"
-#include "traces/calibrate/calibrate.h"
 #include "traces/calibrate/collective_fit.h"
 
 namespace polyphony::sim {
 namespace {
 
-// The rings of a profile as a table of nccl-tests has them, as sure as its rows agree.
+// The profile with rings as a table of nccl-tests has them.
 HardwareProfile with_table(const HardwareProfile& prior, const Cluster& cluster,
                            const std::string& file) {
   const traces::CollectiveTimes times = traces::read_nccl_tests(read_file(file), file);
@@ -23,43 +21,10 @@ HardwareProfile with_table(const HardwareProfile& prior, const Cluster& cluster,
     throw InputError("--nccl-tests", "", prior.name + " has no NCCL",
                      "a table corrects an accelerator's profile");
   const traces::CollectiveFit fit = traces::fit_collective(prior, cluster, times, file);
-  HardwareProfile profile = fit.profile;
-  const std::string key = times.nodes > 1 ? "fabric_efficiency" : "collective_efficiency";
-  std::erase_if(profile.certainty.errors, [&](const ParameterError& error) {
-    return error.size() == 1 && error.begin()->first == key;
-  });
-  profile.certainty.errors.push_back({{key, std::max(0.02, fit.error_after)}});
-  std::cerr << file << ": " << key << " " << number_text(fit.before, 3) << " -> "
+  std::cerr << file << ": " << ring_parameter(times) << " " << number_text(fit.before, 3) << " -> "
             << number_text(fit.after, 3) << ", error of its " << fit.rows << " arrays "
             << percent_text(fit.error_before) << " -> " << percent_text(fit.error_after) << "\n";
-  return profile;
-}
-
-struct Fitted {
-  std::optional<traces::Calibration> runs;
-  std::vector<double> unseen;  // by run: error of a fit to the others
-  std::optional<StepCalibration> steps;
-  HardwareProfile profile;
-};
-
-traces::Calibration fit_runs(const HardwareProfile& prior,
-                             const std::vector<traces::Measurement>& measurements,
-                             const Arguments& args, Fitted& fitted) {
-  std::vector<traces::MeasuredRun> measured;
-  std::string source = "traces of";
-  for (const traces::Measurement& measurement : measurements) {
-    measured.push_back(traces::measured_run(measurement));
-    source += " " + measurement.source;
-  }
-  const auto fit = [&](const HardwareProfile& from, const std::vector<traces::MeasuredRun>& runs) {
-    return traces::calibrate(from, runs, args.text("name"), prior.software, source);
-  };
-  for (std::size_t out = 0; out < measured.size() && measured.size() > 1; ++out) {
-    std::vector<traces::MeasuredRun> others = measured;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(out));
-    fitted.unseen.push_back(fit(fit(prior, others).profile, {measured[out]}).runs.front().before);
-  }
-  return fit(prior, measured);
+  return fitted_rings(fit, times);
 }
 
 }  // namespace
@@ -100,30 +65,18 @@ int calibrate_command(int argc, char** argv) {
   const std::vector<traces::Measurement> measurements = read_measurements(args, given.runs);
   const Scenario& scenario =
       measurements.empty() ? given.steps.front().scenario : measurements.front().scenario;
-  Fitted fitted;
-  fitted.profile = load_profile(scenario, args.profile());
-  if (given.profile && (given.profile->device.name != fitted.profile.device.name ||
-                        given.profile->stack.name != fitted.profile.stack.name))
+  HardwareProfile prior = load_profile(scenario, args.profile());
+  if (given.profile && (given.profile->device.name != prior.device.name ||
+                        given.profile->stack.name != prior.stack.name))
     throw InputError(given.steps.front().source, "",
                      "is of another device or stack than " + measurements.front().source,
                      "fit each separately");
-  if (args.has("nccl-tests"))
-    fitted.profile = with_table(fitted.profile, scenario.cluster, args.text("nccl-tests"));
-  if (!measurements.empty()) {
-    fitted.runs = fit_runs(fitted.profile, measurements, args, fitted);
-    fitted.profile = fitted.runs->profile;
-  }
-  if (!given.steps.empty()) {
-    fitted.steps = calibrate_steps(fitted.profile, given.steps, args.text("name"));
-    fitted.profile = fitted.steps->profile;
-  }
+  if (args.has("nccl-tests")) prior = with_table(prior, scenario.cluster, args.text("nccl-tests"));
+  const FittedProfile fitted = fit_profile(prior, measurements, given.steps, args.text("name"));
   if (args.has("out"))
     write_file(args.text("out"), readable_json(fitted.profile, args.text("out")) + "\n");
   if (args.json()) {
-    nlohmann::json json = fitted.runs ? to_json(*fitted.runs) : nlohmann::json::object();
-    if (!fitted.unseen.empty()) json["unseen"] = fitted.unseen;
-    if (fitted.steps) json.update(to_json(*fitted.steps));
-    std::cout << json.dump(2) << "\n";
+    std::cout << to_json(fitted).dump(2) << "\n";
     return 0;
   }
   if (fitted.runs) std::cout << calibration_text(*fitted.runs, fitted.unseen);

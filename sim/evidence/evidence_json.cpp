@@ -2,6 +2,7 @@
 
 #include "shared/hardware/hardware_json.h"
 #include "sim/answer_json/answer_schema.h"
+#include "sim/answer_json/answers_json.h"
 #include "sim/text/json_keys.h"
 
 namespace polyphony::sim {
@@ -101,6 +102,13 @@ const JsonKeys<ProfileCheck>& check_keys() {
 }  // namespace
 
 json to_json(const StepCalibration& fitted) { return object_of(calibration_keys(), fitted); }
+
+json to_json(const FittedProfile& fitted) {
+  json whole = fitted.runs ? to_json(*fitted.runs) : json::object();
+  if (!fitted.unseen.empty()) whole["unseen"] = fitted.unseen;
+  if (fitted.steps) whole.update(to_json(*fitted.steps));
+  return whole;
+}
 
 std::string calibration_schema() {
   // With both kinds of evidence the answer has the keys of both.

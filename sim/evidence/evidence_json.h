@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "sim/evidence/fitted_profile.h"
 #include "sim/evidence/profile_check.h"
-#include "sim/evidence/step_fit.h"
 
 namespace polyphony::sim {
 
 nlohmann::json to_json(const StepCalibration& fitted);
+// The keys of both, if a profile was fitted to runs and to step times.
+nlohmann::json to_json(const FittedProfile& fitted);
 std::string calibration_schema();  // of `polyphony calibrate`, from runs, step times or both
 
 nlohmann::json to_json(const ProfileCheck& check);
