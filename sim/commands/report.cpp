@@ -1,6 +1,5 @@
 // polyphony report: writes one self-contained HTML page of sweeps, runs, predictions before and
 // after calibration, Gantt charts, losses and memory.
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 
@@ -8,13 +7,9 @@
 #include "sim/cli/command.h"
 #include "sim/cli/measurements.h"
 #include "sim/console/console.h"
-#include "sim/pages/plan_page.h"
+#include "sim/pages/report_page.h"
 #include "sim/pages/sweep_page.h"
-#include "sim/plan_answers/plan_answer.h"
-#include "sim/step_answers/comparison.h"
-#include "traces/format/metrics.h"
 #include "traces/report/report.h"
-#include "traces/report/report_parts.h"
 
 namespace polyphony::sim {
 namespace {
@@ -55,38 +50,15 @@ traces::Metrics metrics_of(const std::string& folder) {
   return metrics;
 }
 
-// (step, loss)
-std::vector<std::pair<double, double>> losses(const traces::Metrics& metrics) {
-  std::vector<std::pair<double, double>> points;
-  for (const traces::MetricsLine& line : metrics.lines)
-    if (const auto* step = std::get_if<traces::StepMetrics>(&line);
-        step && std::isfinite(step->loss))
-      points.emplace_back(static_cast<double>(step->step), step->loss);
-  return points;
+std::vector<TrainedRun> trained_runs(const std::vector<std::string>& folders) {
+  std::vector<TrainedRun> runs;
+  for (const std::string& folder : folders) runs.push_back({folder, metrics_of(folder)});
+  return runs;
 }
 
-traces::Section training_section(const std::vector<std::string>& folders) {
-  traces::Table table{"Held-out questions answered, each asked alone",
-                      {"run", "step", "accuracy", "questions"},
-                      {},
-                      {},
-                      ""};
-  std::vector<std::pair<std::string, std::vector<std::pair<double, double>>>> curves;
-  for (const std::string& folder : folders) {
-    const traces::Metrics metrics = metrics_of(folder);
-    for (const traces::MetricsLine& line : metrics.lines)
-      if (const auto* accuracy = std::get_if<traces::Accuracy>(&line))
-        table.rows.push_back({folder, std::to_string(accuracy->step), percent_text(accuracy->share),
-                              std::to_string(accuracy->held_out)});
-    curves.emplace_back(folder, losses(metrics));
-  }
-  return {"Training", {table, traces::loss_figure(curves)}};
-}
-
-// Returns the section that draws the run's stages. A plan is made for the samples of the run's data
-// set: where these cannot be read, the page does without and the reason is printed.
-std::vector<traces::Block> plan_blocks(const traces::Measurement& run,
-                                       const ProfileChoice& choice) {
+// Returns the plan whose stages are drawn. It is made for the samples of the run's data set: where
+// these are not readable, there is none and the reason is printed.
+std::optional<PlanAnswer> plan_of(const traces::Measurement& run, const ProfileChoice& choice) {
   Scenario scenario = run.scenario;
   try {
     if (scenario.data.samples.empty()) read_samples(scenario);
@@ -94,10 +66,19 @@ std::vector<traces::Block> plan_blocks(const traces::Measurement& run,
     std::cerr << run.source << ": its stages are not drawn: " << error.what() << "\n";
     return {};
   }
-  const auto plan = answer_plan(scenario, load_profile(scenario, choice));
-  const auto* answer = std::get_if<PlanAnswer>(&plan);
+  auto plan = answer_plan(scenario, load_profile(scenario, choice));
+  auto* answer = std::get_if<PlanAnswer>(&plan);
   if (!answer || answer->splits.empty()) return {};
-  return plan_section(*answer).blocks;
+  return std::move(*answer);
+}
+
+// "Before: machine.json; after: calibrated.json, fitted to runs/a".
+std::string profiles_text(const Arguments& args) {
+  const std::string profile = args.text("profile"), runs = args.text("calibrated-on");
+  std::string text = "Before: " + (profile.empty() ? "the scenario's profile" : profile);
+  if (args.has("calibrated"))
+    text += "; after: " + args.text("calibrated") + (runs.empty() ? "" : ", fitted to " + runs);
+  return text;
 }
 
 }  // namespace
@@ -133,73 +114,36 @@ int report_command(int argc, char** argv) {
                       "Made by `polyphony report`; nothing is loaded from elsewhere."};
   for (const std::string& path : args.texts("sweep")) page.sections.push_back(sweep_section(path));
 
-  traces::Table errors{
-      "Step time, predicted and measured",
-      {"run", "layout", "measured", "repeatability", "error before", "error after"},
-      {},
-      {},
-      ""};
   std::vector<traces::Section> details;
-  std::size_t within = 0, unknown = 0, total = 0;
+  std::vector<RunSummary> runs;
   for (const traces::Measurement& run : read_measurements(args)) {
     const RunComparison before = compare_run(run, load_profile(run.scenario, args.profile()));
     std::optional<RunComparison> after;
     if (args.has("calibrated"))
       after = compare_run(
           run, load_profile(run.scenario, {args.text("calibrated"), args.text("stack")}));
-    const RunComparison& best = after ? *after : before;
-    ++total;
-    const traces::Verdict verdict = best.comparison.verdict(args.real("bar"));
-    within += verdict == traces::Verdict::within ? 1 : 0;
-    unknown += verdict == traces::Verdict::unknown ? 1 : 0;
-    errors.rows.push_back({run.source, before.layout + (run.pace ? " (emulated compute)" : ""),
-                           seconds_text(before.comparison.measured_step.median),
-                           "±" + percent_text(before.comparison.repeatability()),
-                           signed_percent_text(before.comparison.step_error),
-                           after ? signed_percent_text(after->comparison.step_error) : "-"});
-    traces::Section section{before.layout + (run.pace ? ", emulated compute" : ""), {}};
-    section.blocks.push_back(
-        traces::gantts(run.program(), best.prediction.timeline, run.steps[run.middle]));
-    section.blocks.push_back(traces::comparison_table(best.comparison, "Seconds by part"));
-    section.blocks.push_back(traces::memory_figure(run.program(), best.prediction.timeline,
-                                                   run.scenario.cluster.device.memory));
-    for (traces::Block& block : plan_blocks(run, args.profile()))
-      section.blocks.push_back(std::move(block));
-    details.push_back(std::move(section));
+    const std::optional<PlanAnswer> plan = plan_of(run, args.profile());
+    const ReportedRun reported{run, before, after ? &*after : nullptr, plan ? &*plan : nullptr};
+    runs.push_back(summary_of(reported, args.real("bar")));
+    details.push_back(run_section(reported));
   }
-  if (total > 0) {
-    errors.note = "Before: " +
-                  (args.text("profile").empty() ? std::string("the scenario's profile")
-                                                : args.text("profile")) +
-                  (args.has("calibrated") ? "; after: " + args.text("calibrated") +
-                                                (args.text("calibrated-on").empty()
-                                                     ? ""
-                                                     : ", fitted to " + args.text("calibrated-on"))
-                                          : std::string()) +
-                  ". Repeatability: half the interquartile range of the measured steps, less what "
-                  "their batches are predicted to differ by. Not "
-                  "modeled: cores shared by ranks, caches, the loader.";
-    page.facts.push_back(
-        {std::to_string(within) + " of " + std::to_string(total),
-         "runs within max(" + percent_text(args.real("bar"), 0) + ", 2x repeatability)" +
-             (unknown == 0 ? std::string()
-                           : "; of " + std::to_string(unknown) +
-                                 " the measured steps differ by more than that bar: undecided")});
-    page.sections.push_back({"Predicted and measured", {errors}});
+  if (!runs.empty()) {
+    page.facts.push_back(runs_fact(runs, args.real("bar")));
+    page.sections.push_back(runs_section(runs, profiles_text(args)));
   }
   for (traces::Section& section : details) page.sections.push_back(std::move(section));
-  if (args.has("training")) {
-    page.sections.push_back(training_section(args.texts("training")));
-  }
+  if (args.has("training"))
+    page.sections.push_back(training_section(trained_runs(args.texts("training"))));
   if (page.sections.empty())
     throw InputError("polyphony report", "", "has nothing to show",
                      "give runs, --sweep or --training");
   write_file(args.text("out"), traces::to_html(page));
+  const RunCounts counts = count_verdicts(runs);
   if (args.json())
     std::cout << json{{"out", args.text("out")},
-                      {"runs", total},
-                      {"within", within},
-                      {"unknown", unknown}}
+                      {"runs", runs.size()},
+                      {"within", counts.within},
+                      {"unknown", counts.unknown}}
                      .dump(2)
               << "\n";
   else
