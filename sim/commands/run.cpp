@@ -3,19 +3,20 @@
 #include <iostream>
 
 #include "shared/check/check.h"
+#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/cli/command.h"
 #include "sim/cli/worker_options.h"
 #include "sim/console/console.h"
 #include "sim/console/free_memory.h"
+#include "sim/prediction/ranks_memory.h"
+#include "sim/shown/trained_text.h"
 #include "sim/sweep/sweep.h"
 
 namespace polyphony::sim {
 namespace {
 
 constexpr int kMostRanksPerCore = 4;
-// Of a process with LibTorch, in addition to the step's buffers.
-constexpr Bytes kProcess(std::int64_t{64} << 20);
 
 // Whether the ranks will compute on this machine's CPU cores: as far as can be known before they
 // start.
@@ -37,29 +38,15 @@ void check_machine(const Scenario& scenario, const Layout& layout, const Hardwar
         "`polyphony rehearse` runs many ranks and sleeps through their compute, `polyphony "
         "simulate` predicts the step; --oversubscribe starts them all the same");
   const Bytes free = free_memory();
-  if (free.value <= 0 || check_need(scenario, layout, {.predictor = Predictor::estimate}, free))
-    return;
-  const auto outcome =
-      predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
-  const auto* prediction = std::get_if<Prediction>(&outcome);
-  if (prediction == nullptr) return;
-  Bytes need{};
-  for (const RankMemory& rank : prediction->memory) need += rank.peak + kProcess;
-  if (need <= free) return;
+  if (free.value <= 0) return;
+  const std::optional<Bytes> need = ranks_memory(scenario, layout, profile, free);
+  if (!need || *need <= free) return;
   throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout",
                  "its " + counted(ranks, "rank needs", "ranks need") + " about " +
-                     bytes_text(need) + " of memory together, this machine has " +
+                     bytes_text(*need) + " of memory together, this machine has " +
                      bytes_text(free) + " free",
                  "train a smaller model, sequence or number of ranks here; `polyphony simulate` "
                  "predicts this one");
-}
-
-// Of recorded data: what the executor trains on. Empty for other sources.
-std::string recorded_text(const Scenario& scenario) {
-  const auto* recorded = std::get_if<RecordedData>(&scenario.data.source);
-  return recorded == nullptr ? ""
-                             : "the shapes of the samples in " + recorded->path +
-                                   " with random pixels and random tokens: its losses mean nothing";
 }
 
 // The scenario's layout, or the best that its search finds.
@@ -93,30 +80,6 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
   for (const char* flag : {"resume", "fresh", "check", "deterministic", "nvtx"})
     if (args.has(flag)) list.push_back(std::string("--") + flag);
   return list;
-}
-
-// The summary of rank 0's last line. Without steps there is no loss; JSON has null for a loss that
-// is not a number.
-std::string summary_text(const Scenario& scenario, const nlohmann::json& summary) {
-  std::string text = counted(summary["steps"].get<std::int64_t>(), "step", "steps");
-  const Seconds step(summary["median_step_seconds"].get<double>());
-  if (summary.contains("loss"))
-    text += ", loss " + (summary["loss"].is_number() ? number_text(summary["loss"].get<double>(), 4)
-                                                     : std::string("not a number"));
-  if (step.count() > 0)
-    text += ", median step " + seconds_text(step) + " (" +
-            number_text(scenario.data.global_batch / step.count(), 0) + " samples/s)";
-  if (summary.contains("accuracy") && summary["accuracy"].is_number())
-    text += ", " + percent_text(summary["accuracy"].get<double>()) + " of held-out samples right";
-  if (const std::string device = summary.value("device", "cpu"); device != "cpu")
-    text += ", on " + device;
-  if (summary.contains("plans"))
-    text += "; steps were planned while it trained, " +
-            std::to_string(summary["plans"]["late"].get<std::int64_t>()) + " of " +
-            std::to_string(summary["plans"]["steps"].get<std::int64_t>()) + " plans came too late";
-  if (const std::string recorded = recorded_text(scenario); !recorded.empty())
-    text += "; trained on " + recorded;
-  return text + (summary["interrupted"].get<bool>() ? "; interrupted, --resume continues" : "");
 }
 
 }  // namespace
@@ -203,7 +166,7 @@ int run_command(int argc, char** argv) {
     std::cout << answer.dump(2) << "\n";
   } else {
     std::cout << describe(scenario.model, layout) << "\n"
-              << summary_text(scenario, summary) << "\n";
+              << trained_text(scenario, summary) << "\n";
   }
   // Interrupted is not done: a script that goes on after training has to stop here too.
   if (result.exit_code == 0 && result.interrupted) return static_cast<int>(ExitCode::failed);

@@ -1,0 +1,20 @@
+#include "sim/prediction/ranks_memory.h"
+
+#include "shared/scenario/typical_batch.h"
+#include "sim/prediction/need.h"
+
+namespace polyphony::sim {
+
+std::optional<Bytes> ranks_memory(const Scenario& scenario, const Layout& layout,
+                                  const HardwareProfile& profile, Bytes free) {
+  if (check_need(scenario, layout, {.predictor = Predictor::estimate}, free)) return {};
+  const auto outcome =
+      predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
+  const auto* prediction = std::get_if<Prediction>(&outcome);
+  if (prediction == nullptr) return {};
+  Bytes all{};
+  for (const RankMemory& rank : prediction->memory) all += rank.peak + kProcess;
+  return all;
+}
+
+}  // namespace polyphony::sim

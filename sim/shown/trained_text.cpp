@@ -1,0 +1,36 @@
+#include "sim/shown/trained_text.h"
+
+#include "shared/text/figure_text.h"
+
+namespace polyphony::sim {
+
+std::string recorded_text(const Scenario& scenario) {
+  const auto* recorded = std::get_if<RecordedData>(&scenario.data.source);
+  return recorded == nullptr ? ""
+                             : "the shapes of the samples in " + recorded->path +
+                                   " with random pixels and random tokens: its losses mean nothing";
+}
+
+std::string trained_text(const Scenario& scenario, const nlohmann::json& summary) {
+  std::string text = counted(summary["steps"].get<std::int64_t>(), "step", "steps");
+  const Seconds step(summary["median_step_seconds"].get<double>());
+  if (summary.contains("loss"))
+    text += ", loss " + (summary["loss"].is_number() ? number_text(summary["loss"].get<double>(), 4)
+                                                     : std::string("not a number"));
+  if (step.count() > 0)
+    text += ", median step " + seconds_text(step) + " (" +
+            number_text(scenario.data.global_batch / step.count(), 0) + " samples/s)";
+  if (summary.contains("accuracy") && summary["accuracy"].is_number())
+    text += ", " + percent_text(summary["accuracy"].get<double>()) + " of held-out samples right";
+  if (const std::string device = summary.value("device", "cpu"); device != "cpu")
+    text += ", on " + device;
+  if (summary.contains("plans"))
+    text += "; steps were planned while it trained, " +
+            std::to_string(summary["plans"]["late"].get<std::int64_t>()) + " of " +
+            std::to_string(summary["plans"]["steps"].get<std::int64_t>()) + " plans came too late";
+  if (const std::string recorded = recorded_text(scenario); !recorded.empty())
+    text += "; trained on " + recorded;
+  return text + (summary["interrupted"].get<bool>() ? "; interrupted, --resume continues" : "");
+}
+
+}  // namespace polyphony::sim
