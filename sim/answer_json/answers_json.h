@@ -16,6 +16,7 @@
 #include "sim/step_answers/why.h"
 #include "sim/sweep/goal_sweep.h"
 #include "sim/sweep/vary.h"
+#include "sim/text/question_words.h"
 #include "traces/calibrate/calibrate.h"
 #include "traces/compare/shared_cores.h"
 #include "traces/kineto/ranks.h"
@@ -33,6 +34,8 @@ nlohmann::json to_json(const Candidate& candidate, const Model& model);
 // The sweep of the best variant, with an additional key "goal" if the scenario has a goal.
 nlohmann::json to_json(const GoalSweep& answer);
 nlohmann::json to_json(const Varied& varied);
+// The value of the key "question" of a sweep's answer.
+nlohmann::json to_json(const QuestionWords& words);
 // `steps`: number of steps of the run whose risk of running out of memory is given.
 nlohmann::json to_json(const BatchStream& stream, int steps);
 // `bar`: the tolerance of traces::Comparison::verdict().

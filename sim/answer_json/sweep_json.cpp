@@ -259,6 +259,17 @@ const JsonKeys<SweepOf>& sweep_keys() {
   return keys;
 }
 
+const JsonKeys<QuestionWords>& question_keys() {
+  using Of = QuestionWords;
+  static const JsonKeys<Of> keys{
+      {"model", a("string"), "", [](const Of& of) { return of.model; }},
+      {"cluster", a("string"), "", [](const Of& of) { return of.cluster; }},
+      {"data", a("string"), "", [](const Of& of) { return of.data; }},
+      {"software", a("string"), "", [](const Of& of) { return of.software; }},
+      {"accuracy", a("string"), "", [](const Of& of) { return of.accuracy; }}};
+  return keys;
+}
+
 }  // namespace
 
 json to_json(const Candidate& candidate, const Model& model) {
@@ -268,6 +279,8 @@ json to_json(const Candidate& candidate, const Model& model) {
 json to_json(const Sweep& sweep, const Model& model) {
   return object_of(sweep_keys(), SweepOf{sweep, model});
 }
+
+json to_json(const QuestionWords& words) { return object_of(question_keys(), words); }
 
 json candidate_definitions() {
   json definitions = layout_definitions();
@@ -280,8 +293,8 @@ std::string sweep_schema() {
   root["properties"]["goal"] = goal_schema();
   json& question = root["properties"]["question"] = a("object");
   question["description"] = "what was asked, in words";
-  for (const char* key : {"model", "cluster", "data", "software", "accuracy"})
-    question["properties"][key] = a("string");
+  for (const JsonKey<QuestionWords>& key : question_keys())
+    question["properties"][key.name] = key.schema;
   const json what_if = schema_of(what_if_keys(), "");  // with --set
   root["properties"].update(what_if["properties"]);
   return schema_document("polyphony sweep --format json", root, candidate_definitions());

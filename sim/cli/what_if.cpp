@@ -16,24 +16,25 @@ std::string change_text(double before, double after) {
 
 Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
                            const StepOptions& options) {
+  bool no_layout = false;
   try {
     Scenario scenario = read_scenario_file(path);
     read_samples(scenario);
+    no_layout = !scenario.layout;
     std::vector<std::string> notes;  // the changed one's say as much
     const auto outcome = predict_step(scenario, require_layout(scenario), typical_batch(scenario),
                                       load_profile(scenario, profile), options, notes);
     if (const auto* no = std::get_if<Infeasible>(&outcome)) return {{}, no->reason, ""};
     return {figures(scenario, std::get<Prediction>(outcome)), "", ""};
   } catch (const InputError& error) {
-    return {{}, error.what(), ""};
+    return {{}, error.what(), "", no_layout};
   }
 }
 
 std::string side_by_side(const WhatIf& what_if) {
   const Unchanged& unchanged = what_if.unchanged;
   const Figures& changed = what_if.changed;
-  if (!unchanged.figures && unchanged.why_not.find("/layout: is missing") != std::string::npos)
-    return "";  // a layout that --set writes has nothing to be compared with
+  if (unchanged.no_layout) return "";  // a layout that --set writes has nothing to be compared with
   if (!unchanged.figures)
     return "without the changes there is no answer: " + unchanged.why_not + "\n";
   const Figures& before = *unchanged.figures;

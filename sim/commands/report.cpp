@@ -14,15 +14,6 @@
 namespace polyphony::sim {
 namespace {
 
-using nlohmann::json;
-
-json read_json(const std::string& path) {
-  json value = json::parse(read_records(path), nullptr, false);
-  if (value.is_discarded())
-    throw InputError(path, "", "is not JSON (cut off?)", "write it again with --format json");
-  return value;
-}
-
 // Several sections under one title.
 traces::Section section_of(const std::string& path, const std::vector<traces::Section>& parts) {
   traces::Section whole{"Which layout: " + path, {}};
@@ -31,14 +22,11 @@ traces::Section section_of(const std::string& path, const std::vector<traces::Se
   return whole;
 }
 
-traces::Section sweep_section(const std::string& path) {
-  const json sweep = read_json(path);
-  try {
-    return section_of(path, answer_sections(sweep));
-  } catch (const json::exception&) {
-    throw InputError(path, "", "is not the answer of a sweep of this version",
-                     "polyphony sweep SCENARIO --format json > " + path);
-  }
+traces::Section search_section(const std::string& path) {
+  const auto answer = read_searched(read_records(path), path);
+  const auto* varied = std::get_if<SearchedVaried>(&answer);
+  return section_of(path,
+                    varied ? vary_sections(*varied) : sweep_sections(std::get<Searched>(answer)));
 }
 
 // The metrics of a run; damage is reported on stderr. Empty where the run kept none.
@@ -112,7 +100,7 @@ int report_command(int argc, char** argv) {
                       {},
                       {},
                       "Made by `polyphony report`; nothing is loaded from elsewhere."};
-  for (const std::string& path : args.texts("sweep")) page.sections.push_back(sweep_section(path));
+  for (const std::string& path : args.texts("sweep")) page.sections.push_back(search_section(path));
 
   std::vector<traces::Section> details;
   std::vector<RunSummary> runs;
@@ -140,10 +128,10 @@ int report_command(int argc, char** argv) {
   write_file(args.text("out"), traces::to_html(page));
   const RunCounts counts = count_verdicts(runs);
   if (args.json())
-    std::cout << json{{"out", args.text("out")},
-                      {"runs", runs.size()},
-                      {"within", counts.within},
-                      {"unknown", counts.unknown}}
+    std::cout << nlohmann::json{{"out", args.text("out")},
+                                {"runs", runs.size()},
+                                {"within", counts.within},
+                                {"unknown", counts.unknown}}
                      .dump(2)
               << "\n";
   else

@@ -63,7 +63,7 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
   std::cout.flush();
   if (args.has("json-out")) write_file(args.text("json-out"), to_json(varied).dump(2) + "\n");
   if (args.has("report"))
-    write_file(args.text("report"), traces::to_html(answer_page(to_json(varied), path)));
+    write_file(args.text("report"), traces::to_html(vary_page(searched_of(varied), path)));
   if (all.size() < questions.size()) return static_cast<int>(ExitCode::failed);
   return static_cast<int>(any ? ExitCode::ok : ExitCode::infeasible);
 }

@@ -7,6 +7,7 @@
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/figure_text.h"
 #include "sim/console/console.h"
+#include "sim/shown/profile_text.h"
 #include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
@@ -62,23 +63,24 @@ std::string parameters_text(double count) {
   return number_text(count, 0);
 }
 
-std::vector<std::string> headline_parts(const Scenario& scenario, const HardwareProfile& profile,
-                                        double tokens_per_sample) {
+QuestionWords question_words(const Scenario& scenario, const HardwareProfile& profile,
+                             double tokens_per_sample) {
   return {model_text(scenario.model), cluster_text(scenario.cluster),
           data_text(scenario, tokens_per_sample),
-          std::string(name(scenario.training.precision)) + ", stack " + profile.stack.name};
+          std::string(name(scenario.training.precision)) + ", stack " + profile.stack.name,
+          footing_text(profile)};
 }
 
 std::string headline(const Scenario& scenario, const HardwareProfile& profile,
                      double tokens_per_sample) {
-  return headline(headline_parts(scenario, profile, tokens_per_sample));
+  return headline(question_words(scenario, profile, tokens_per_sample));
 }
 
-std::string headline(const std::vector<std::string>& parts) {
+std::string headline(const QuestionWords& words) {
   constexpr std::size_t kOneLine = 100, kLine = 80;
   const std::string kBetween = " | ";
   std::string one, lines, line;
-  for (const std::string& part : parts) {
+  for (const std::string& part : {words.model, words.cluster, words.data, words.software}) {
     one += (one.empty() ? "" : kBetween) + part;
     if (line.empty() || width_of(line) + kBetween.size() + width_of(part) <= kLine) {
       line += (line.empty() ? "" : kBetween) + part;

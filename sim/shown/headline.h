@@ -6,6 +6,7 @@
 
 #include "shared/hardware/hardware.h"
 #include "shared/scenario/scenario.h"
+#include "sim/text/question_words.h"
 
 namespace polyphony::sim {
 
@@ -16,11 +17,11 @@ namespace polyphony::sim {
 std::string headline(const Scenario& scenario, const HardwareProfile& profile,
                      double tokens_per_sample = 0);
 
-std::string headline(const std::vector<std::string>& parts);
+std::string headline(const QuestionWords& words);
 
-// The parts of that line: model, cluster, data, precision and stack.
-std::vector<std::string> headline_parts(const Scenario& scenario, const HardwareProfile& profile,
-                                        double tokens_per_sample = 0);
+// The parts of that line, and how accurate the profile is (footing_text()).
+QuestionWords question_words(const Scenario& scenario, const HardwareProfile& profile,
+                             double tokens_per_sample = 0);
 
 // "7.6B", "631M", "12k".
 std::string parameters_text(double count);

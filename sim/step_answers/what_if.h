@@ -12,8 +12,9 @@ namespace polyphony::sim {
 
 struct Unchanged {
   std::optional<Figures> figures;
-  std::string why_not;  // why there are no figures: what the scenario lacks without the changes
-  std::string layout;   // for a sweep, the best layout
+  std::string why_not;     // why there are no figures: what the scenario lacks without the changes
+  std::string layout;      // for a sweep, the best layout
+  bool no_layout = false;  // there are no figures because the scenario has no layout
 };
 
 struct WhatIf {

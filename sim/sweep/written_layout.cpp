@@ -3,6 +3,7 @@
 #include "shared/check/check.h"
 #include "shared/cost/layer_costs.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/split/balanced_plan.h"
 #include "shared/text/figure_text.h"
 
 namespace polyphony::sim {
@@ -40,6 +41,15 @@ Sweep written_layout(const Scenario& scenario, const HardwareProfile& profile,
   result.estimated = 1;
   result.ranked.push_back(std::move(candidate));
   return result;
+}
+
+Scenario with_layout_of(const Candidate& candidate, const Scenario& scenario,
+                        const HardwareProfile& profile) {
+  Scenario chosen = scenario;
+  chosen.planner_costs = candidate.costs;
+  store_planned(candidate.layout, balanced_plan(chosen, candidate.layout, profile), chosen);
+  chosen.search.reset();
+  return chosen;
 }
 
 }  // namespace polyphony::sim

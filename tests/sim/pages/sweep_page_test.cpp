@@ -35,8 +35,20 @@ const Sweep& estimated() {
   return made;
 }
 
-std::string page_of(const json& answer) {
-  const std::string html = traces::to_html(answer_page(answer, "a <scenario>.json"));
+// The page of an answer, which is the same if the answer is read from its JSON.
+std::string page_of(const Searched& answer, const json& written) {
+  const std::string html = traces::to_html(sweep_page(answer, "a <scenario>.json"));
+  const auto read = read_searched(written.dump(2), "sweep.json");
+  CHECK(traces::to_html(sweep_page(std::get<Searched>(read), "a <scenario>.json")) == html);
+  const traces::test::XmlCheck check(html);
+  CHECK(check.problem() == "");
+  CHECK(html.find("nan") == std::string::npos);
+  return html;
+}
+std::string page_of(const Varied& varied) {
+  const std::string html = traces::to_html(vary_page(searched_of(varied), "a <scenario>.json"));
+  const auto read = read_searched(to_json(varied).dump(), "vary.json");
+  CHECK(traces::to_html(vary_page(std::get<SearchedVaried>(read), "a <scenario>.json")) == html);
   const traces::test::XmlCheck check(html);
   CHECK(check.problem() == "");
   CHECK(html.find("nan") == std::string::npos);
@@ -63,28 +75,43 @@ Varied varied(std::vector<Variation> variations, std::size_t answered, std::size
 }  // namespace
 
 TEST_CASE("a sweep's page: table, bars and points, for a page and for a phone") {
-  const json answer = to_json(estimated(), scenario().model);
-  const std::string html = page_of(answer);
+  Searched answer = searched_of(estimated(), scenario().model);
+  answer.question = {"vision 0.8M", "8 ranks", "batch 32", "fp32", "A shipped profile."};
+  json written = to_json(estimated(), scenario().model);
+  written["question"] = to_json(*answer.question);
+  const std::string html = page_of(answer, written);
   CHECK(count(html, "<svg") == 4);
-  CHECK(count(html, "<circle") == 2 * answer["ranked"].size());
-  CHECK(count(html, "class=\"beside\"") == 2 * answer["baselines"].size());
-  CHECK(html.find(answer["ranked"][0]["words"].get<std::string>()) != std::string::npos);
+  CHECK(count(html, "<circle") == 2 * answer.ranked.size());
+  CHECK(count(html, "class=\"beside\"") == 2 * answer.baselines.size());
+  CHECK(html.find(answer.ranked[0].words) != std::string::npos);
   CHECK(html.find("rule of thumb") != std::string::npos);
-  CHECK(page_of(to_json(Sweep{}, scenario().model)).find("No layout fits.") != std::string::npos);
-  json old = answer;
+  CHECK(html.find("vision 0.8M; 8 ranks; batch 32; fp32") != std::string::npos);
+  CHECK(html.find("How accurate: A shipped profile.") != std::string::npos);
+}
+
+TEST_CASE(
+    "a search without a layout has a page, and a text that is no answer of a search has none") {
+  const Sweep none;
+  CHECK(page_of(searched_of(none, scenario().model), to_json(none, scenario().model))
+            .find("No layout fits.") != std::string::npos);
+  json old = to_json(estimated(), scenario().model);
   old["ranked"][0].erase("words");
-  CHECK_THROWS_AS(answer_page(old, ""), json::exception);
+  json beyond = to_json(estimated(), scenario().model);
+  beyond["simplest"] = beyond["ranked"].size();
+  for (const std::string& text : {old.dump(), beyond.dump(), std::string("{}"), std::string("[]"),
+                                  std::string("{\"ranked\"")})
+    CHECK_THROWS_AS(read_searched(text, "sweep.json"), InputError);
 }
 
 TEST_CASE(
     "a varied question's page: lines over one variation, a map over two, questions left out") {
   const Variation nic{"cluster.nic", {"1Gbps", "2Gbps"}},
       batch{"data.global_batch", {"8", "16", "32"}};
-  CHECK(page_of(to_json(varied({nic}, 2, 2))).find("By placement") != std::string::npos);
-  const std::string map = page_of(to_json(varied({nic, batch}, 4, 5)));
+  CHECK(page_of(varied({nic}, 2, 2)).find("By placement") != std::string::npos);
+  const std::string map = page_of(varied({nic, batch}, 4, 5));
   CHECK(map.find("Regimes") != std::string::npos);
   CHECK(count(map, "not asked") == 2);  // on a page and on a phone
-  CHECK(count(page_of(to_json(varied({nic, batch, nic}, 1, 1))), "<svg") == 0);
+  CHECK(count(page_of(varied({nic, batch, nic}, 1, 1)), "<svg") == 0);
 }
 
 }  // namespace polyphony::tests

@@ -1,0 +1,75 @@
+#include "sim/cli/saved_layouts.h"
+
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "shared/files/whole.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/text/figure_text.h"
+#include "sim/sweep/written_layout.h"
+
+namespace polyphony::sim {
+namespace {
+
+void save_layout(const Scenario& scenario, const HardwareProfile& profile, const Candidate& c,
+                 const std::string& path) {
+  write_file(path, movable_text(with_layout_of(c, scenario, profile),
+                                std::filesystem::current_path()));
+  std::cerr << "wrote " << path << "\n";
+}
+
+void save_rank(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
+               const Arguments& args) {
+  const int rank = args.integer("save-rank");
+  if (static_cast<std::size_t>(rank) > result.ranked.size())
+    throw InputError("--save-rank", "",
+                     "row " + std::to_string(rank) + " does not exist: the answer has " +
+                         counted(static_cast<std::int64_t>(result.ranked.size()), "row", "rows"),
+                     result.ranked.empty() ? "nothing can be saved"
+                                           : "1 to " + std::to_string(result.ranked.size()));
+  save_layout(scenario, profile, result.ranked[static_cast<std::size_t>(rank) - 1],
+              args.require("out"));
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    throw InputError(folder, "", "cannot be made: " + failed.message(),
+                     "choose another folder for --save");
+}
+
+// Saves the best layout of each placement as a scenario of its own.
+void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
+          const std::string& folder) {
+  std::set<Placement> seen;
+  for (const Candidate& c : result.ranked) {
+    if (!seen.insert(c.layout.placement).second) continue;
+    save_layout(scenario, profile, c, folder + "/" + name(c.layout.placement) + ".json");
+  }
+}
+
+}  // namespace
+
+void check_saved(const Arguments& args) {
+  if (args.has("save-rank")) {
+    if (args.integer("save-rank") < 1)
+      throw InputError("--save-rank", "",
+                       "must be at least 1 (got " + args.given("save-rank") + ")",
+                       "rows are counted from 1 to the number of rows of the answer");
+    check_writable(args.require("out"));
+  }
+  if (args.has("save")) {
+    make_folder(args.text("save"));
+    check_writable(args.text("save") + "/homogeneous.json");
+  }
+}
+
+void save_layouts(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
+                  const Sweep& result) {
+  if (args.has("save-rank")) save_rank(scenario, profile, result, args);
+  if (args.has("save")) save(scenario, profile, result, args.text("save"));
+}
+
+}  // namespace polyphony::sim

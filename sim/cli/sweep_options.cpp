@@ -1,0 +1,133 @@
+#include "sim/cli/sweep_options.h"
+
+#include <cstdio>
+#include <sstream>
+
+#include "sim/cli/variations.h"
+#include "sim/console/free_memory.h"
+
+namespace polyphony::sim {
+namespace {
+
+// "5%", "5 %" or "0.05": a share, as search.memory_margin has it.
+std::string margin_of(const std::string& text) {
+  std::size_t used = 0;
+  double share = -1;
+  try {
+    share = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  std::string unit = text.substr(used);
+  unit.erase(0, unit.find_first_not_of(' '));
+  if (unit == "%") share /= 100;
+  if (used == 0 || !(unit.empty() || unit == "%") || !(share >= 0 && share <= 0.9))
+    throw InputError("--memory-margin", "", "\"" + text + "\" is not a share of a device's memory",
+                     "0 to 0.9, or a percentage such as 5%");
+  std::ostringstream number;
+  number << share;
+  return number.str();
+}
+
+// "2/8": the second of eight parts.
+SpacePart part_of(const Arguments& args) {
+  if (!args.has("shard")) return {};
+  const std::string text = args.text("shard");
+  SpacePart part;
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%d/%d%n", &part.index, &part.count, &used) != 2 ||
+      static_cast<std::size_t>(used) != text.size() || part.index < 1 || part.index > part.count)
+    throw InputError("--shard", "", "\"" + text + "\" is not of the form I/N with 1 <= I <= N",
+                     "2/8 is the second of eight parts");
+  if (!args.has("journal"))
+    throw InputError("--shard", "", "needs --journal: answers of a part are kept there",
+                     "add --journal FILE, one for each part");
+  --part.index;
+  return part;
+}
+
+}  // namespace
+
+void add_sweep_options(Arguments& args) {
+  args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
+      "jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"))(
+      "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
+      "all", "also rows that differ from an earlier one only in details")(
+      "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(
+      "runnable", "only layouts that `polyphony run` can train")(
+      "memory-margin",
+      "share of the device's memory that the best layout leaves free, such as 5%: fragmentation, "
+      "NCCL buffers and workspaces are not modeled (default: search.memory_margin of the scenario, "
+      "5%)",
+      cxxopts::value<std::string>(), "SHARE")(
+      "effort", "how long to search where not every layout can be checked: 2 is twice the work",
+      cxxopts::value<double>()->default_value("1"))(
+      "details",
+      "also how many combinations were searched, why some are not legal, how much the search may "
+      "have missed, and where the other placements lose time")(
+      "wide", "layouts in the words of a scenario file")(
+      "journal",
+      "file that keeps what was predicted so far: the same sweep continues from it after an "
+      "interrupt, and answers at once when repeated; further files after commas are read only",
+      cxxopts::value<std::vector<std::string>>())(
+      "shard",
+      "I/N: search only the I-th of N parts, for job arrays; then run it without --shard and with "
+      "the journals of all parts",
+      cxxopts::value<std::string>())("save-rank", "row to save as a scenario in --out",
+                                     cxxopts::value<int>())("out", "file for --save-rank",
+                                                            cxxopts::value<std::string>())(
+      "objective",
+      "what the best layout is best at: step, tokens_per_gpu, days, dollars or p95; of two "
+      "(days,dollars; step,memory) the Pareto front",
+      cxxopts::value<std::vector<std::string>>())(
+      "nodes", "how many nodes may be used: 8,16,48 or 8..64 (doubling)",
+      cxxopts::value<std::string>())("tokens",
+                                     "language tokens to train on, for days and dollars: 1e12",
+                                     cxxopts::value<std::string>())(
+      "vary",
+      "search once for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable. A "
+      "PATH in the layout varies the scenario's own layout, without a search: "
+      "layout.planner=none,entrain,dip",
+      cxxopts::value<std::vector<std::string>>(),
+      "PATH=VALUES")("report", "also write the answer as one HTML page to this file",
+                     cxxopts::value<std::string>())(
+      "json-out", "also write the answer as JSON to this file", cxxopts::value<std::string>())(
+      "save", "folder for scenarios of the best layout of each placement",
+      cxxopts::value<std::string>());
+}
+
+std::vector<Override> goal_overrides(const Arguments& args) {
+  std::vector<Override> goal;
+  if (args.has("objective")) {
+    std::string names;
+    for (const std::string& each : args.texts("objective"))
+      names += (names.empty() ? "\"" : ",\"") + each + "\"";
+    goal.push_back(parse_override("goal.objective=[" + names + "]"));
+  }
+  if (args.has("nodes")) {
+    std::string counts;
+    for (const std::string& each : parse_variation("nodes=" + args.text("nodes")).values)
+      counts += (counts.empty() ? "" : ",") + each;
+    goal.push_back(parse_override("goal.nodes=[" + counts + "]"));
+  }
+  if (args.has("tokens")) goal.push_back(parse_override("goal.tokens=" + args.text("tokens")));
+  if (args.has("memory-margin"))
+    goal.push_back(parse_override("search.memory_margin=" + margin_of(args.text("memory-margin"))));
+  return goal;
+}
+
+SweepOptions sweep_options(const Arguments& args) {
+  SweepOptions options;
+  options.part = part_of(args);
+  options.jobs = args.jobs();
+  options.runnable = args.has("runnable");
+  options.effort = args.real("effort");
+  if (!(options.effort > 0 && options.effort <= 1000))
+    throw InputError("--effort", "", "must be above 0 and at most 1000", "1 is the usual effort");
+  options.cores = cores_here();
+  options.memory = free_memory();
+  if (args.has("estimate")) options.predictor = Predictor::estimate;
+  return options;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,19 @@
+// The options of `sweep`: what is searched, for what goal, how long, and where answers go.
+#pragma once
+
+#include <vector>
+
+#include "sim/cli/command.h"
+#include "sim/sweep/sweep.h"
+
+namespace polyphony::sim {
+
+void add_sweep_options(Arguments& args);
+
+// Returns the values of the scenario's goal and search that options state for this question:
+// --objective days,dollars --nodes 8..64 --tokens 1e12 --memory-margin 5%. Throws InputError.
+std::vector<Override> goal_overrides(const Arguments& args);
+// Returns the options of the search, with this machine's cores and free memory. Throws InputError.
+SweepOptions sweep_options(const Arguments& args);
+
+}  // namespace polyphony::sim
