@@ -16,23 +16,23 @@ namespace {
 std::variant<JitteredSteps, Infeasible> simulated_steps(
     const Prediction& prediction, const Jitter& jitter, std::size_t seeds, int jobs,
     const std::function<void(double)>& progress) {
-  std::string refused;
-  const std::vector<std::string> answers = run_on_threads(
+  using Outcome = std::variant<Seconds, Infeasible>;
+  const auto outcomes = run_on_threads(
       jobs, seeds,
-      [&](std::size_t seed) {
+      [&](std::size_t seed) -> Outcome {
         const CostTable drawn = draw_jitter(prediction.compiled, prediction.costs, jitter, seed);
         const auto timeline = simulate(prediction.program, prediction.compiled, drawn);
-        if (const auto* no = std::get_if<Infeasible>(&timeline)) return "!" + no->reason;
-        char text[64];
-        std::snprintf(text, sizeof text, "%.17g", std::get<Timeline>(timeline).makespan.count());
-        return std::string(text);
+        if (const auto* no = std::get_if<Infeasible>(&timeline)) return *no;
+        return std::get<Timeline>(timeline).makespan;
       },
       [&](std::size_t done) { progress(static_cast<double>(done) / static_cast<double>(seeds)); });
   JitteredSteps result{{}, true};
-  for (const std::string& answer : answers) {
-    if (answer.starts_with("!")) return Infeasible{answer.substr(1)};
-    POLYPHONY_CHECK(!answer.starts_with("{"), answer);
-    result.steps.emplace_back(std::stod(answer));
+  for (const TaskResult<Outcome>& outcome : outcomes) {
+    const auto* failed = std::get_if<TaskFailed>(&outcome);
+    POLYPHONY_CHECK(!failed, failed->what);
+    const auto& step = std::get<Outcome>(outcome);
+    if (const auto* no = std::get_if<Infeasible>(&step)) return *no;
+    result.steps.push_back(std::get<Seconds>(step));
   }
   return result;
 }

@@ -8,7 +8,6 @@
 #include <exception>
 #include <mutex>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -17,34 +16,33 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string json_error(const std::string& what) { return nlohmann::json{{"error", what}}.dump(); }
-
-std::string answer_of(std::size_t i, const std::function<std::string(std::size_t)>& work) {
+std::optional<TaskFailed> failure_of(std::size_t i, const std::function<void(std::size_t)>& work) {
   try {
-    return work(i);
+    work(i);
+    return {};
   } catch (const std::bad_alloc&) {
-    return json_error(
-        "needs more memory than this machine gives (fewer --jobs, ranks or microbatches)");
+    return TaskFailed{
+        "needs more memory than this machine gives (fewer --jobs, ranks or microbatches)"};
   } catch (const std::exception& error) {
-    return json_error(error.what());
+    return TaskFailed{error.what()};
   }
 }
 
-// Answers on their way from the threads that made them to the caller's.
-class Answers {
+// Tasks that ended, on their way from the threads that ran them to the caller's.
+class Ended {
  public:
-  struct Answer {
+  struct Task {
     std::size_t i;
-    std::string text;
+    std::optional<TaskFailed> failure;
   };
 
-  void put(std::size_t i, std::string text) {
+  void put(std::size_t i, std::optional<TaskFailed> failure) {
     const std::lock_guard lock(mutex_);
-    queue_.push_back({i, std::move(text)});
+    queue_.push_back({i, std::move(failure)});
     arrived_.notify_one();
   }
-  // Waits for an answer, at most a tenth of a second.
-  std::deque<Answer> take() {
+  // Waits for a task to end, at most a tenth of a second.
+  std::deque<Task> take() {
     std::unique_lock lock(mutex_);
     arrived_.wait_for(lock, 100ms, [&] { return !queue_.empty(); });
     return std::exchange(queue_, {});
@@ -53,31 +51,18 @@ class Answers {
  private:
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::deque<Answer> queue_;
+  std::deque<Task> queue_;
 };
 
 }  // namespace
 
-std::vector<std::string> run_on_threads(int jobs, std::size_t count,
-                                        const std::function<std::string(std::size_t)>& work,
-                                        const std::function<void(std::size_t done)>& progress) {
-  std::vector<std::string> answers(count);
-  std::size_t done = 0;
-  run_on_threads(jobs, count, work, [&](std::size_t i, const std::string& answer) {
-    answers[i] = answer;
-    if (progress) progress(++done);
-  });
-  return answers;
-}
-
-void run_on_threads(int jobs, std::size_t count,
-                    const std::function<std::string(std::size_t)>& work, const Arrived& arrived,
-                    const std::function<bool()>& stopped) {
-  Answers answers;
+void run_tasks(int jobs, std::size_t count, const std::function<void(std::size_t)>& work,
+               const TaskEnded& ended, const std::function<bool()>& stopped) {
+  Ended tasks;
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::vector<std::jthread> threads;
-  // Declared after what the threads use. If `arrived` throws, they are told to stop and joined.
+  // Declared after what the threads use. If `ended` throws, they are told to stop and joined.
   struct StopAtEnd {
     std::atomic<bool>& stop;
     std::vector<std::jthread>& threads;
@@ -90,12 +75,12 @@ void run_on_threads(int jobs, std::size_t count,
   for (std::size_t w = 0; w < workers; ++w)
     threads.emplace_back([&] {
       for (std::size_t i = next++; i < count; i = next++)
-        answers.put(i, stop ? json_error("stopped") : answer_of(i, work));
+        tasks.put(i, stop ? TaskFailed{"stopped"} : failure_of(i, work));
     });
   for (std::size_t left = count; left > 0;) {
     if (stopped && !stop && stopped()) stop = true;
-    for (const auto& [i, text] : answers.take()) {
-      arrived(i, text);
+    for (const auto& [i, failure] : tasks.take()) {
+      ended(i, failure);
       --left;
     }
   }

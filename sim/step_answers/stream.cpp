@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "shared/error.h"
@@ -18,10 +17,7 @@
 namespace polyphony::sim {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kNamedSamples = 3;
-constexpr int kLastModality = static_cast<int>(Modality::latent);
 
 std::vector<StreamSample> named_samples(const Prediction& prediction, Rank rank) {
   std::vector<StreamSample> result;
@@ -67,46 +63,6 @@ StreamBatch outcome_of(const Prediction& prediction, const std::vector<std::size
   batch.worst = stage_of[worst.value];
   batch.when = prediction.memory[worst.value].when;
   batch.samples = named_samples(prediction, worst);
-  return batch;
-}
-
-json to_json(const StreamBatch& batch) {
-  json peaks = json::array(), samples = json::array();
-  for (const Bytes peak : batch.peaks) peaks.push_back(peak.value);
-  for (const StreamSample& sample : batch.samples) {
-    json tokens = json::array();
-    for (const auto& [modality, count] : sample.tokens)
-      tokens.push_back({static_cast<int>(modality), count});
-    samples.push_back({{"id", sample.id}, {"tokens", tokens}, {"held", sample.held.value}});
-  }
-  const Bubbles& bubbles = batch.bubbles;
-  return {{"number", batch.number},
-          {"step", batch.step.count()},
-          {"peaks", peaks},
-          {"worst", batch.worst},
-          {"when", batch.when.count()},
-          {"samples", samples},
-          {"bubbles", {bubbles.mean, bubbles.worst, bubbles.communication}}};
-}
-
-StreamBatch read_batch(const json& value) {
-  StreamBatch batch;
-  batch.number = value["number"];
-  batch.step = Seconds(value["step"].get<double>());
-  for (const json& peak : value["peaks"]) batch.peaks.emplace_back(peak.get<std::int64_t>());
-  const json& bubbles = value["bubbles"];
-  batch.bubbles = {bubbles[0], bubbles[1], bubbles[2]};
-  batch.worst = value["worst"];
-  batch.when = Seconds(value["when"].get<double>());
-  for (const json& sample : value["samples"]) {
-    StreamSample& named = batch.samples.emplace_back();
-    named.id = sample["id"];
-    named.held = Bytes(sample["held"].get<std::int64_t>());
-    for (const json& tokens : sample["tokens"]) {
-      POLYPHONY_CHECK(tokens[0].get<int>() <= kLastModality, tokens[0]);
-      named.tokens.emplace_back(static_cast<Modality>(tokens[0].get<int>()), tokens[1]);
-    }
-  }
   return batch;
 }
 
@@ -166,26 +122,31 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
     if (const auto* found = std::get_if<Prediction>(&largest))
       stream.largest_samples = outcome_of(*found, stage_of, stream.stages.size(), 0);
   }
-  const std::vector<std::string> answers = run_on_threads(
+  using Outcome = std::variant<StreamBatch, Infeasible>;
+  const auto outcomes = run_on_threads(
       options.jobs, options.batches,
-      [&](std::size_t i) {
+      [&](std::size_t i) -> Outcome {
         const auto outcome = predicted(i);
-        if (const auto* no = std::get_if<Infeasible>(&outcome))
-          return json{{"error", no->reason}}.dump();
-        return to_json(outcome_of(std::get<Prediction>(outcome), stage_of, stream.stages.size(), i))
-            .dump();
+        if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
+        return outcome_of(std::get<Prediction>(outcome), stage_of, stream.stages.size(), i);
       },
       [&](std::size_t done) {
         if (options.progress)
           options.progress(static_cast<double>(done) / static_cast<double>(options.batches));
       });
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    const json answer = json::parse(answers[i], nullptr, false);
-    if (answer.is_object() && answer.contains("peaks"))
-      stream.batches.push_back(read_batch(answer));
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto failed = [&](const std::string& why) {
+      stream.failed.push_back("batch " + std::to_string(i) + ": " + why);
+    };
+    if (const auto* no = std::get_if<TaskFailed>(&outcomes[i])) {
+      failed(no->what);
+      continue;
+    }
+    const auto& outcome = std::get<Outcome>(outcomes[i]);
+    if (const auto* no = std::get_if<Infeasible>(&outcome))
+      failed(no->reason);
     else
-      stream.failed.push_back("batch " + std::to_string(i) + ": " +
-                              (answer.is_object() ? answer.value("error", "?") : "?"));
+      stream.batches.push_back(std::get<StreamBatch>(outcome));
   }
   return stream;
 }

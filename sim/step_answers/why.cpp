@@ -42,7 +42,7 @@ class Trials {
   void estimate(const std::vector<std::size_t>& which, bool effects) {
     const int jobs = std::max(1, options_.jobs);
     const Bytes each = options_.memory / static_cast<std::int64_t>(jobs);
-    const std::vector<std::string> answers = run_on_threads(
+    const auto answers = run_on_threads(
         jobs, which.size(),
         [&](std::size_t i) {
           return estimate_candidate(question_, all_[which[i]].layout, effects, each);
@@ -52,7 +52,7 @@ class Trials {
             options_.progress(static_cast<double>(done_ + done) / static_cast<double>(work_));
         });
     done_ += which.size();
-    for (std::size_t i = 0; i < which.size(); ++i) read_answer(answers[i], all_[which[i]]);
+    for (std::size_t i = 0; i < which.size(); ++i) adopt(answers[i], all_[which[i]]);
   }
 
   const std::vector<Candidate>& all() const { return all_; }

@@ -10,12 +10,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "shared/chance/belief.h"
 #include "shared/screen/bound.h"
 #include "shared/split/planned_layout.h"
 #include "sim/prediction/figures.h"
+#include "sim/runner/worker_pool.h"
 #include "traces/compare/compare.h"
 #include "traces/compare/idle.h"
 
@@ -66,30 +68,34 @@ struct Question {
   const std::vector<WorkSize>& sizes;  // of its microbatches, by module
 };
 
-// The next three may run on several threads and return the text of a JSON object, which a journal
-// keeps. It has one of these forms:
-//   a prediction    the figures of a Candidate, under the keys of to_json() in candidate.cpp: times
-//                   in seconds ("step", "estimate", "parts", "idle"), memory in bytes, energy in
-//                   joules (0: absent), prices in dollars, "mfu" as a fraction, "effects" as
-//                   changes of ln(step) (shared/chance/belief.h)
-//   {"p95": S}      seconds, or null
-//   {"infeasible": WHY}    the cluster lacks a link, or predicting needs more than `memory`, the
-//                   free memory of this machine (0: not checked; sim/prediction/need.h)
-//   {"error": WHY}  never returned here: run_on_threads() writes it if one of these throws
+// The prediction of a layout: a Candidate of which only the figures, parts, estimate, effects, idle
+// times and the counts are set. Infeasible if the cluster lacks a link, or if predicting needs more
+// than `memory`, the free memory of this machine (0: not checked; sim/prediction/need.h). The next
+// three may run on several threads.
+using Predicted = std::variant<Candidate, Infeasible>;
 
 // Returns the estimate; with `effects` also the effects of the profile's errors and the idle times.
-std::string estimate_candidate(const Question& question, const Layout& layout, bool effects,
-                               Bytes memory);
+Predicted estimate_candidate(const Question& question, const Layout& layout, bool effects,
+                             Bytes memory);
 // Returns the prediction of the whole Program by `predictor`, with effects and idle times.
-std::string examine_candidate(const Question& question, Predictor predictor, const Layout& layout,
-                              Bytes memory);
-// Returns the 95th percentile of the step over the first 40 batches of the scenario's stream:
-// {"p95": S}, with null if one of them does not fit.
-std::string stream_candidate(const Question& question, const Layout& layout, Bytes memory);
-// Parses a prediction into the candidate. Any other form sets Candidate::why_not to its reason.
-void read_answer(const std::string& answer, Candidate& candidate);
-// Parses {"p95": S} into Candidate::p95, null as infinity. Other forms leave the candidate
-// unchanged.
-void read_p95(const std::string& answer, Candidate& candidate);
+Predicted examine_candidate(const Question& question, Predictor predictor, const Layout& layout,
+                            Bytes memory);
+// Returns the 95th percentile of the step over the first 40 batches of the scenario's stream;
+// infinite if one of them does not fit.
+std::variant<Seconds, Infeasible> stream_candidate(const Question& question, const Layout& layout,
+                                                   Bytes memory);
+
+// Takes the prediction over into the candidate, or why there is none into `why_not`.
+void adopt(const Predicted& predicted, Candidate& candidate);
+void adopt(const TaskResult<Predicted>& predicted, Candidate& candidate);
+
+// Predictions as JSON text, as journals keep them: the figures, {"infeasible": why}, or
+// {"p95": seconds}, null if a batch does not fit.
+std::string to_text(const Predicted& predicted);
+std::string to_text(const std::variant<Seconds, Infeasible>& p95);
+// Each reads such a text into the candidate, as adopt() does. A candidate without a 95th percentile
+// keeps none.
+void read_answer(const TaskResult<std::string>& answer, Candidate& candidate);
+void read_p95(const TaskResult<std::string>& answer, Candidate& candidate);
 
 }  // namespace polyphony::sim

@@ -51,7 +51,7 @@ void Contest::enter(const Screened& screened) {
   may_fit_if_resplit_ = screened.may_fit_if_resplit;
 }
 
-std::vector<std::string> Contest::ask(
+std::vector<TaskResult<std::string>> Contest::ask(
     const std::string& what, const std::vector<std::size_t>& positions,
     const std::pair<std::string, std::int64_t>& saying,
     const std::function<std::string(const Layout&, Bytes)>& work) {
@@ -82,9 +82,9 @@ std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
   std::vector<std::size_t> open;
   for (const std::size_t at : positions)
     if (standings_[at].waiting) open.push_back(at);
-  const std::vector<std::string> answers =
+  const auto answers =
       ask("estimate", open, {what, estimated_}, [&](const Layout& layout, Bytes memory) {
-        return estimate_candidate(question_, layout, false, memory);
+        return to_text(estimate_candidate(question_, layout, false, memory));
       });
   std::int64_t ops = 0;
   for (std::size_t i = 0; i < open.size(); ++i) {
@@ -158,9 +158,9 @@ void Contest::simulate_best(Placement placement, std::size_t at_least, std::int6
     }
     if (round.empty()) return;
     ops -= cost;
-    const std::vector<std::string> answers =
+    const auto answers =
         ask("simulate", round, {"simulating", simulated_}, [&](const Layout& layout, Bytes memory) {
-          return examine_candidate(question_, Predictor::simulate, layout, memory);
+          return to_text(examine_candidate(question_, Predictor::simulate, layout, memory));
         });
     for (std::size_t i = 0; i < round.size(); ++i) {
       Candidate found = candidates_[round[i]];
@@ -186,9 +186,9 @@ void Contest::add_effects(const std::vector<std::size_t>& positions) {
   std::vector<std::size_t> open;
   for (const std::size_t at : positions)
     if (candidates_[at].effects.empty() && candidates_[at].why_not.empty()) open.push_back(at);
-  const std::vector<std::string> answers =
+  const auto answers =
       ask("effects", open, {"comparing", 0}, [&](const Layout& layout, Bytes memory) {
-        return estimate_candidate(question_, layout, true, memory);
+        return to_text(estimate_candidate(question_, layout, true, memory));
       });
   for (std::size_t i = 0; i < open.size(); ++i) {
     Candidate found;
@@ -201,9 +201,9 @@ void Contest::add_effects(const std::vector<std::size_t>& positions) {
 }
 
 void Contest::add_p95(const std::vector<std::size_t>& positions) {
-  const std::vector<std::string> answers =
+  const auto answers =
       ask("p95", positions, {"streaming", 0}, [&](const Layout& layout, Bytes memory) {
-        return stream_candidate(question_, layout, memory);
+        return to_text(stream_candidate(question_, layout, memory));
       });
   for (std::size_t i = 0; i < positions.size(); ++i)
     read_p95(answers[i], candidates_[positions[i]]);

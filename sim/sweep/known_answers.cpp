@@ -1,15 +1,13 @@
 #include "sim/sweep/known_answers.h"
 
-#include "sim/runner/worker_pool.h"
-
 namespace polyphony::sim {
 
-std::vector<std::string> KnownAnswers::ask(int jobs, std::vector<std::string> keys,
-                                           const std::function<std::string(std::size_t)>& work,
-                                           const std::function<void(std::size_t done)>& progress) {
+std::vector<TaskResult<std::string>> KnownAnswers::ask(
+    int jobs, std::vector<std::string> keys, const std::function<std::string(std::size_t)>& work,
+    const std::function<void(std::size_t done)>& progress) {
   for (std::string& key : keys) key.insert(0, of);
   std::vector<std::size_t> open;
-  std::vector<std::string> answers(keys.size());
+  std::vector<TaskResult<std::string>> answers(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto known = known_.find(keys[i]);
     if (known == known_.end()) {
@@ -20,19 +18,19 @@ std::vector<std::string> KnownAnswers::ask(int jobs, std::vector<std::string> ke
     }
   }
   if (stopped && stopped()) {
-    for (const std::size_t i : open) answers[i] = R"({"error": "stopped"})";
+    for (const std::size_t i : open) answers[i] = TaskFailed{"stopped"};
     return answers;
   }
   const std::size_t from_before = keys.size() - open.size();
   std::size_t done = 0;
   run_on_threads(
       jobs, open.size(), [&](std::size_t i) { return work(open[i]); },
-      [&](std::size_t i, const std::string& answer) {
-        answers[open[i]] = answer;
-        if (answer.rfind("{\"error\"", 0) != 0) {
-          known_[keys[open[i]]] = answer;
-          if (learned) learned(keys[open[i]], answer);
+      [&](std::size_t i, TaskResult<std::string> answer) {
+        if (const auto* text = std::get_if<std::string>(&answer)) {
+          known_[keys[open[i]]] = *text;
+          if (learned) learned(keys[open[i]], *text);
         }
+        answers[open[i]] = std::move(answer);
         if (progress) progress(from_before + ++done);
       },
       stopped);

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/runner/worker_pool.h"
+
 namespace polyphony::sim {
 
 class KnownAnswers {
@@ -19,17 +21,17 @@ class KnownAnswers {
   // Called for each new answer; use it to save answers.
   std::function<void(const std::string& key, const std::string& answer)> learned;
   std::string of;                 // prefix of every key; tells several questions apart
-  std::function<bool()> stopped;  // once it returns true, unknown answers are errors
+  std::function<bool()> stopped;  // once it returns true, unknown answers are failures
 
   void add(const std::string& key, std::string answer) { known_[key] = std::move(answer); }
   std::size_t size() const { return known_.size(); }
   std::size_t reused() const { return reused_; }  // number of answers given from the cache
 
   // Returns the answers in the order of `keys`. Runs work(i) for unknown ones on `jobs` threads
-  // (sim/runner/worker_pool.h). Answers that are errors are returned but not cached.
-  std::vector<std::string> ask(int jobs, std::vector<std::string> keys,
-                               const std::function<std::string(std::size_t)>& work,
-                               const std::function<void(std::size_t done)>& progress);
+  // (sim/runner/worker_pool.h). Failures are returned but not cached.
+  std::vector<TaskResult<std::string>> ask(int jobs, std::vector<std::string> keys,
+                                           const std::function<std::string(std::size_t)>& work,
+                                           const std::function<void(std::size_t done)>& progress);
 
  private:
   std::map<std::string, std::string> known_;

@@ -129,7 +129,7 @@ Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOpti
   for (const Unit& unit : units)
     keys.push_back(key_of(lister.divisions()[unit.division], unit, options, of.digits()));
   Listers listers(lister);
-  const std::vector<std::string> answers = known.ask(
+  const auto answers = known.ask(
       jobs, keys, [&](std::size_t i) { return answer_of(listers.list(units[i], options)); },
       [&](std::size_t done) {
         if (progress)
@@ -141,9 +141,14 @@ Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOpti
   all.combinations = lister.combinations();
   for (const Rejection& rejection : lister.rejections()) all.rejections.add(rejection);
   for (std::size_t i = 0; i < units.size(); ++i) {
-    const json answer = json::parse(answers[i], nullptr, false);
-    if (!answer.is_object() || answer.contains("error")) {
-      all.failed.push_back(answer.is_object() ? answer.value("error", "?") : answers[i]);
+    if (const auto* failed = std::get_if<TaskFailed>(&answers[i])) {
+      all.failed.push_back(failed->what);
+      continue;
+    }
+    const auto& text = std::get<std::string>(answers[i]);
+    const json answer = json::parse(text, nullptr, false);
+    if (!answer.is_object()) {
+      all.failed.push_back(text);
       continue;
     }
     add(answer, lister.divisions()[units[i].division].placement, i, all);

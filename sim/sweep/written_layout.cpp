@@ -22,9 +22,9 @@ Sweep written_layout(const Scenario& scenario, const HardwareProfile& profile,
   candidate.layout = layout;
   candidate.costs = scenario.planner_costs;
   candidate.text = describe(scenario.model, layout);
-  read_answer(examine_candidate(Question(borrow_inputs(scenario, profile)), options.predictor,
-                                layout, options.memory),
-              candidate);
+  adopt(examine_candidate(Question(borrow_inputs(scenario, profile)), options.predictor, layout,
+                          options.memory),
+        candidate);
   if (!candidate.why_not.empty()) {
     result.failed.push_back(candidate.why_not);
     return result;

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <map>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -14,11 +13,13 @@
 namespace polyphony::sim {
 namespace {
 
-std::map<std::size_t, std::string> answered(int jobs, std::size_t count,
-                                            const std::function<std::string(std::size_t)>& work) {
-  std::map<std::size_t, std::string> answers;
+using Result = TaskResult<std::string>;
+
+std::map<std::size_t, Result> answered(int jobs, std::size_t count,
+                                       const std::function<std::string(std::size_t)>& work) {
+  std::map<std::size_t, Result> answers;
   const std::thread::id caller = std::this_thread::get_id();
-  run_on_threads(jobs, count, work, [&](std::size_t i, const std::string& answer) {
+  run_on_threads(jobs, count, work, [&](std::size_t i, const Result& answer) {
     CHECK(std::this_thread::get_id() == caller);
     CHECK(answers.emplace(i, answer).second);  // once for each
   });
@@ -43,7 +44,7 @@ TEST_CASE("a task that takes long keeps one thread busy, the others take the res
     return std::to_string(i);
   });
   CHECK(!timed_out);
-  for (const auto& [i, answer] : answers) CHECK(answer == std::to_string(i));
+  for (const auto& [i, answer] : answers) CHECK(std::get<std::string>(answer) == std::to_string(i));
 }
 
 TEST_CASE("one job runs one task at a time") {
@@ -57,16 +58,34 @@ TEST_CASE("one job runs one task at a time") {
   CHECK(most == 1);
 }
 
-TEST_CASE("a task that throws has an error as its answer, and the others go on") {
+TEST_CASE("a task that throws fails with that text, and the others go on") {
   const auto answers = answered(3, 12, [](std::size_t i) {
     if (i == 4) throw std::bad_alloc();
     if (i == 5) throw std::runtime_error("no such task");
     return std::string(100000, 'a');
   });
   for (const auto& [i, answer] : answers)
-    if (i != 4 && i != 5) CHECK(answer == std::string(100000, 'a'));
-  CHECK(answers.at(4).find("needs more memory") != std::string::npos);
-  CHECK(nlohmann::json::parse(answers.at(5))["error"] == "no such task");
+    if (i != 4 && i != 5) CHECK(std::get<std::string>(answer) == std::string(100000, 'a'));
+  CHECK(std::get<TaskFailed>(answers.at(4)).what.starts_with("needs more memory"));
+  CHECK(std::get<TaskFailed>(answers.at(5)).what == "no such task");
+}
+
+TEST_CASE("results come in the order of the tasks, of any type") {
+  std::size_t most = 0;
+  const auto results = run_on_threads(
+      3, 20,
+      [](std::size_t i) {
+        if (i == 7) throw std::runtime_error("seven");
+        return static_cast<double>(i) / 2;
+      },
+      [&](std::size_t done) { most = std::max(most, done); });
+  REQUIRE(results.size() == 20);
+  CHECK(most == 20);
+  for (std::size_t i = 0; i < 20; ++i)
+    if (i == 7)
+      CHECK(std::get<TaskFailed>(results[i]).what == "seven");
+    else
+      CHECK(std::get<double>(results[i]) == static_cast<double>(i) / 2);
 }
 
 TEST_CASE("once stopped, no further task begins") {
@@ -79,9 +98,10 @@ TEST_CASE("once stopped, no further task begins") {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         return std::string("done");
       },
-      [&](std::size_t, const std::string& answer) {
+      [&](std::size_t, const Result& answer) {
         ++total;
-        stopped += answer == R"({"error":"stopped"})" ? 1 : 0;
+        const auto* failed = std::get_if<TaskFailed>(&answer);
+        stopped += failed && failed->what == "stopped" ? 1 : 0;
       },
       [&] { return begun > 3; });
   CHECK(total == 1000);
@@ -92,7 +112,7 @@ TEST_CASE("once stopped, no further task begins") {
 TEST_CASE("an exception of the caller's callback ends the threads") {
   CHECK_THROWS_AS(run_on_threads(
                       2, 100, [](std::size_t) { return std::string("x"); },
-                      [](std::size_t, const std::string&) { throw std::runtime_error("no"); }),
+                      [](std::size_t, const Result&) { throw std::runtime_error("no"); }),
                   std::runtime_error);
 }
 

@@ -174,7 +174,7 @@ struct Brute {
 
 Brute brute_force(const Question& question) {
   const std::vector<Layout> layouts = candidates(question.scenario);
-  const std::vector<std::string> answers = run_on_threads(
+  const auto answers = run_on_threads(
       2, layouts.size(),
       [&](std::size_t i) { return estimate_candidate(question, layouts[i], false, {}); },
       [](std::size_t) {});
@@ -183,7 +183,7 @@ Brute brute_force(const Question& question) {
   std::vector<std::pair<Seconds, std::size_t>> fitting;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     Candidate candidate;
-    read_answer(answers[i], candidate);
+    adopt(answers[i], candidate);
     if (candidate.why_not.empty() && candidate.figures.fits())
       fitting.push_back({candidate.estimate, i});
   }
@@ -192,14 +192,14 @@ Brute brute_force(const Question& question) {
   for (const auto& [estimate, i] : fitting) {
     if (estimate > brute.best) break;
     Candidate candidate;
-    read_answer(run_on_threads(
-                    1, 1,
-                    [&, at = i](std::size_t) {
-                      return examine_candidate(question, Predictor::simulate, layouts[at], {});
-                    },
-                    [](std::size_t) {})
-                    .front(),
-                candidate);
+    adopt(run_on_threads(
+              1, 1,
+              [&, at = i](std::size_t) {
+                return examine_candidate(question, Predictor::simulate, layouts[at], {});
+              },
+              [](std::size_t) {})
+              .front(),
+          candidate);
     REQUIRE(candidate.why_not.empty());
     ++brute.simulated;
     if (candidate.figures.fits()) brute.best = std::min(brute.best, candidate.figures.step);
@@ -269,8 +269,8 @@ TEST_CASE("a layout that fits only with another split is found: the best of all 
   const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
   const auto predicted = [&](const Layout& layout) {
     Candidate candidate;
-    read_answer(estimate_candidate(Question(borrow_inputs(scenario, profile)), layout, false, {}),
-                candidate);
+    adopt(estimate_candidate(Question(borrow_inputs(scenario, profile)), layout, false, {}),
+          candidate);
     REQUIRE(candidate.why_not.empty());
     return candidate.figures;
   };

@@ -96,14 +96,14 @@ class Rival {
   json row(const Layout& layout) const {
     const bool simulate = need_of(question_.scenario, layout, {}).ops <= kMostOps;
     Candidate candidate;
-    const std::vector<std::string> answers = run_on_threads(
+    const auto answers = run_on_threads(
         1, 1,
         [&](std::size_t) {
           return simulate ? examine_candidate(question_, Predictor::simulate, layout, {})
                           : estimate_candidate(question_, layout, false, {});
         },
         [](std::size_t) {});
-    read_answer(answers.front(), candidate);
+    adopt(answers.front(), candidate);
     json row = {{"layout", describe(question_.scenario.model, layout)}};
     if (!candidate.why_not.empty()) return row.update({{"refused", candidate.why_not}}), row;
     row["step"] = candidate.figures.step.count();
@@ -135,7 +135,7 @@ class Rival {
       keys.push_back(layout_numbers(at_rest(question_.scenario, round[i].layout)).dump());
       if (!known_.contains(keys[i])) open.push_back(i);
     }
-    const std::vector<std::string> answers = run_on_threads(
+    const auto answers = run_on_threads(
         jobs_, open.size(),
         [&](std::size_t i) {
           return estimate_candidate(question_, round[open[i]].layout, false, {});
@@ -143,7 +143,7 @@ class Rival {
         [](std::size_t) {});
     for (std::size_t i = 0; i < open.size(); ++i) {
       Candidate candidate;
-      read_answer(answers[i], candidate);
+      adopt(answers[i], candidate);
       const bool good = candidate.why_not.empty() && candidate.figures.fits();
       known_[keys[open[i]]] = good ? candidate.figures.step.count() : kInfinite;
     }
