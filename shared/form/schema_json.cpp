@@ -110,14 +110,16 @@ std::string schema_text(const ObjectForm& form, const std::string& title) {
   return schema.dump(2) + "\n";
 }
 
-std::string scenario_schema() {
+Json scenario_schema_value() {
   SchemaWriter writer;
   Json schema = head("Polyphony scenario, form 1");
   schema["if"] = {{"required", {"extends"}}};
   schema["then"] = writer.reference(scenario_form(), Use::change);
   schema["else"] = writer.reference(scenario_form(), Use::whole);
   schema["$defs"] = writer.definitions;
-  return schema.dump(2) + "\n";
+  return schema;
 }
+
+std::string scenario_schema() { return scenario_schema_value().dump(2) + "\n"; }
 
 }  // namespace polyphony

@@ -3,6 +3,7 @@
 // The schema therefore has a second definition of each object, named "… (change)".
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "shared/text/json_form.h"
@@ -11,6 +12,7 @@ namespace polyphony {
 
 // Returns the schema of a scenario file, as `polyphony schema scenario` prints it.
 std::string scenario_schema();
+nlohmann::ordered_json scenario_schema_value();  // the same as a value
 // Returns the schema of one object form and of all forms that it contains.
 std::string schema_text(const ObjectForm& form, const std::string& title);
 

@@ -82,7 +82,7 @@ Goal read_goal(const JsonValue& value) {
   return goal;
 }
 
-std::string resolved_text(const Goal& goal) {
+nlohmann::ordered_json json_value(const Goal& goal) {
   nlohmann::ordered_json json;
   for (const Objective objective : goal.objectives) json["objective"].push_back(name(objective));
   if (!goal.nodes.empty()) json["nodes"] = goal.nodes;
@@ -91,7 +91,7 @@ std::string resolved_text(const Goal& goal) {
   json["failures"] = {{"every", to_text(goal.failures.every)},
                       {"checkpoint_rate", to_text(goal.failures.checkpoint_rate)},
                       {"restart", to_text(goal.failures.restart)}};
-  return json.dump();
+  return json;
 }
 
 }  // namespace polyphony

@@ -160,7 +160,7 @@ Certainty read_certainty(const JsonValue& json) {
   return certainty;
 }
 
-std::string to_json(const Certainty& certainty) {
+ordered_json json_value(const Certainty& certainty) {
   ordered_json json = ordered_json::object();
   if (!certainty.source.empty()) json["source"] = certainty.source;
   for (const DeviationKey& deviation : kDeviations)
@@ -179,7 +179,7 @@ std::string to_json(const Certainty& certainty) {
                                                                {"op", spreading.op}};
     }
   }
-  return json.dump();
+  return json;
 }
 
 }  // namespace polyphony

@@ -2,6 +2,7 @@
 // (shared/hardware/hardware_json.h).
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace polyphony {
 // `parameters`: the keys that "errors" may have. The form lives as long as the program.
 const ObjectForm& certainty_form(const std::vector<std::string>& parameters);
 Certainty read_certainty(const JsonValue& json);
-std::string to_json(const Certainty& certainty);
+nlohmann::ordered_json json_value(const Certainty& certainty);
 
 // The same for the part "fitted": ranges of sizes.
 const ObjectForm& fitted_ranges_form();

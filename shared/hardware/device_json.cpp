@@ -62,7 +62,7 @@ Device read_device(const JsonValue& json) {
   return device;
 }
 
-std::string to_json(const Device& device) {
+nlohmann::ordered_json json_value(const Device& device) {
   nlohmann::ordered_json json;
   json["name"] = device.name;
   json["fp32"] = to_text(device.fp32);
@@ -72,7 +72,7 @@ std::string to_json(const Device& device) {
   json["memory_rate"] = to_text(device.memory_rate);
   json["memory"] = to_text(device.memory);
   if (device.processors > 0) json["processors"] = device.processors;
-  return json.dump();
+  return json;
 }
 
 }  // namespace polyphony

@@ -3,6 +3,7 @@
 // has a wrong unit.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,6 @@ std::vector<Field> device_fields();
 Device read_device(const JsonValue& json);
 // Returns the device as a JSON object, in the order of device_fields(). Peaks that are not
 // supported and figures that are unknown are omitted.
-std::string to_json(const Device& device);
+nlohmann::ordered_json json_value(const Device& device);
 
 }  // namespace polyphony

@@ -355,13 +355,12 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
   return profile;
 }
 
-std::string to_json(const HardwareProfile& profile) {
-  nlohmann::ordered_json json = {
-      {"profile", 1},
-      {"name", profile.name},
-      {"software", profile.software},
-      {"source", profile.source},
-      {"device", nlohmann::ordered_json::parse(to_json(profile.device))}};
+nlohmann::ordered_json json_value(const HardwareProfile& profile) {
+  nlohmann::ordered_json json = {{"profile", 1},
+                                 {"name", profile.name},
+                                 {"software", profile.software},
+                                 {"source", profile.source},
+                                 {"device", json_value(profile.device)}};
   for (const NumberKey& number : kNumbers) json[number.key] = profile.*number.member;
   for (const TimeKey& time : kTimes) json[time.key] = to_text(profile.*time.member);
   json["nccl"] = profile.nccl;
@@ -372,11 +371,12 @@ std::string to_json(const HardwareProfile& profile) {
     json["corrections"][name(where.first)][name(where.second)] = factor;
   }
   for (const auto& [module, entries] : profile.layer_times)
-    json["layer_times"][module] = nlohmann::ordered_json::parse(to_json(entries));
-  if (profile.certainty != Certainty{})
-    json["certainty"] = nlohmann::ordered_json::parse(to_json(profile.certainty));
-  return json.dump(2) + "\n";
+    json["layer_times"][module] = json_value(entries);
+  if (profile.certainty != Certainty{}) json["certainty"] = json_value(profile.certainty);
+  return json;
 }
+
+std::string to_json(const HardwareProfile& profile) { return json_value(profile).dump(2) + "\n"; }
 
 std::string readable_json(const HardwareProfile& profile, const std::string& file) {
   std::string text = to_json(profile);

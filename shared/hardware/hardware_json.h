@@ -11,6 +11,7 @@
 // original.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ void scale_parameter(HardwareProfile& profile, const std::string& key, double fa
 // Parses a profile, or returns the roofline profile of a user's device file
 // (shared/hardware/device_file_json.h). Throws InputError with the file and a JSON pointer.
 HardwareProfile parse_profile(const std::string& text, const std::string& file);
+// Returns the JSON of a profile, as a value and as text.
+nlohmann::ordered_json json_value(const HardwareProfile& profile);
 std::string to_json(const HardwareProfile& profile);
 // Returns to_json() of a measured profile that will be written to `file`. Throws InputError if
 // parse_profile() would not accept the text.

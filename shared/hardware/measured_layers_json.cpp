@@ -126,7 +126,7 @@ std::vector<MeasuredLayers> read_measured_layers(const JsonValue& value) {
   return entries;
 }
 
-std::string to_json(const std::vector<MeasuredLayers>& entries) {
+Json json_value(const std::vector<MeasuredLayers>& entries) {
   Json list = Json::array();
   for (const MeasuredLayers& entry : entries) {
     Json json;
@@ -139,7 +139,7 @@ std::string to_json(const std::vector<MeasuredLayers>& entries) {
     for (const TimeKey& time : kTimes) json[time.key] = time_json(entry.*time.member);
     list.push_back(json);
   }
-  return list.dump();
+  return list;
 }
 
 }  // namespace polyphony

@@ -2,6 +2,7 @@
 // and a profile has for each module.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,6 @@ namespace polyphony {
 Form measured_layers_form();
 // Reads a value that the form has accepted. Throws InputError if an entry contradicts itself.
 std::vector<MeasuredLayers> read_measured_layers(const JsonValue& value);
-std::string to_json(const std::vector<MeasuredLayers>& entries);
+nlohmann::ordered_json json_value(const std::vector<MeasuredLayers>& entries);
 
 }  // namespace polyphony

@@ -78,7 +78,9 @@ Json own_json(const ModuleLayout& own, const ModuleLayout& all) {
   return json;
 }
 
-Json layout_json(const Layout& layout, const Model& model, const PlannerCosts& costs) {
+}  // namespace
+
+Json json_value(const Layout& layout, const Model& model, const PlannerCosts& costs) {
   Json json;
   json["placement"] = name(layout.placement);
   json["schedule"] = name(layout.schedule);
@@ -101,10 +103,8 @@ Json layout_json(const Layout& layout, const Model& model, const PlannerCosts& c
   return json;
 }
 
-}  // namespace
-
 std::string resolved_text(const Layout& layout, const Model& model, const PlannerCosts& costs) {
-  return layout_json(layout, model, costs).dump();
+  return json_value(layout, model, costs).dump();
 }
 
 }  // namespace polyphony

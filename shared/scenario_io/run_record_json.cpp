@@ -46,7 +46,7 @@ std::string dotted(std::string place) {
 }  // namespace
 
 std::string run_record(const Scenario& scenario) {
-  Json whole = Json::parse(resolved_text(scenario));
+  Json whole = json_value(scenario);
   whole["training"].erase("steps");
   Json record;
   for (const char* part : {"model", "data", "training"}) record[part] = whole[part];

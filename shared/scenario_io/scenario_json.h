@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "shared/scenario/scenario.h"
@@ -28,10 +29,14 @@ Scenario read_scenario(const std::string& text, const std::string& file, const L
 // Returns the scenario as JSON in resolved form: presets are replaced by their figures, defaults
 // are written out. read_scenario() of this text returns the same Scenario.
 std::string resolved_text(const Scenario& scenario);
+nlohmann::ordered_json json_value(const Scenario& scenario);  // the same as a value
 // As above, with all relative paths joined to `here`, the current folder. With an absolute `here`
 // the text has the same meaning in any folder.
 std::string movable_text(Scenario scenario, const std::string& here);
-// Returns the value of the key "layout" of a scenario, with the costs for planners that it states.
+// Returns the value of the key "layout" of a scenario, with the costs for planners that it states,
+// as a value and as text.
+nlohmann::ordered_json json_value(const Layout& layout, const Model& model,
+                                  const PlannerCosts& costs = {});
 std::string resolved_text(const Layout& layout, const Model& model, const PlannerCosts& costs = {});
 // Returns the value of the key "device" of a node, with all figures, even for a shipped device.
 std::string resolved_text(const Device& device);

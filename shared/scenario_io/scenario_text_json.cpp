@@ -81,7 +81,7 @@ Json module_json(const Model& model, std::size_t m, NumberFormat precision) {
 Json device_json(const Device& device) {
   const ShippedDevice* shipped = find_device(device.name);
   if (shipped != nullptr && shipped->device == device) return device.name;
-  return Json::parse(to_json(device));
+  return json_value(device);
 }
 
 // Writes the keys of the topology that differ from those of a flat machine.
@@ -215,9 +215,9 @@ Json training_json(const Training& training) {
 
 }  // namespace
 
-std::string resolved_text(const Device& device) { return to_json(device); }
+std::string resolved_text(const Device& device) { return json_value(device).dump(); }
 
-std::string resolved_text(const Scenario& scenario) {
+Json json_value(const Scenario& scenario) {
   Json json;
   json["polyphony"] = 1;
   if (!scenario.about.empty()) json["about"] = scenario.about;
@@ -226,17 +226,18 @@ std::string resolved_text(const Scenario& scenario) {
     json["model"][scenario.model.modules[m].name] =
         module_json(scenario.model, m, scenario.training.precision);
   for (const auto& [module, entries] : scenario.layer_times)
-    json["model"][module]["layer_times"] = Json::parse(to_json(entries));
+    json["model"][module]["layer_times"] = json_value(entries);
   json["cluster"] = cluster_json(scenario.cluster);
   json["data"] = data_json(scenario.data);
   if (scenario.layout)
-    json["layout"] =
-        Json::parse(resolved_text(*scenario.layout, scenario.model, scenario.planner_costs));
+    json["layout"] = json_value(*scenario.layout, scenario.model, scenario.planner_costs);
   if (scenario.search) json["search"] = search_json(*scenario.search, scenario.model);
-  if (scenario.goal != Goal{}) json["goal"] = Json::parse(resolved_text(scenario.goal));
+  if (scenario.goal != Goal{}) json["goal"] = json_value(scenario.goal);
   json["training"] = training_json(scenario.training);
-  return json.dump(2) + "\n";
+  return json;
 }
+
+std::string resolved_text(const Scenario& scenario) { return json_value(scenario).dump(2) + "\n"; }
 
 std::string movable_text(Scenario scenario, const std::string& here) {
   const auto from_anywhere = [&](std::string& path) {

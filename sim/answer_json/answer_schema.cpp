@@ -27,7 +27,7 @@ void collect(const json& schema, const json& from, json& found) {
 
 json layout_definitions() {
   json found = json::object();
-  collect(reference_to("layout"), json::parse(scenario_schema())["$defs"], found);
+  collect(reference_to("layout"), json(scenario_schema_value())["$defs"], found);
   return found;
 }
 

@@ -60,7 +60,7 @@ const JsonKeys<traces::Calibration>& calibration_keys() {
       {"step_error", a("number"), "relative error of step times: half of a 90 % interval",
        [](const Of& of) { return of.profile.step_error; }},
       {"profile", a("object"), "the fitted profile, in the form of a profile file",
-       [](const Of& of) { return json::parse(polyphony::to_json(of.profile)); }}};
+       [](const Of& of) { return json(json_value(of.profile)); }}};
   return keys;
 }
 

@@ -49,7 +49,7 @@ const JsonKeys<RowOf>& row_keys() {
       {"layout", a("string"), "the layout in words",
        [](const Of& of) { return describe(of.model, of.row.split.layout); }},
       {"layout_form", reference_to("layout"), "the layout in the form of a scenario's /layout",
-       [](const Of& of) { return json::parse(resolved_text(of.row.split.layout, of.model)); }},
+       [](const Of& of) { return json(json_value(of.row.split.layout, of.model)); }},
       {"modules", list_of(schema_of(module_keys(), "the pipeline of one module")),
        "one entry per module, in the order of the model",
        [](const Of& of) {

@@ -37,7 +37,7 @@ const JsonKeys<SegmentsAnswer>& segments_keys() {
       {"layout", a("string"), "the resulting layout in words",
        [](const Of& s) { return describe(s.scenario->model, s.layout); }},
       {"layout_form", reference_to("layout"), "the layout in the form of a scenario's /layout",
-       [](const Of& s) { return json::parse(resolved_text(s.layout, s.scenario->model)); }},
+       [](const Of& s) { return json(json_value(s.layout, s.scenario->model)); }},
       {"step_seconds", a("number"), "estimated step time in seconds",
        [](const Of& s) { return s.step.count(); }},
       {"memory_bytes", a("integer"), "peak memory of the worst rank",

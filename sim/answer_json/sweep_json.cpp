@@ -45,9 +45,7 @@ const JsonKeys<CandidateOf>& candidate_keys() {
          [](const Of& of) { return of.name.empty() ? Maybe() : Maybe(of.name); }, false},
         {"layout", a("string"), "the layout in words", [](const Of& of) { return of.c.text; }},
         {"layout_form", reference_to("layout"), "the layout in the form of a scenario's /layout",
-         [](const Of& of) {
-           return json::parse(resolved_text(of.c.layout, of.model, of.c.costs));
-         }},
+         [](const Of& of) { return json(json_value(of.c.layout, of.model, of.c.costs)); }},
         {"brief", a("string"), "the layout in short form, as in the printed table",
          [](const Of& of) { return brief(of.model, of.c.layout); }},
         {"words", a("string"), "the layout as the table of `polyphony sweep` writes it",

@@ -67,7 +67,7 @@ const JsonKeys<StepCalibration>& calibration_keys() {
       {"step_error", a("number"), "half of a step's 90 % interval, relative",
        [](const StepCalibration& c) { return json(c.profile.step_error); }},
       {"profile", a("object"), "the fitted profile, as in its file",
-       [](const StepCalibration& c) { return json::parse(polyphony::to_json(c.profile)); }}};
+       [](const StepCalibration& c) { return json(json_value(c.profile)); }}};
   return keys;
 }
 

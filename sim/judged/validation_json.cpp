@@ -17,7 +17,7 @@ nlohmann::ordered_json devices_json() {
   for (const HardwareProfile& profile : shipped_profiles()) {
     if (!find_device(profile.device.name)->fit) continue;
     const std::string device = profile.name.substr(0, profile.name.rfind('-'));
-    const auto numbers = nlohmann::ordered_json::parse(to_json(profile));
+    const auto numbers = json_value(profile);
     for (const auto& [key, value] : numbers.items())
       if (value.is_number() && key != "profile" && key != "step_error") json[device][key] = value;
   }

@@ -68,7 +68,7 @@ class Journals {
 
 std::string pace_text(const PaceModel& pace) {
   return nlohmann::json{{"scale", pace.scale},
-                        {"profile", nlohmann::json::parse(to_json(pace.profile))}}
+                        {"profile", nlohmann::json(json_value(pace.profile))}}
              .dump(2) +
          "\n";
 }
