@@ -5,7 +5,6 @@
 
 #include "shared/check/check.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/text/json_form.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/execution_trace.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shared/text/json_form.h"
 #include "sim/console/console.h"
 #include "sim/prediction/effects.h"
 #include "sim/shown/headline.h"
