@@ -30,7 +30,7 @@ void visit_module_choices(Searched& search, Visit visit) {
   visit("recompute", search.recompute, "activations that the backward pass recomputes");
   visit("shard", search.shard, "what is sharded over the data-parallel ranks (ZeRO)");
   visit("shard_ranks", search.shard_ranks,
-        "number of ranks of a shard group (HSDP); 0: all data-parallel ranks");
+        "number of ranks of a shard group (HSDP); 0: all dp·cp ranks");
   visit("tokens", search.tokens,
         "how the tokens of a sequence are assigned to the context-parallel ranks");
   visit("cp_attention", search.cp_attention, "how context-parallel ranks compute attention");

@@ -111,7 +111,7 @@ struct ModuleLayout {
   // (shared/work/row_pieces.h).
   int tp_pieces = 1;
   Shard shard = Shard::none;
-  int shard_ranks = 0;  // HSDP: number of ranks in a shard group; 0: the whole dp group
+  int shard_ranks = 0;  // HSDP: number of ranks in a shard group; 0: all dp·cp ranks
   Recompute recompute = Recompute::none;
   std::vector<int> recompute_blocks;  // {first, last + 1} of the blocks that recompute; empty: all
   // Saved activations are offloaded to host memory between forward and backward, except those

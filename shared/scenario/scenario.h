@@ -47,7 +47,7 @@ struct ModuleSearch {
   std::vector<int> tp_pieces;                // empty: 1
   std::vector<Recompute> recompute;          // empty: all
   std::vector<Shard> shard;                  // empty: all
-  std::vector<int> shard_ranks;              // 0: the whole data-parallel group; empty: 0
+  std::vector<int> shard_ranks;              // 0: all dp·cp ranks; empty: 0
   std::vector<TokenAssignment> tokens;       // empty: zigzag, or balanced if the mask is not causal
   std::vector<ContextAttention> cp_attention;  // empty: all, one by one or the best of each grid
   std::vector<Spread> spread;                  // empty: samples

@@ -31,8 +31,43 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+constexpr std::size_t kLeastColumns = 40, kUsualColumns = 80;
+
+// Columns of the terminal that the file is; 0: it is none.
+std::size_t terminal_columns(int file) {
+  winsize size{};
+  if (isatty(file) == 0) return 0;
+  if (::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return std::max<std::size_t>(kLeastColumns, size.ws_col);
+  return kUsualColumns;
+}
+
 std::string without_end(const std::string& line) {
   return line.substr(0, line.find_last_not_of(' ') + 1);
+}
+
+// "%", "GiB", "ms" and the like, which stay on the line of the number before them.
+bool is_unit(const std::string& word) {
+  if (word.front() == '%') return true;
+  const std::string letters = word.substr(0, word.find_first_of(".,:;)"));
+  for (const char* unit : {"KiB", "MiB", "GiB", "us", "ms", "s"})
+    if (letters == unit) return true;
+  return false;
+}
+
+// The words of a text; a number and its unit are one.
+std::vector<std::string> unbroken(const std::string& text) {
+  std::istringstream words(text);
+  std::vector<std::string> found;
+  for (std::string word; words >> word;) {
+    const bool number =
+        !found.empty() && std::isdigit(static_cast<unsigned char>(found.back().back())) != 0;
+    if (number && is_unit(word))
+      found.back() += " " + word;
+    else
+      found.push_back(word);
+  }
+  return found;
 }
 
 std::string with_breaks(const std::vector<std::string>& lines) {
@@ -44,16 +79,10 @@ std::string with_breaks(const std::vector<std::string>& lines) {
 }  // namespace
 
 std::size_t screen_columns() {
-  constexpr std::size_t kLeast = 40, kUsual = 80;
-  winsize size{};
-  if (isatty(STDOUT_FILENO) != 0) {
-    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-      return std::max<std::size_t>(kLeast, size.ws_col);
-    return kUsual;
-  }
+  if (const std::size_t columns = terminal_columns(STDOUT_FILENO)) return columns;
   const char* columns = std::getenv("COLUMNS");
   const int given = columns ? std::atoi(columns) : 0;
-  return given > 0 ? std::max(kLeast, static_cast<std::size_t>(given)) : kUsual;
+  return given > 0 ? std::max(kLeastColumns, static_cast<std::size_t>(given)) : kUsualColumns;
 }
 
 // UTF-8 continuation bytes take no column.
@@ -64,9 +93,8 @@ std::size_t width_of(const std::string& text) {
 }
 
 std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent) {
-  std::istringstream words(text);
   std::string out, line;
-  for (std::string word; words >> word;) {
+  for (const std::string& word : unbroken(text)) {
     if (!line.empty() && width_of(line) + 1 + width_of(word) > columns) {
       out += without_end(line) + "\n";
       line = std::string(indent, ' ') + word;
@@ -75,6 +103,11 @@ std::string wrapped(const std::string& text, std::size_t columns, std::size_t in
     }
   }
   return out + line;
+}
+
+std::string message_line(const std::string& text) {
+  const std::size_t columns = terminal_columns(STDERR_FILENO);
+  return (columns > 0 ? wrapped(text, columns, 2) : text) + "\n";
 }
 
 std::string paragraph(const std::string& text) { return wrapped(text, screen_columns(), 2) + "\n"; }
@@ -92,6 +125,10 @@ std::vector<std::string> Table::lines(const std::vector<std::size_t>& columns) c
   const std::vector<std::size_t> wide = widths();
   std::vector<std::string> out;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const bool blank = std::all_of(columns.begin(), columns.end(), [&](std::size_t c) {
+      return c >= rows_[r].size() || rows_[r][c].empty();
+    });
+    if (blank && r > 0 && columns.size() < wide.size()) continue;  // its text is in another table
     std::size_t height = 1;
     for (const std::size_t c : columns)
       if (c < rows_[r].size()) height = std::max(height, lines_of(rows_[r][c]).size());

@@ -16,9 +16,13 @@ std::size_t screen_columns();
 
 // Characters on the screen of UTF-8 text.
 std::size_t width_of(const std::string& text);
-// Breaks text at spaces so that no line is longer than `columns` (a longer word stays whole). Lines
-// after the first begin with `indent` spaces. No line break at the end.
+// Breaks text at spaces so that no line is longer than `columns` (a longer word stays whole), but
+// not between a number and its unit. Lines after the first begin with `indent` spaces. No line break
+// at the end.
 std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent = 0);
+// Returns a line for stderr, with a line break: wrapped if stderr is a terminal, else whole, so
+// that scripts find one line.
+std::string message_line(const std::string& text);
 // Breaks text to the columns of the screen, further lines indented by two, and ends with a line
 // break.
 std::string paragraph(const std::string& text);
@@ -31,7 +35,8 @@ class Table {
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   // One table, however wide.
   std::string text() const;
-  // At most `columns` wide: further columns go to more tables, each with the first column again.
+  // At most `columns` wide: further columns go to more tables, each with the first column again and
+  // without the rows that have no text there.
   std::string text(std::size_t columns) const;
   // Each row with a long text (`texts`, one a row): at its end under the heading `title` where all
   // fit into `columns`, else on indented lines of its own.

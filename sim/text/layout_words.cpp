@@ -7,21 +7,27 @@
 namespace polyphony::sim {
 namespace {
 
-// Longer lists of layers a stage are given by their least and most.
-constexpr std::size_t kMostSplit = 24;
+// Longer lists of blocks a stage are given by their least and most.
+constexpr std::size_t kMostRuns = 6;
 
+// "stages of 6, 4 times 8 and 2 blocks", "3 blocks a stage".
 std::string split_words(const std::vector<int>& blocks) {
-  std::string runs;
+  std::vector<std::string> runs;
   for (std::size_t i = 0; i < blocks.size();) {
     std::size_t end = i;
     while (end < blocks.size() && blocks[end] == blocks[i]) ++end;
-    runs += (runs.empty() ? "" : ",") + std::to_string(blocks[i]);
-    if (end - i > 1) runs += "x" + std::to_string(end - i);
+    runs.push_back((end - i > 1 ? std::to_string(end - i) + " times " : "") +
+                   std::to_string(blocks[i]));
     i = end;
   }
-  if (runs.size() <= kMostSplit) return "stages of " + runs + " layers";
+  if (runs.size() == 1) return counted(blocks[0], "block", "blocks") + " a stage";
   const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
-  return "stages of " + std::to_string(*least) + " to " + std::to_string(*most) + " layers";
+  if (runs.size() > kMostRuns)
+    return "stages of " + std::to_string(*least) + " to " + std::to_string(*most) + " blocks";
+  std::string text = "stages of ";
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    text += (r == 0 ? "" : r + 1 == runs.size() ? " and " : ", ") + runs[r];
+  return text + " blocks";
 }
 
 std::string recompute_words(const ModuleLayout& grid) {
@@ -48,6 +54,17 @@ std::string context_words(const ModuleLayout& grid) {
   return " CP" + std::to_string(grid.cp) + (how.empty() ? "" : " (" + how + ")");
 }
 
+// "ZeRO-1", "ZeRO-3 (FSDP) over 8 of 16 DP ranks".
+std::string shard_words(const ModuleLayout& grid) {
+  const int stage = static_cast<int>(grid.shard);  // ZeRO's: optimizer 1, gradients 2, full 3
+  const int copies = grid.dp() * grid.cp;
+  std::string text = "ZeRO-" + std::to_string(stage) + (grid.shard == Shard::full ? " (FSDP)" : "");
+  if (grid.shard_ranks > 0 && grid.shard_ranks < copies)
+    text += " over " + std::to_string(grid.shard_ranks) + " of " + std::to_string(copies) +
+            (grid.cp > 1 ? " DP·CP ranks" : " DP ranks");
+  return text;
+}
+
 // "TP2 SP CP2 PP4 VPP12 DP32, ZeRO-2, recompute layers 0-25".
 std::string grid_words(const ModuleLayout& grid) {
   std::string text = "TP" + std::to_string(grid.tp) + (grid.sp ? " SP" : "");
@@ -59,11 +76,7 @@ std::string grid_words(const ModuleLayout& grid) {
   if (grid.vpp > 1) text += " VPP" + std::to_string(grid.vpp);
   text += " DP" + std::to_string(grid.dp());
   const auto add = [&](const std::string& what) { text += ", " + what; };
-  if (grid.shard != Shard::none) {
-    const int stage = static_cast<int>(grid.shard);  // ZeRO's: optimizer 1, gradients 2, full 3
-    add("ZeRO-" + std::to_string(stage) + (grid.shard == Shard::full ? " (FSDP)" : "") +
-        (grid.shard_ranks > 0 ? " in groups of " + std::to_string(grid.shard_ranks) : ""));
-  }
+  if (grid.shard != Shard::none) add(shard_words(grid));
   if (grid.recompute != Recompute::none) add(recompute_words(grid));
   if (grid.offload_activations) add("activations offloaded");
   if (grid.tp_pieces > 1) add("TP overlap in " + std::to_string(grid.tp_pieces) + " chunks");

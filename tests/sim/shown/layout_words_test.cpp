@@ -57,12 +57,42 @@ TEST_CASE("modules with GPUs of their own say how many") {
   language.pp = 7;
   layout.microbatches = 1;
   CHECK(layout_words(model, layout, "GPUs") ==
-        "non-colocated: vision on 64 GPUs TP4 DP16, ZeRO-3 (FSDP) in groups of 8; language on 448 "
-        "GPUs "
-        "TP8 PP7 DP8; 1F1B, 1 microbatch");
+        "non-colocated: vision on 64 GPUs TP4 DP16, ZeRO-3 (FSDP) over 8 of 16 DP ranks; language "
+        "on 448 GPUs TP8 PP7 DP8; 1F1B, 1 microbatch");
   CHECK(
       placement_legend(model, {Placement::colocated, Placement::homogeneous}).find("colocated: ") !=
       std::string::npos);
+}
+
+TEST_CASE("a shard group is a part of the DP·CP ranks, and stages are counted in blocks") {
+  const Model model = vision_and_language();
+  Layout layout = layout_of(model, Placement::homogeneous);
+  for (ModuleLayout& grid : layout.modules) {
+    grid.cp = 2;
+    grid.pp = 4;
+    grid.ranks = 2 * 4 * 16;
+    grid.shard = Shard::optimizer;
+    grid.shard_ranks = 16;  // of DP16 · CP2
+  }
+  const auto words = [&](std::vector<int> blocks) {
+    layout.modules.back().blocks = std::move(blocks);
+    return layout_words(model, layout, "GPUs");
+  };
+  const auto with = [](const std::string& split) {
+    return "homogeneous: TP1 CP2 PP4 DP16, ZeRO-1 over 16 of 32 DP·CP ranks" + split +
+           ", 1F1B, 32 microbatches";
+  };
+  CHECK(words({}) == with(""));
+  CHECK(words({3, 3, 3, 3}) == with(", 3 blocks a stage"));
+  CHECK(words({78, 40}) == with(", stages of 78 and 40 blocks"));
+  std::vector<int> blocks{6};
+  blocks.insert(blocks.end(), 4, 8);
+  blocks.insert(blocks.end(), 26, 3);
+  blocks.push_back(2);
+  CHECK(words(blocks) == with(", stages of 6, 4 times 8, 26 times 3 and 2 blocks"));
+  CHECK(words({1, 2, 1, 2, 1, 2, 1}) == with(", stages of 1 to 2 blocks"));  // seven runs
+  for (ModuleLayout& of : layout.modules) of.shard_ranks = 32;               // all of them
+  CHECK(words({}).find("ZeRO-1, ") != std::string::npos);
 }
 
 TEST_CASE("a table that is too wide goes on in a second one, long texts go to lines of their own") {
@@ -94,7 +124,20 @@ TEST_CASE("a table that is too wide goes on in a second one, long texts go to li
         "    0  1.5 s  20 GiB\n"
         "      TP1 DP8, 32\n"
         "        microbatches\n");
+  Table gaps({"stage", "first", "second"});
+  gaps.add({"0", "1.5 s", "20 GiB"});
+  gaps.add({"", "2.5 s", ""});
+  CHECK(gaps.text(15) ==
+        "stage  first\n"
+        "------------\n"
+        "    0  1.5 s\n"
+        "       2.5 s\n"
+        "\n"
+        "stage  second\n"
+        "-------------\n"
+        "    0  20 GiB\n");
   CHECK(wrapped("one two three", 7, 2) == "one two\n  three");
+  CHECK(wrapped("keep 5 % free", 6) == "keep\n5 %\nfree");  // a number and its unit stay together
 }
 
 }  // namespace polyphony::sim
