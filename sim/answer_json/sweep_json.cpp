@@ -46,7 +46,7 @@ const JsonKeys<CandidateOf>& candidate_keys() {
         {"layout", a("string"), "the layout in words", [](const Of& of) { return of.c.text; }},
         {"layout_form", reference_to("layout"), "the layout in the form of a scenario's /layout",
          [](const Of& of) { return json(json_value(of.c.layout, of.model, of.c.costs)); }},
-        {"brief", a("string"), "the layout in short form, as in the printed table",
+        {"brief", a("string"), "the layout in short form (scenarios/GLOSSARY.md)",
          [](const Of& of) { return brief(of.model, of.c.layout); }},
         {"words", a("string"), "the layout as the table of `polyphony sweep` writes it",
          [](const Of& of) { return layout_words(of.model, of.c.layout, of.ranks); }},

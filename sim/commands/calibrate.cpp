@@ -8,6 +8,7 @@
 #include "sim/console/console.h"
 #include "sim/evidence/evidence_json.h"
 #include "sim/shown/calibration_text.h"
+#include "sim/text/layout_words.h"
 #include "traces/calibrate/collective_fit.h"
 
 namespace polyphony::sim {
@@ -79,7 +80,11 @@ int calibrate_command(int argc, char** argv) {
     std::cout << to_json(fitted).dump(2) << "\n";
     return 0;
   }
-  if (fitted.runs) std::cout << calibration_text(*fitted.runs, fitted.unseen);
+  std::vector<std::string> layouts;
+  for (const traces::Measurement& of : measurements)
+    layouts.push_back(of.source + ": " +
+                      layout_words(of.scenario.model, *of.scenario.layout, of.scenario.cluster));
+  if (fitted.runs) std::cout << calibration_text(*fitted.runs, fitted.unseen, layouts);
   if (fitted.steps) std::cout << calibration_text(*fitted.steps);
   if (args.has("out")) std::cerr << "wrote " << args.text("out") << "\n";
   return 0;

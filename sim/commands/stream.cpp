@@ -18,7 +18,7 @@ void add_stream_options(Arguments& args) {
       "batch does not fit, and which samples take the memory",
       cxxopts::value<int>()->default_value("0"))(
       "steps", "with --batches: steps of the run whose risk is printed; default: training.steps",
-      cxxopts::value<int>()->default_value("0"));
+      cxxopts::value<int>());
 }
 
 int answer_stream(const Arguments& args, const Scenario& scenario, const Layout& layout,
@@ -27,7 +27,8 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
     throw InputError("--batches", "",
                      "must be at least 1 (got " + std::to_string(args.integer("batches")) + ")",
                      "a number such as 1000");
-  const int steps = args.integer("steps") > 0 ? args.integer("steps") : scenario.training.steps;
+  const int steps = args.has("steps") && args.integer("steps") > 0 ? args.integer("steps")
+                                                                   : scenario.training.steps;
   StreamOptions options;
   options.batches = static_cast<std::size_t>(args.integer("batches"));
   options.jobs = args.jobs();

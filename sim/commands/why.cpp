@@ -37,8 +37,8 @@ void print_times(const WhyAnswer& answer) {
     const auto p = static_cast<std::size_t>(part);
     if (part == traces::Part::recompute && part_mean[p] == Seconds{}) continue;
     const bool twofold = part == traces::Part::backward && now.recomputes;
-    const std::string what = part == traces::Part::idle ? "idle (bubble)" : traces::name(part);
-    add(what + (twofold ? " and recomputation" : ""), now.parts[critical.value][p], part_mean[p]);
+    add(traces::table_name(part) + std::string(twofold ? " and recomputation" : ""),
+        now.parts[critical.value][p], part_mean[p]);
   }
   const Seconds least = kWorthALine * now.figures.step;
   for (std::size_t i = 0; i < traces::kIdles; ++i)
@@ -57,7 +57,7 @@ void print_memory(const StepAnswer& now) {
       figures.worst_stage + ": parameters " + bytes_text(at(BufferKind::parameter)) +
       ", gradients " + bytes_text(at(BufferKind::gradient)) + ", optimizer " +
       bytes_text(at(BufferKind::optimizer)) + ", activations " +
-      bytes_text(at(BufferKind::tape) + at(BufferKind::workspace)) + ", boundaries " +
+      bytes_text(at(BufferKind::tape) + at(BufferKind::workspace)) + ", stage inputs " +
       bytes_text(at(BufferKind::boundary) + at(BufferKind::boundary_gradient));
   std::cout << paragraph(text) << "\n";
 }
@@ -76,13 +76,13 @@ std::vector<std::string> lines_of(const std::vector<std::string>& words) {
 
 void print_changes(const WhyAnswer& answer, const Scenario& scenario) {
   const std::string among =
-      counted(static_cast<std::int64_t>(answer.looked_at), "single change", "single changes") +
-      " tried, " + count_text(static_cast<std::int64_t>(answer.fitting)) + " of them fit";
+      counted(static_cast<std::int64_t>(answer.looked_at), "change", "changes") + " tried, " +
+      count_text(static_cast<std::int64_t>(answer.fitting)) + " of them fit";
   if (answer.worth_trying.empty()) {
     std::cout << "No single change is faster and fits (" << among << ").\n";
     return;
   }
-  Table table({"worth trying", "gain", "certainty", "step", "memory"});
+  Table table({"worth trying", "gain", "P(faster)", "step", "memory"});
   for (const WorthTrying& change : answer.worth_trying) {
     const std::vector<std::string> lines = lines_of(change.words);
     for (std::size_t i = 0; i < lines.size(); ++i)
@@ -93,9 +93,11 @@ void print_changes(const WhyAnswer& answer, const Scenario& scenario) {
         table.add({"  " + lines[i], "", "", "", ""});
   }
   const std::string text = among +
-                           ". Certainty: of being faster at all. ~: estimated (longest path); "
-                           "by the same estimate this layout takes " +
-                           seconds_text(answer.estimate) + ". " + margin_text(scenario) + ".";
+                           "; a change brings what must change with it. P(faster): probability "
+                           "of being faster at all, from the profile's stated errors. ~: "
+                           "estimated (longest path); by the same estimate this layout takes " +
+                           seconds_text(answer.estimate) + ". " +
+                           margin_text(scenario, "search.memory_margin") + ".";
   std::cout << table.text(screen_columns()) << paragraph(text);
 }
 

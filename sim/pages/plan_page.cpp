@@ -11,9 +11,7 @@
 namespace polyphony::sim {
 namespace {
 
-std::string name_of(const PlannedStage& stage) {
-  return "stage " + std::to_string(stage.stage) + ", ranks " + stage.ranks;
-}
+std::string name_of(const PlannedStage& stage) { return stage.name + ", ranks " + stage.ranks; }
 
 traces::Figure times(const PlanAnswer& answer) {
   Seconds most{};
@@ -24,7 +22,7 @@ traces::Figure times(const PlanAnswer& answer) {
   for (const PlannedStage& stage : answer.stages)
     bars.push_back({name_of(stage),
                     seconds_text(stage.forward + stage.backward),
-                    stage.layers,
+                    stage.words,
                     {stage.forward.count() / second, stage.backward.count() / second}});
   traces::ChartOptions options;
   options.x_label = "a mean microbatch, " + unit;
@@ -47,7 +45,7 @@ traces::Figure memories(const PlanAnswer& answer) {
     bars.push_back(
         {name_of(stage),
          memory_beside(stage.memory, answer.device_memory),
-         stage.layers,
+         stage.words,
          {static_cast<double>(stage.memory.value) / byte, static_cast<double>(free.value) / byte}});
   }
   traces::ChartOptions options;
@@ -111,21 +109,16 @@ void add_work(const std::vector<MicrobatchWork>& works, const std::string& about
 traces::Section plan_section(const PlanAnswer& answer) {
   traces::Section section{"Stages", {times(answer), memories(answer)}};
   for (const PlannedSplit& split : answer.splits) {
-    traces::Table table{
-        split.branch,
-        {"boundary of stages", "one layer moved to the first", "one layer moved to the second"},
-        {},
-        {},
-        ""};
+    traces::Table table{split.branch, moves_columns(), {}, {}, ""};
     const auto cell = [&](const std::optional<OtherSplit>& other) {
       return other ? change_text(*other, split, answer.device_memory) : std::string();
     };
     for (std::size_t s = 0; s < split.boundaries.size(); ++s)
       table.rows.push_back({std::to_string(s) + " and " + std::to_string(s + 1),
                             cell(split.boundaries[s].earlier), cell(split.boundaries[s].later)});
-    table.note = "Cells: the bottleneck after the move. " + bottleneck_text(split);
+    table.note = moves_note(split) + " Now " + bottleneck_text(split);
     for (const std::string& line : other_splits(split, answer.device_memory))
-      table.note += "; " + line;
+      table.note += " " + line + ".";
     section.blocks.emplace_back(std::move(table));
   }
   if (answer.work)

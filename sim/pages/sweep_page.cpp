@@ -38,7 +38,7 @@ traces::Table ranking(const Searched& answer) {
   const bool prices = !price_text(ranked.front()).empty();
   traces::Table table{
       "",
-      {"rank", "step time", "90 % interval", against(answer), "tokens/s/GPU", "MFU", "memory"},
+      {"row", "step time", "90 % interval", against(answer), "tokens/s/GPU", "MFU", "memory"},
       {},
       0,
       ""};
@@ -61,7 +61,11 @@ traces::Table ranking(const Searched& answer) {
   for (const SearchedRow& row : answer.baselines) add("", row, row.name + ": " + row.words);
   table.note = std::to_string(shown.size()) + " of " +
                counted(static_cast<std::int64_t>(ranked.size()), "row", "rows") +
-               ": the best of each shape. ~: estimated, others are simulated. The 90 % interval is "
+               ": others differ from an earlier one only in details, such as recomputation or ZeRO "
+               "groups, or come after the first " +
+               std::to_string(kMostRows) +
+               "; the best row of each placement is always shown. ~: estimated, others are "
+               "simulated. The 90 % interval is "
                "that of the step time, by profile " +
                answer.profile + " and software stack " + answer.stack +
                ". Memory: of the fullest rank. SP: sequence parallelism; ZeRO-1, 2, 3: optimizer "
@@ -76,9 +80,8 @@ std::string decision(const Searched& answer) {
   const std::string simplest = "row " + std::to_string(answer.simplest + 1);
   return count_text(answer.tied) + " of " +
          counted(static_cast<std::int64_t>(answer.ranked.size()), "row", "rows") +
-         " do not differ from row 1 within what the profile knows. The simplest of them within 2 % "
-         "of "
-         "the best is " +
+         " are tied with the best: the 90 % interval of the difference in step time contains zero. "
+         "The simplest of those within 2 % of the best is " +
          simplest + ": " + answer.ranked.at(answer.simplest).words +
          ". Measure a few steps of it before a long run.";
 }

@@ -6,6 +6,7 @@
 #include "shared/chunk/parameters.h"
 #include "shared/chunk/sizes.h"
 #include "shared/cost/layer_costs.h"
+#include "shared/layers/layer_table.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/split/balanced_plan.h"
 #include "shared/step/step_record.h"
@@ -23,6 +24,37 @@ std::string rank_range(int first, int count) {
   return count == 1 ? text : text + "-" + std::to_string(first + count - 1);
 }
 
+// "vision input, blocks 0-1", "language blocks 10-11, output head"; of a projector its name alone.
+std::string layer_words(const Module& module, LayerRange range) {
+  if (module.kind == ModuleKind::projector) return module.name;
+  const std::vector<LayerKind> stack = layers(module);
+  int before = 0, first = -1, last = -1;  // blocks
+  std::string input, tail;
+  for (int layer = 0; layer < range.end; ++layer) {
+    const LayerKind kind = stack[static_cast<std::size_t>(layer)];
+    const int block = is_block(kind) ? before++ : -1;
+    if (layer < range.begin) continue;
+    if (block >= 0) {
+      if (first < 0) first = block;
+      last = block;
+    } else if (layer_row(kind).place == LayerPlace::input) {
+      input = kind == LayerKind::token_embedding ? "embedding" : "input";
+    } else {
+      tail = kind == LayerKind::language_head ? "output head" : "output";
+    }
+  }
+  std::string text;
+  const auto add = [&](const std::string& part) {
+    if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
+  };
+  add(input);
+  if (first >= 0)
+    add(first == last ? "block " + std::to_string(first)
+                      : "blocks " + std::to_string(first) + "-" + std::to_string(last));
+  add(tail);
+  return module.name + " " + text;
+}
+
 PlannedStage planned_stage(const Scenario& scenario, const LayerCosts& costs, const Branch& branch,
                            std::size_t stage) {
   PlannedStage row;
@@ -34,6 +66,9 @@ PlannedStage planned_stage(const Scenario& scenario, const LayerCosts& costs, co
     const Module& module = scenario.model.modules[chunk.module.value];
     row.layers += (row.layers.empty() ? "" : ", ") + module.name + " [" +
                   std::to_string(chunk.layers.begin) + "," + std::to_string(chunk.layers.end) + ")";
+    row.words += (row.words.empty() ? "" : "; ") + layer_words(module, chunk.layers);
+    if (module.kind != ModuleKind::projector)
+      row.name += (row.name.empty() ? "" : " + ") + module.name + " stage " + std::to_string(stage);
     row.parameters_per_rank += local_parameters(module, chunk.layers, {.tensor = branch.grid.tp});
     for (int layer = chunk.layers.begin; layer < chunk.layers.end; ++layer) {
       const LayerCost& cost = costs[chunk.module.value][static_cast<std::size_t>(layer)];
@@ -41,6 +76,7 @@ PlannedStage planned_stage(const Scenario& scenario, const LayerCosts& costs, co
       row.backward += cost.backward;
     }
   }
+  if (row.name.empty()) row.name = "stage " + std::to_string(stage);  // projectors alone
   return row;
 }
 

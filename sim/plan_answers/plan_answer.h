@@ -21,8 +21,11 @@ struct PlannedModule {
   std::int64_t parameters = 0;
 };
 struct PlannedStage {
-  int stage = 0;  // within its branch
-  std::string ranks, grid, layers;
+  int stage = 0;     // within its branch
+  std::string name;  // as stage_name() has it: "vision stage 0"
+  std::string ranks, grid;
+  std::string layers;  // "vision [0,3)": positions in the module's layer stack
+  std::string words;   // "vision input, blocks 0-1"
   std::int64_t parameters_per_rank = 0;
   Seconds forward{}, backward{};  // of a mean microbatch (shared/cost/layer_costs.h)
   Bytes memory{};                 // predicted peak of its worst rank, other stages on it included

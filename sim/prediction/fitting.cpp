@@ -106,7 +106,7 @@ std::string holdings(const RankMemory& memory) {
   return "parameters " + bytes_text(at(BufferKind::parameter)) + ", gradients " +
          bytes_text(at(BufferKind::gradient)) + ", optimizer " +
          bytes_text(at(BufferKind::optimizer)) + ", activations " +
-         bytes_text(at(BufferKind::tape) + at(BufferKind::workspace)) + ", boundaries " +
+         bytes_text(at(BufferKind::tape) + at(BufferKind::workspace)) + ", stage inputs " +
          bytes_text(at(BufferKind::boundary) + at(BufferKind::boundary_gradient));
 }
 

@@ -35,38 +35,41 @@ std::string parameter_text(const std::string& key, double value) {
   return is_time(key) ? seconds_text(Seconds(value)) : short_number(value);
 }
 
-std::string calibration_text(const traces::Calibration& fitted, const std::vector<double>& unseen) {
+std::string calibration_text(const traces::Calibration& fitted, const std::vector<double>& unseen,
+                             const std::vector<std::string>& layouts) {
   std::ostringstream out;
-  Table table({"parameter", "prior", "fitted", "±", "activities"});
+  Table table({"parameter", "prior", "fitted", "±", "measured ops"});
   for (const traces::FittedParameter& p : fitted.parameters)
     if (p.informed)
       table.add({p.name, short_number(p.prior), short_number(p.value),
                  short_number(p.standard_error), count_text(static_cast<std::int64_t>(p.rows))});
   out << table.text(screen_columns()) << "\n";
-  Table runs({"run", "measured", "error before", "error after", "held-out error", "repeatability",
-              "expected of jitter"});
+  Table runs({"run", "measured", "error\nbefore", "error\nafter", "held-out\nerror",
+              "repeatability", "repeatability\nexpected from jitter"});
   for (std::size_t i = 0; i < fitted.runs.size(); ++i) {
     const traces::RunError& r = fitted.runs[i];
-    runs.add({r.label, seconds_text(r.measured), percent_text(r.before), percent_text(r.after),
-              i < unseen.size() ? percent_text(unseen[i]) : "?",
+    runs.add({std::to_string(i + 1), seconds_text(r.measured), percent_text(r.before),
+              percent_text(r.after), i < unseen.size() ? percent_text(unseen[i]) : "-",
               "±" + percent_text(r.repeatability),
-              r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "?"});
+              r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "-"});
   }
-  out << runs.text(screen_columns());
+  out << runs.text_with("layout", layouts, screen_columns());
   out << (unseen.empty() ? "Held-out error: not known of a single run; give a second one.\n"
                          : "Held-out error: by a fit to the other runs.\n");
-  for (const traces::RunError& r : fitted.runs)
-    if (!r.shared_cores.empty())
-      out << "shared cores in " << r.label << ": " << traces::describe(r.shared_cores)
-          << ". Its ops are fitted by their processor time, its step time is as measured: measure "
-             "it "
-             "again on an idle machine\n";
+  for (std::size_t i = 0; i < fitted.runs.size(); ++i)
+    if (const auto& shared = fitted.runs[i].shared_cores; !shared.empty())
+      out << paragraph("Shared cores in run " + std::to_string(i + 1) + ": " +
+                       traces::describe(shared) +
+                       ". Its ops are fitted by their processor time, its step time is as "
+                       "measured: measure it again on an idle machine.");
   if (const auto& jitter = fitted.profile.certainty.jitter) {
-    out << "\njitter over " << jitter->steps << " steps: of whole steps, of single ops\n";
+    out << "\njitter, fitted to " << counted(jitter->steps, "step", "steps")
+        << " (standard deviation)\n";
+    Table kinds({"kind of op", "common to a step", "of each op"});
     for (std::size_t kind = 0; kind < kActivityKinds; ++kind)
-      out << "  " << name(static_cast<ActivityKind>(kind)) << " ±"
-          << percent_text(jitter->of[kind].step) << ", ±" << percent_text(jitter->of[kind].op)
-          << "\n";
+      kinds.add({name(static_cast<ActivityKind>(kind)), "±" + percent_text(jitter->of[kind].step),
+                 "±" + percent_text(jitter->of[kind].op)});
+    out << kinds.text(screen_columns());
   } else {
     out << "\njitter: not known, it needs a run of four steps or more\n";
   }

@@ -9,8 +9,10 @@
 
 namespace polyphony::sim {
 
-// `unseen`: for each run its error by a fit to the other runs; empty: not computed.
-std::string calibration_text(const traces::Calibration& fitted, const std::vector<double>& unseen);
+// `unseen`: for each run its error by a fit to the other runs; empty: not computed. `layouts`: each
+// run and its layout in words.
+std::string calibration_text(const traces::Calibration& fitted, const std::vector<double>& unseen,
+                             const std::vector<std::string>& layouts);
 std::string calibration_text(const StepCalibration& fitted);
 
 // A parameter's value in three digits, times with their unit.

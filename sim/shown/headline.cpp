@@ -77,20 +77,18 @@ std::string headline(const Scenario& scenario, const HardwareProfile& profile,
 }
 
 std::string headline(const QuestionWords& words) {
-  constexpr std::size_t kOneLine = 100, kLine = 80;
+  const std::size_t columns = screen_columns();
   const std::string kBetween = " | ";
-  std::string one, lines, line;
+  std::string lines, line;
   for (const std::string& part : {words.model, words.cluster, words.data, words.software}) {
-    one += (one.empty() ? "" : kBetween) + part;
-    if (line.empty() || width_of(line) + kBetween.size() + width_of(part) <= kLine) {
+    if (line.empty() || width_of(line) + kBetween.size() + width_of(part) <= columns) {
       line += (line.empty() ? "" : kBetween) + part;
       continue;
     }
-    lines += wrapped(line, kLine, 2) + "\n";
+    lines += wrapped(line, columns, 2) + "\n";
     line = part;
   }
-  if (width_of(one) <= kOneLine) return one + "\n";
-  return lines + wrapped(line, kLine, 2) + "\n";
+  return lines + wrapped(line, columns, 2) + "\n";
 }
 
 }  // namespace polyphony::sim

@@ -12,7 +12,7 @@ namespace polyphony::sim {
 
 // "vision 631M + projector 45M + language 7.6B | 8 A100-80 | global batch 128, sequence 8,192 |
 // bf16, stack megatron-core": modules with their parameters, cluster, data, precision and software
-// stack. One line of at most 100 columns, else lines of at most 80; ends with a line break.
+// stack, in as many lines as the screen needs; ends with a line break.
 //   tokens_per_sample   language tokens of a mean sample; 0: those of the scenario's typical batch
 std::string headline(const Scenario& scenario, const HardwareProfile& profile,
                      double tokens_per_sample = 0);

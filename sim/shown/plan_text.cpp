@@ -1,5 +1,7 @@
 #include "sim/shown/plan_text.h"
 
+#include <algorithm>
+
 #include "shared/text/figure_text.h"
 #include "sim/console/console.h"
 #include "sim/shown/sweep_text.h"
@@ -14,24 +16,31 @@ std::string blocks_text(const std::vector<int>& blocks) {
   return text;
 }
 
+// Of virtual stages a rank has several, and its time is that of all of them.
+std::string slowest(const PlannedSplit& split) { return split.exact ? "stage" : "rank"; }
+
+std::string too_much(Bytes memory, Bytes device) {
+  return device.value > 0 && memory > device ? " (too much)" : "";
+}
+
 }  // namespace
 
 std::string memory_beside(Bytes memory, Bytes device) {
-  return memory_of_device(memory, device) +
-         (device.value > 0 && memory > device ? " (too much)" : "");
+  return memory_of_device(memory, device) + too_much(memory, device);
 }
 
 std::string joint_text(const JointAnswer& answer) {
   const Model& model = answer.scenario->model;
   const Bytes device = answer.scenario->cluster.device.memory;
-  Table table({"balance", "module", "stages", "layers a stage", "bottleneck", "step", "memory"});
+  Table table({"balance", "module", "stages", "blocks a stage", "slowest\nstage", "step",
+               device.value > 0 ? "memory of\n" + bytes_text(device) : "memory"});
   std::string refused;
   for (const JointRow& row : answer.rows) {
     const bool legal = row.refused.empty();
     std::string balance = name(row.split.layout.balance);
-    if (!legal) refused += "the " + balance + " layout is not legal: " + row.refused + "\n";
+    if (!legal) refused += paragraph("The " + balance + " layout is not legal: " + row.refused);
     std::string step = legal ? seconds_text(row.step) : "-";
-    std::string memory = legal ? memory_beside(row.memory, device) : "-";
+    std::string memory = legal ? bytes_text(row.memory) + too_much(row.memory, device) : "-";
     for (std::size_t m = 0; m < model.modules.size(); ++m) {
       if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
       const ModuleLayout& grid = row.split.layout.modules[m];
@@ -40,54 +49,77 @@ std::string joint_text(const JointAnswer& answer) {
       balance = step = memory = "";
     }
   }
-  return table.text(screen_columns()) + "Steps are estimates (longest path).\n" + refused;
+  return table.text(screen_columns()) +
+         paragraph(
+             "Balance: aware by forward and backward times, unaware by forward times alone, as if "
+             "nothing were frozen. Slowest stage: its time per microbatch. Steps are estimates "
+             "(longest path).") +
+         refused;
 }
 
 std::string segments_text(const SegmentsAnswer& answer) {
   const Bytes device = answer.scenario->cluster.device.memory;
-  Table table(
-      {"module", "runs on", "parts of a microbatch", "time", "share of the best rate", "segments"});
+  Table table({"module", "runs on", "parts of a\nmicrobatch", "time", "share of the\nbest rate",
+               "segments"});
   for (const SegmentRow& row : answer.rows)
     table.add({row.module, row.items > 0 ? counted(row.items, "item", "items") : "microbatches",
                row.items > 0 ? std::to_string(row.parts) : "1", seconds_text(row.latency),
                row.items > 0 ? percent_text(row.rate_share) : "-", std::to_string(row.segments)});
   return table.text(screen_columns()) +
          paragraph(layout_words(answer.scenario->model, answer.layout, answer.scenario->cluster)) +
-         "estimated step " + seconds_text(answer.step) + ", memory " +
-         memory_beside(answer.memory, device) +
-         "; the scenario's own layout: " + seconds_text(answer.given_step) + ", " +
-         memory_beside(answer.given_memory, device) + "\n";
+         paragraph("Estimated step " + seconds_text(answer.step) + ", memory " +
+                   memory_beside(answer.memory, device) +
+                   "; the scenario's own layout: " + seconds_text(answer.given_step) + ", " +
+                   memory_beside(answer.given_memory, device) + ".");
 }
 
 std::string stages_text(const PlanAnswer& answer) {
   // Two tables where one is too wide: what a stage holds, and what it costs.
-  Table layers({"stage", "ranks", "layers"});
-  Table costs({"stage", "parameters/rank", "forward", "backward", "memory"});
-  Table all({"stage", "ranks", "layers", "parameters/rank", "forward", "backward", "memory"});
+  const Bytes device = answer.device_memory;
+  const std::vector<std::string> numbers{
+      "parameters\n/rank", "forward", "backward",
+      device.value > 0 ? "memory of\n" + bytes_text(device) : "memory"};
+  std::vector<std::string> header{"stage", "ranks"};
+  Table held(header), costs({"stage", numbers[0], numbers[1], numbers[2], numbers[3]});
+  header.insert(header.end(), numbers.begin(), numbers.end());
+  Table all(header);
+  std::vector<std::string> words;
   for (const PlannedStage& s : answer.stages) {
-    const std::string stage = std::to_string(s.stage);
     const std::vector<std::string> cost{count_text(s.parameters_per_rank), seconds_text(s.forward),
                                         seconds_text(s.backward),
-                                        memory_beside(s.memory, answer.device_memory)};
-    layers.add({stage, s.ranks, s.layers});
-    costs.add({stage, cost[0], cost[1], cost[2], cost[3]});
-    all.add({stage, s.ranks, s.layers, cost[0], cost[1], cost[2], cost[3]});
+                                        bytes_text(s.memory) + too_much(s.memory, device)};
+    held.add({s.name, s.ranks});
+    costs.add({s.name, cost[0], cost[1], cost[2], cost[3]});
+    all.add({s.name, s.ranks, cost[0], cost[1], cost[2], cost[3]});
+    words.push_back(s.words);
   }
+  std::size_t widest = width_of("layers");
+  for (const std::string& of_stage : words) widest = std::max(widest, width_of(of_stage));
   const std::string one = all.text();
+  const std::size_t rule = one.find("--");
+  const std::size_t left = one.find('\n', rule) - rule;
   const std::string text =
-      width_of(one.substr(one.find('-'), one.find('\n', one.find('-')) - one.find('-'))) <=
-              screen_columns()
-          ? one
-          : layers.text(screen_columns()) + "\n" + costs.text(screen_columns());
+      left + 2 + widest <= screen_columns()
+          ? all.text_with("layers", words, screen_columns())
+          : held.text_with("layers", words, screen_columns()) + "\n" + costs.text(screen_columns());
   return text + paragraph(
                     "Forward and backward: of one mean microbatch. Memory: predicted peak of the "
                     "stage's fullest rank.");
 }
 
 std::string bottleneck_text(const PlannedSplit& split) {
-  return "bottleneck: " + split.bottleneck + ", " + seconds_text(split.bottleneck_time) +
-         " a microbatch, messages that it waits for included; mean of all ranks " +
-         seconds_text(split.mean);
+  return std::string(split.exact ? "the slowest stage is " : "the slowest rank has ") +
+         split.bottleneck + ": " + seconds_text(split.bottleneck_time) +
+         " per microbatch, waiting for its messages included. The mean of all its ranks is " +
+         seconds_text(split.mean) + ".";
+}
+
+std::vector<std::string> moves_columns() {
+  return {"between stages", "one block moved to the earlier", "one block moved to the later"};
+}
+
+std::string moves_note(const PlannedSplit& split) {
+  return "Values: time of the slowest " + slowest(split) + " after the move, and its change.";
 }
 
 std::string change_text(const OtherSplit& other, const PlannedSplit& split, Bytes device) {
@@ -99,25 +131,24 @@ std::string change_text(const OtherSplit& other, const PlannedSplit& split, Byte
 std::vector<std::string> other_splits(const PlannedSplit& split, Bytes device) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& what, const OtherSplit& other) {
-    lines.push_back(what + ": " + blocks_text(other.blocks) + " layers a stage, bottleneck " +
-                    change_text(other, split, device));
+    lines.push_back(what + ": " + blocks_text(other.blocks) + " blocks a stage; its slowest " +
+                    slowest(split) + " takes " + change_text(other, split, device));
   };
-  if (split.better) add("split balanced by all costs", *split.better);
-  if (split.next) add(split.exact ? "next best split" : "next best split found", *split.next);
+  if (split.better) add("Split balanced by all costs", *split.better);
+  if (split.next) add(split.exact ? "Next best split" : "Next best split found", *split.next);
   return lines;
 }
 
 std::string split_text(const PlannedSplit& split, Bytes device) {
-  Table table(
-      {"boundary of stages", "one layer moved to the first", "one layer moved to the second"});
+  Table table(moves_columns());
   const auto cell = [&](const std::optional<OtherSplit>& other) {
-    return other ? change_text(*other, split, device) : std::string("has one layer");
+    return other ? change_text(*other, split, device) : std::string("has one block");
   };
   for (std::size_t s = 0; s < split.boundaries.size(); ++s)
     table.add({std::to_string(s) + " and " + std::to_string(s + 1),
                cell(split.boundaries[s].earlier), cell(split.boundaries[s].later)});
   std::string text = paragraph(split.branch + ": " + bottleneck_text(split)) + "\n" +
-                     table.text(screen_columns()) + "Cells: the bottleneck after the move.\n";
+                     table.text(screen_columns()) + paragraph(moves_note(split));
   for (const std::string& line : other_splits(split, device)) text += paragraph(line);
   return text;
 }

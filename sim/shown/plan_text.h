@@ -16,8 +16,11 @@ std::string joint_text(const JointAnswer& answer);
 std::string segments_text(const SegmentsAnswer& answer);
 std::string stages_text(const PlanAnswer& answer);
 // Of one branch: its bottleneck; the bottleneck of another split and its change; the best other
-// splits; all of that with the effect of moving one layer over each boundary.
+// splits; all of that with the effect of moving one block over each boundary. The table of these
+// moves has the columns and the note below, also on a page.
 std::string bottleneck_text(const PlannedSplit& split);
+std::vector<std::string> moves_columns();
+std::string moves_note(const PlannedSplit& split);
 std::string change_text(const OtherSplit& other, const PlannedSplit& split, Bytes device);
 std::vector<std::string> other_splits(const PlannedSplit& split, Bytes device);
 std::string split_text(const PlannedSplit& split, Bytes device);

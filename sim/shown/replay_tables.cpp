@@ -60,7 +60,7 @@ ReplayTable steps_table(const ReplayAnswer& answer) {
   if (both) ranks.insert(ranks.end(), answer.after->parts.begin(), answer.after->parts.end());
   for (const traces::Part part : traces::parts_shown(ranks)) {
     const auto p = static_cast<std::size_t>(part);
-    add(std::string("  ") + traces::name(part),
+    add(std::string("  ") + traces::table_name(part),
         [&](const ReplayedRun& run) { return traces::mean(run.parts)[p]; });
     if (part != traces::Part::idle) continue;
     for (std::size_t i = 0; i < traces::kIdles; ++i) {

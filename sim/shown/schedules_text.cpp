@@ -37,7 +37,7 @@ std::string comparison_text(const ScheduleComparison& comparison, const CompareO
   std::vector<std::string> header{"schedule", "makespan"};
   if (options.draws > 0) header.push_back("90 % of\nrandom batches");
   header.insert(header.end(),
-                {"idle (bubble):\nmean, worst rank", "peak\nactivations",
+                {"idle time: mean,\nworst rank", "peak\nactivations",
                  "above bound\nof its stages", "above bound\nof any stages", "setting"});
   Table table(header);
   std::string refused;

@@ -7,6 +7,7 @@
 #include "sim/console/console.h"
 #include "sim/prediction/effects.h"
 #include "sim/shown/headline.h"
+#include "sim/shown/part_notes.h"
 #include "sim/shown/profile_text.h"
 #include "sim/shown/sweep_text.h"
 #include "sim/text/layout_words.h"
@@ -24,7 +25,7 @@ std::string memory_text(const StepAnswer& answer, const Scenario& scenario) {
   const Figures& figures = answer.figures;
   const Bytes capacity = figures.device_memory;
   Table table({"stage", "peak memory", "reached at", "parameters", "gradients", "optimizer",
-               "activations", "boundaries"});
+               "activations", "stage inputs"});
   for (const auto& [stage, rank] : worst_by_stage(answer.prediction)) {
     const RankMemory& memory = answer.prediction.memory[rank.value];
     const auto at = [&](BufferKind kind) { return memory.at_peak[static_cast<std::size_t>(kind)]; };
@@ -41,7 +42,10 @@ std::string memory_text(const StepAnswer& answer, const Scenario& scenario) {
     all +=
         paragraph("Activations offloaded to the host: at most " + bytes_text(host) + " of a rank.");
   std::string text =
-      "Buffers live as long as in " + std::string(name(answer.profile.stack.memory.keeping)) + ".";
+      "Memory at the moment of each stage's peak. Stage inputs: activations received or to be "
+      "sent, and their gradients. Tensors are freed when " +
+      std::string(name(answer.profile.stack.memory.keeping)) +
+      " frees them; another framework may differ (--stack).";
   if (capacity.value > 0 && figures.fits()) {
     const bool over = figures.peak_memory > scenario.memory_limit();
     const std::string margin = percent_text(scenario.memory_margin(), 0);
@@ -111,6 +115,20 @@ std::string certainty_text(const StepAnswer& answer) {
   return all;
 }
 
+// Tokens a second, MFU and memory, on two lines where one would be too long.
+std::string rate_text(const Figures& figures, const Cluster& cluster) {
+  const std::string rate =
+      count_text(static_cast<std::int64_t>(figures.tokens_per_second_per_rank)) + " tokens/s/" +
+      rank_word(cluster) + "   MFU " +
+      (figures.model_flops_utilization > 0 ? percent_text(figures.model_flops_utilization)
+                                           : std::string("not known"));
+  const std::string memory = "memory " +
+                             memory_of_device(figures.peak_memory, figures.device_memory) + " on " +
+                             figures.worst_stage;
+  const bool one_line = width_of(rate) + 3 + width_of(memory) <= screen_columns();
+  return rate + (one_line ? "   " : "\n") + memory;
+}
+
 }  // namespace
 
 std::string step_text(const StepAnswer& answer, const Scenario& scenario, const Layout& layout) {
@@ -121,12 +139,7 @@ std::string step_text(const StepAnswer& answer, const Scenario& scenario, const 
       paragraph(layout_words(scenario.model, layout, scenario.cluster)) + "\nstep " +
       seconds_text(figures.step) + "   90 % interval " + seconds_text(bounds.low) + " to " +
       seconds_text(bounds.high) + "\n" +
-      count_text(static_cast<std::int64_t>(figures.tokens_per_second_per_rank)) + " tokens/s/" +
-      rank_word(scenario.cluster) + "   MFU " +
-      (figures.model_flops_utilization > 0 ? percent_text(figures.model_flops_utilization)
-                                           : std::string("not known")) +
-      "   memory " + memory_of_device(figures.peak_memory, figures.device_memory) + " on " +
-      figures.worst_stage + "\n";
+      rate_text(figures, scenario.cluster) + "\n";
   if (const std::string spent = spent_text(figures); !spent.empty()) text += paragraph(spent);
   if (answer.megatron_mfu > 0 && rank_word(scenario.cluster) == std::string("GPU"))
     text += paragraph(frameworks_text(answer));
@@ -138,11 +151,12 @@ std::string step_text(const StepAnswer& answer, const Scenario& scenario, const 
   for (const traces::Part part : traces::parts_shown(answer.parts)) {
     const auto p = static_cast<std::size_t>(part);
     const bool twofold = part == traces::Part::backward && answer.recomputes;
-    const std::string what = part == traces::Part::idle ? "idle (bubble)" : traces::name(part);
-    table.add({what + (twofold ? " and recomputation" : ""), seconds_text(busiest[p]),
-               percent_text(busiest[p] / figures.step), seconds_text(average[p])});
+    table.add({traces::table_name(part) + std::string(twofold ? " and recomputation" : ""),
+               seconds_text(busiest[p]), percent_text(busiest[p] / figures.step),
+               seconds_text(average[p])});
   }
-  return text + table.text(screen_columns()) + "\n" + memory_text(answer, scenario);
+  return text + table.text(screen_columns()) + paragraph(kIdleNote) + paragraph(kOverlapNote) +
+         "\n" + memory_text(answer, scenario);
 }
 
 }  // namespace polyphony::sim

@@ -40,9 +40,10 @@ std::string steps_text(const BatchStream& stream) {
   Table table(head);
   add_row(table, "step", stream.sorted_steps(), [](Seconds time) { return seconds_text(time); });
   const auto share = [](double value) { return percent_text(value); };
-  add_row(table, "idle (bubble), mean of ranks", stream.sorted_bubbles(&Bubbles::mean), share);
-  add_row(table, "  of it communication", stream.sorted_bubbles(&Bubbles::communication), share);
-  add_row(table, "idle (bubble), worst rank", stream.sorted_bubbles(&Bubbles::worst), share);
+  add_row(table, "idle, mean of ranks", stream.sorted_bubbles(&Bubbles::mean), share);
+  add_row(table, "  of it waiting for communication",
+          stream.sorted_bubbles(&Bubbles::communication), share);
+  add_row(table, "idle, worst rank", stream.sorted_bubbles(&Bubbles::worst), share);
   return table.text(screen_columns());
 }
 

@@ -79,17 +79,21 @@ void print_decision(const Sweep& result, const std::vector<bool>& leading) {
           "Row 1 is faster than every other row by more than the prediction is uncertain.");
     return;
   }
-  const auto ranges = ranges_text(tied_rows(result));
-  const std::string simplest = "row " + std::to_string(result.simplest + 1);
+  std::vector<std::size_t> others = tied_rows(result);
+  std::erase(others, 0);
+  const auto ranges = ranges_text(others);
+  const std::string simplest = std::to_string(result.simplest + 1);
   std::string text =
-      (ranges ? "Rows " + *ranges
+      (ranges ? (others.size() == 1 ? "Row " + *ranges + " is" : "Rows " + *ranges + " are") +
+                    " tied with row 1"
               : count_text(static_cast<std::int64_t>(result.tied)) + " of " +
-                    count_text(static_cast<std::int64_t>(result.ranked.size())) + " rows") +
-      " do not differ within what the profile knows. Simplest of them within 2 % of the best: " +
-      simplest;
+                    count_text(static_cast<std::int64_t>(result.ranked.size())) +
+                    " rows are tied with the best") +
+      ": the 90 % interval of the difference in step time contains zero. Row " + simplest +
+      " is the simplest of those within 2 % of the best.";
   if (const auto other = rival(result, leading))
-    text += "; measure a few steps of it and of row " + std::to_string(*other + 1);
-  text += ".";
+    text += " To decide, measure a few steps of rows " + simplest + " and " +
+            std::to_string(*other + 1) + ".";
   const bool by_parameter = !result.tied_by.empty() && result.tied_by.front().first != kModelMisses;
   if (by_parameter)
     text += " Their order depends most on " + result.tied_by.front().first + " (" +
@@ -103,6 +107,19 @@ const char* baseline_meaning(const std::string& name) {
              ? "rule of thumb: the least model parallelism that fits (TP inside a node, then PP), "
                "ZeRO-1, one sample a microbatch, 1F1B."
              : "encoder in stage 0: the same, every encoder layer in the first pipeline stage.";
+}
+
+// Why rows are missing between and after those that are printed.
+std::string left_out_text(bool alike, bool later, std::size_t most) {
+  std::string text = "Rows left out";
+  if (alike)
+    text +=
+        " differ from an earlier one only in details, such as recomputation or ZeRO groups "
+        "(--all prints them)";
+  if (later)
+    text += std::string(alike ? ", or" : "") + " come after the first " + std::to_string(most) +
+            " (--top)";
+  return text + ". The best row of each placement is always printed.";
 }
 
 // The columns of numbers: those that are known.
@@ -119,7 +136,7 @@ struct Columns {
   }
 
   std::vector<std::string> header(Bytes device, const std::string& rank) const {
-    std::vector<std::string> names{"rank", "step time"};
+    std::vector<std::string> names{"row", "step time"};
     if (interval) names.emplace_back("90 % interval");
     if (change) names.emplace_back("compared\nwith rule\nof thumb");
     names.emplace_back("tokens\n/s/" + rank);
@@ -157,10 +174,11 @@ std::string memory_of_device(Bytes memory, Bytes device) {
   return bytes_text(memory) + (device.value > 0 ? " of " + bytes_text(device) : "");
 }
 
-std::string margin_text(const Scenario& scenario) {
+std::string margin_text(const Scenario& scenario, const std::string& set_by) {
   return percent_text(scenario.memory_margin(), 0) +
-         " stay free for what is not modeled: fragmentation, NCCL buffers, workspaces "
-         "(--memory-margin)";
+         " of the memory stays free for fragmentation, NCCL buffers and workspaces, which are not "
+         "modeled (" +
+         set_by + ")";
 }
 
 void print_counts(const Sweep& result, bool details) {
@@ -213,6 +231,7 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
   const auto other = result.tied > 1 ? rival(result, leading) : std::nullopt;
   std::set<Placement> seen;
   std::size_t shown = 0;
+  bool alike = false, later = false;  // rows left out as variants of an earlier one, after the last
   for (std::size_t i = 0; i < result.ranked.size(); ++i) {
     const Candidate& c = result.ranked[i];
     const bool first = seen.insert(c.layout.placement).second,
@@ -220,12 +239,15 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
     if (((options.all || leading[i]) && shown < options.most) || first || named) {
       add(std::to_string(i + 1), c, "");
       ++shown;
+    } else {
+      (options.all || leading[i] ? later : alike) = true;
     }
   }
   for (const BaselineResult& baseline : result.baselines)
     add("", baseline.candidate, baseline.name + ": ");
   std::cout << "\n" << table.text_with("layout", layouts, screen_columns()) << "\n";
   print_decision(result, leading);
+  if (alike || later) std::cout << paragraph(left_out_text(alike, later, options.most));
   if (columns.interval)
     std::cout << paragraph("90 % interval: of the step time, by profile " + profile.name + ". " +
                            footing_text(profile) +
@@ -237,7 +259,10 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
                   percent_text(scenario.memory_margin(), 0) +
                   " free for fragmentation, NCCL buffers and workspaces, which are not "
                   "modeled: these may run out of memory."
-            : "Memory: of the fullest rank; " + margin_text(scenario) + ".");
+            : "Memory: of the fullest rank; " + margin_text(scenario, "--memory-margin") + ".");
+  if (columns.price)
+    std::cout << paragraph("$: at " + number_text(scenario.cluster.dollars_per_rank_hour, 2) +
+                           " USD per " + rank_word(scenario.cluster) + " hour (cluster.price).");
   if (estimated)
     std::cout << paragraph("~: estimated (longest path); step times without it are simulated.");
   for (const BaselineResult& baseline : result.baselines)

@@ -27,7 +27,8 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
 
 // "70.2 GiB of 78.5 GiB".
 std::string memory_of_device(Bytes memory, Bytes device);
-// What the margin is for, once an answer: "5 % of it stay free for …".
-std::string margin_text(const Scenario& scenario);
+// What the margin is for, once an answer: "5 % of the memory stays free for …". `set_by`: the
+// option or the key of the scenario that sets it.
+std::string margin_text(const Scenario& scenario, const std::string& set_by);
 
 }  // namespace polyphony::sim

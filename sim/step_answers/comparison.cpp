@@ -1,6 +1,7 @@
 #include "sim/step_answers/comparison.h"
 
 #include "shared/hardware/devices.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 
@@ -10,6 +11,8 @@ RunComparison compare_run(const traces::Measurement& measured, const HardwarePro
   const ShippedDevice* device = find_device(profile.device.name);
   result.uncalibrated =
       device != nullptr && !device->fit && profile.name == default_profile(device->device.name);
+  result.words =
+      layout_words(measured.scenario.model, *measured.scenario.layout, measured.scenario.cluster);
   const std::size_t count = measured.steps.size();
   std::vector<Timeline> predicted;
   std::vector<traces::ComparedStep> steps;

@@ -13,14 +13,15 @@
 namespace polyphony::sim {
 
 struct RunComparison {
-  std::string source;  // folder of the measurement
-  std::string layout;
+  std::string source;          // folder of the measurement
+  std::string layout;          // in the words of a scenario file, as JSON has it
   std::string profile, stack;  // used for the prediction
   Prediction prediction;       // of the Program of the middle step
   traces::Comparison comparison;
   std::string question{};  // headline() of the run's scenario; empty: not printed
   bool uncalibrated =
-      false;  // the profile ships with the program and assumes this machine's figures
+      false;            // the profile ships with the program and assumes this machine's figures
+  std::string words{};  // layout_words() of the layout, for tables
 };
 
 // Predicts the Program of every measured step by simulation and compares the two. Throws InputError

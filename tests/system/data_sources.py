@@ -50,7 +50,7 @@ class DataSources(harness.SystemTest):
     def test_easy_vqa(self):
         layout = {"placement": "homogeneous", "schedule": "1f1b", "microbatches": 4, "all": {"pp": 2}}
         page = self.reads(self.scenario(base="easy_vqa.json", layout=layout, data={"global_batch": 16}))
-        self.assertIn("boundary of stages", page)  # its plan, made for the samples of the data set
+        self.assertIn("one block moved to the earlier", page)  # its plan, made for the samples of the data set
 
     def test_a_report_does_without_a_data_set_that_is_gone(self):
         data = self.folder / "mix.jsonl"

@@ -9,7 +9,8 @@
 //   idle: of the compute stream: the step minus all of the above; waiting inside an op is idle
 //     (activity.h)
 //   exchange: time in which at least one message of the rank (pipeline or bridge) was in transit
-//   all_reduce: likewise for the gradient collectives on their own stream
+//   all_reduce: likewise for the collectives of parameters, on their own stream: all-reduces of
+//     gradients; with ZeRO also reduce-scatters and all-gathers
 //   host: likewise for copies of activations to the host's memory and back
 //
 // exchange, all_reduce and host may overlap compute: only the other parts and idle add up to the
@@ -45,6 +46,12 @@ constexpr auto names(Part) {
                         "all-reduce", "host copies");
 }
 inline constexpr std::size_t kParts = 8;
+// Returns the name of a part in tables and on pages. name() is its key in JSON.
+constexpr const char* table_name(Part part) {
+  return part == Part::exchange     ? "messages in transit"
+         : part == Part::all_reduce ? "parameter collectives"
+                                    : name(part);
+}
 // Returns the part to which a compute op of the phase belongs.
 Part part_of(Phase phase);
 

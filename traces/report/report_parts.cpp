@@ -44,7 +44,7 @@ Table comparison_table(const Comparison& comparison, const std::string& caption)
   for (std::size_t p = 0; p < kParts; ++p) {
     const PartComparison& row = comparison.average[p];
     const PartComparison& there = comparison.on_critical[p];
-    table.rows.push_back({name(row.part), time_text(row.predicted), time_text(row.measured),
+    table.rows.push_back({table_name(row.part), time_text(row.predicted), time_text(row.measured),
                           error_text(row), percent(row.share_error), time_text(there.predicted),
                           time_text(there.measured), error_text(there)});
   }
@@ -53,7 +53,7 @@ Table comparison_table(const Comparison& comparison, const std::string& caption)
       "Measured: medians of " +
       std::to_string(comparison.measured_step.count) + " steps, repeatability " +
       plus_minus(comparison.repeatability()) +
-      " (half the interquartile range). Exchange and all-reduce may overlap compute.";
+      " (half the interquartile range). Messages and parameter collectives may overlap compute.";
   if (!comparison.shared_cores.empty())
     table.note += " Shared cores: " + describe(comparison.shared_cores) + ".";
   return table;

@@ -51,6 +51,11 @@ TEST_CASE("the stages of a plan add up, and the most expensive rank is the bottl
   CHECK_FALSE(split.given);
   CHECK(std::accumulate(split.blocks.begin(), split.blocks.end(), 0) == 4 + 6);
   CHECK(answer.stages.front().layers.find("vision") == 0);
+  CHECK(answer.stages.front().name.find("vision stage 0") == 0);
+  CHECK(answer.stages.front().words.find("vision input, block") == 0);
+  CHECK(answer.stages.back().name == "language stage 2");
+  // The last of its 6 blocks, from 0.
+  CHECK(answer.stages.back().words.ends_with("5, output head"));
   CHECK(answer.stages.front().forward > Seconds(0));
   // Nothing before the projector is trained; everything after it computes gradients.
   CHECK(answer.stages.back().backward > Seconds(0));
@@ -111,9 +116,12 @@ TEST_CASE("answers of plan conform to their schema, and are printed and drawn") 
   json["splits"][0].erase("dearest_seconds");
   CHECK_FALSE(accepts(plan_schema(), json));
   CHECK(split_text(answer.splits.front(), Bytes(1)).find("does not fit") != std::string::npos);
-  CHECK(split_text(answer.splits.front(), Bytes{}).find("next best split") != std::string::npos);
+  const std::string split = split_text(answer.splits.front(), Bytes{});
+  for (const char* text : {"between stages", "one block moved to the earlier",
+                           "Next best split: ", " blocks a stage; its slowest stage takes "})
+    CHECK(split.find(text) != std::string::npos);
   const std::string page = traces::to_html(plan_page(answer, "s.json"));
-  for (const char* text : {"<svg", "stage 2, ranks 2", "next best", "0 and 1"})
+  for (const char* text : {"<svg", "stage 2, ranks 2", "Next best split", "0 and 1"})
     CHECK(page.find(text) != std::string::npos);
   scenario.layout.reset();
   CHECK(accepts(plan_schema(), to_json(answered(scenario))));
