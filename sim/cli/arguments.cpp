@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <sstream>
 #include <thread>
 
 #include "shared/files/whole.h"
@@ -31,11 +32,31 @@ std::string option_of(const std::string& value, int argc, char** argv) {
   return "";
 }
 
+// Wraps each line of a command's summary to the screen. Lines that are indented, or that explain a
+// word which stands before two spaces, go on below their own text.
+std::string preamble(const std::string& summary) {
+  std::istringstream lines(summary);
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t gap = line.find("  ", indent);
+    const std::size_t hang =
+        gap == std::string::npos ? indent : std::min(line.find_first_not_of(' ', gap), line.size());
+    const std::size_t columns = screen_columns();
+    std::string rest = wrapped(line.substr(hang), columns > hang ? columns - hang : 1);
+    for (std::size_t at = rest.find('\n'); at != std::string::npos;
+         at = rest.find('\n', at + 1 + hang))
+      rest.insert(at + 1, hang, ' ');
+    text += (text.empty() ? "" : "\n") + line.substr(0, hang) + rest;
+  }
+  return text;
+}
+
 }  // namespace
 
 Arguments::Arguments(const std::string& command, const std::string& summary,
                      const std::string& usage, const std::string& example)
-    : command_(command), example_(example), options_("polyphony " + command, summary) {
+    : command_(command), example_(example), options_("polyphony " + command, preamble(summary)) {
   options_.custom_help("[OPTION...]").positional_help(usage);
   options_.add_options()("h,help", "this text");
 }
@@ -65,7 +86,7 @@ bool Arguments::parse(int argc, char** argv) {
                      "polyphony " + command_ + " --help lists the options");
   }
   if (has("help")) {
-    std::cout << options_.help() << "\nExamples\n" << example_ << "\n";
+    std::cout << options_.help({""}) << "\nExamples\n" << example_ << "\n";
     return true;
   }
   if (!result_->unmatched().empty())
@@ -80,12 +101,19 @@ bool Arguments::parse(int argc, char** argv) {
 
 std::vector<std::string> Arguments::option_names() const {
   std::vector<std::string> names;
-  for (const std::string& group : options_.groups())
+  for (const std::string& group : options_.groups()) {
+    if (group == kHidden) continue;
     for (const auto& option : options_.group_help(group).options)
       for (const std::string& name : option.l)
         if (std::find(positional_.begin(), positional_.end(), name) == positional_.end())
           names.push_back(name);
+  }
   return names;
+}
+
+std::string Arguments::text(const std::string& name) const {
+  const auto& value = (*result_)[name];
+  return value.count() > 0 || value.has_default() ? value.as<std::string>() : "";
 }
 
 std::vector<std::string> Arguments::texts(const std::string& name) const {
@@ -107,11 +135,11 @@ void Arguments::check_outputs(std::initializer_list<const char*> names) const {
 
 void Arguments::add_profile(const std::string& what_for) {
   add()("profile", what_for + ": a shipped name or a file; default: the scenario's",
-        cxxopts::value<std::string>()->default_value(""))(
+        cxxopts::value<std::string>())(
       "stack",
       "software stack to predict for: one of " + joined(stack_names()) +
           "; default: the scenario's training.software, else the profile's",
-      cxxopts::value<std::string>()->default_value(""));
+      cxxopts::value<std::string>());
 }
 
 void Arguments::add_overrides() {
@@ -123,7 +151,7 @@ void Arguments::add_overrides() {
 
 void Arguments::add_schedule() {
   add()("schedule", "replaces the layout's schedule: a schedule's name, or a file of actions",
-        cxxopts::value<std::string>()->default_value(""), "ORDER");
+        cxxopts::value<std::string>(), "ORDER");
 }
 
 std::vector<std::string> Arguments::repeated(const std::string& name) const {

@@ -18,6 +18,8 @@ class Arguments {
   Arguments(const std::string& command, const std::string& summary, const std::string& usage,
             const std::string& example);
   cxxopts::OptionAdder add() { return options_.add_options(); }
+  // Adds options that work but are not listed: earlier names.
+  cxxopts::OptionAdder add_hidden() { return options_.add_options(kHidden); }
   void positional(const std::vector<std::string>& names) {
     positional_ = names;
     options_.parse_positional(names);
@@ -30,7 +32,7 @@ class Arguments {
   bool parse(int argc, char** argv);
 
   bool has(const std::string& name) const { return result_->count(name) > 0; }
-  std::string text(const std::string& name) const { return (*result_)[name].as<std::string>(); }
+  std::string text(const std::string& name) const;  // empty: not given, and without a default
   int integer(const std::string& name) const { return (*result_)[name].as<int>(); }
   // An option's value as it was typed.
   std::string given(const std::string& name) const { return repeated(name).back(); }
@@ -52,7 +54,9 @@ class Arguments {
   int jobs() const;  // --jobs, else the number of cores
 
  private:
-  std::vector<std::string> option_names() const;  // without "--"
+  static constexpr const char* kHidden = "hidden";
+
+  std::vector<std::string> option_names() const;  // without "--", those that are listed
 
   std::string command_, example_;
   std::vector<std::string> formats_{"table", "json"}, positional_;

@@ -30,7 +30,7 @@ Scenario open_scenario(const std::string& path, const std::vector<Override>& ove
 }
 
 void print_scenario_notes() {
-  for (const std::string& note : scenario_notes()) std::cerr << note << "\n";
+  for (const std::string& note : scenario_notes()) std::cerr << message_line(note);
   scenario_notes().clear();
 }
 
@@ -72,7 +72,8 @@ void require_memory(const Scenario& scenario, const Layout& layout, const NeedOp
 }
 
 void print_notes(const Scenario& scenario, const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) std::cerr << scenario.file << ": note: " << note << "\n";
+  for (const std::string& note : notes)
+    std::cerr << message_line(scenario.file + ": note: " + note);
 }
 
 }  // namespace polyphony::sim

@@ -27,6 +27,14 @@ void add_measurement_options(Arguments& args) {
   args.positional({"runs"});
 }
 
+void add_bar(Arguments& args) {
+  args.add()("bar",
+             "largest relative error that passes (0.1 is 10 %), or twice the repeatability if that "
+             "is more; a run whose own steps vary by more than this is undecided, unless its error "
+             "is more than twice the repeatability",
+             cxxopts::value<double>()->default_value("0.1"));
+}
+
 std::vector<traces::Measurement> read_measurements(const Arguments& args) {
   return read_measurements(args, args.texts("runs"));
 }

@@ -13,6 +13,8 @@ namespace polyphony::sim {
 // Reads files from this machine's disk.
 traces::Files disk_files();
 void add_measurement_options(Arguments& args);
+// --bar, of commands that judge a prediction (traces::Comparison::verdict()).
+void add_bar(Arguments& args);
 // Returns the measurements in the order given; all trace files together make one, the last.
 std::vector<traces::Measurement> read_measurements(const Arguments& args);
 std::vector<traces::Measurement> read_measurements(const Arguments& args,

@@ -14,21 +14,26 @@ namespace {
 
 void save_layout(const Scenario& scenario, const HardwareProfile& profile, const Candidate& c,
                  const std::string& path) {
-  write_file(path, movable_text(with_layout_of(c, scenario, profile),
-                                std::filesystem::current_path()));
+  write_file(path,
+             movable_text(with_layout_of(c, scenario, profile), std::filesystem::current_path()));
   std::cerr << "wrote " << path << "\n";
 }
 
-void save_rank(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
-               const Arguments& args) {
-  const int rank = args.integer("save-rank");
-  if (static_cast<std::size_t>(rank) > result.ranked.size())
-    throw InputError("--save-rank", "",
-                     "row " + std::to_string(rank) + " does not exist: the answer has " +
+// The option that names the row to save; --save-rank is its earlier name. Empty: neither was given.
+std::string save_option(const Arguments& args) {
+  return args.has("save-row") ? "save-row" : args.has("save-rank") ? "save-rank" : "";
+}
+
+void save_row(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
+              const Arguments& args) {
+  const int row = args.integer(save_option(args));
+  if (static_cast<std::size_t>(row) > result.ranked.size())
+    throw InputError("--" + save_option(args), "",
+                     "row " + std::to_string(row) + " does not exist: the answer has " +
                          counted(static_cast<std::int64_t>(result.ranked.size()), "row", "rows"),
                      result.ranked.empty() ? "nothing can be saved"
                                            : "1 to " + std::to_string(result.ranked.size()));
-  save_layout(scenario, profile, result.ranked[static_cast<std::size_t>(rank) - 1],
+  save_layout(scenario, profile, result.ranked[static_cast<std::size_t>(row) - 1],
               args.require("out"));
 }
 
@@ -53,10 +58,9 @@ void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep&
 }  // namespace
 
 void check_saved(const Arguments& args) {
-  if (args.has("save-rank")) {
-    if (args.integer("save-rank") < 1)
-      throw InputError("--save-rank", "",
-                       "must be at least 1 (got " + args.given("save-rank") + ")",
+  if (const std::string option = save_option(args); !option.empty()) {
+    if (args.integer(option) < 1)
+      throw InputError("--" + option, "", "must be at least 1 (got " + args.given(option) + ")",
                        "rows are counted from 1 to the number of rows of the answer");
     check_writable(args.require("out"));
   }
@@ -68,7 +72,7 @@ void check_saved(const Arguments& args) {
 
 void save_layouts(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
                   const Sweep& result) {
-  if (args.has("save-rank")) save_rank(scenario, profile, result, args);
+  if (!save_option(args).empty()) save_row(scenario, profile, result, args);
   if (args.has("save")) save(scenario, profile, result, args.text("save"));
 }
 

@@ -1,4 +1,4 @@
-// --save-rank, --out and --save of `sweep`: found layouts as scenarios of their own.
+// --save-row, --out and --save of `sweep`: found layouts as scenarios of their own.
 #pragma once
 
 #include "sim/cli/command.h"
@@ -10,7 +10,7 @@ namespace polyphony::sim {
 // folder of --save.
 void check_saved(const Arguments& args);
 // Writes the files that the options name; each is reported on stderr. Throws InputError if the row
-// of --save-rank does not exist.
+// of --save-row does not exist.
 void save_layouts(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
                   const Sweep& result);
 

@@ -59,9 +59,9 @@ void add_sweep_options(Arguments& args) {
       "share of the device's memory that the best layout leaves free, such as 5%: fragmentation, "
       "NCCL buffers and workspaces are not modeled (default: search.memory_margin of the scenario, "
       "5%)",
-      cxxopts::value<std::string>(), "SHARE")(
-      "effort", "how long to search where not every layout can be checked: 2 is twice the work",
-      cxxopts::value<double>()->default_value("1"))(
+      cxxopts::value<std::string>(),
+      "SHARE")("effort", "how much to estimate and simulate in a large search: 2 is twice the work",
+               cxxopts::value<double>()->default_value("1"))(
       "details",
       "also how many combinations were searched, why some are not legal, how much the search may "
       "have missed, and where the other placements lose time")(
@@ -73,8 +73,8 @@ void add_sweep_options(Arguments& args) {
       "shard",
       "I/N: search only the I-th of N parts, for job arrays; then run it without --shard and with "
       "the journals of all parts",
-      cxxopts::value<std::string>())("save-rank", "row to save as a scenario in --out",
-                                     cxxopts::value<int>())("out", "file for --save-rank",
+      cxxopts::value<std::string>())("save-row", "row to save as a scenario in --out",
+                                     cxxopts::value<int>())("out", "file for --save-row",
                                                             cxxopts::value<std::string>())(
       "objective",
       "what the best layout is best at: step, tokens_per_gpu, days, dollars or p95; of two "
@@ -94,6 +94,7 @@ void add_sweep_options(Arguments& args) {
       "json-out", "also write the answer as JSON to this file", cxxopts::value<std::string>())(
       "save", "folder for scenarios of the best layout of each placement",
       cxxopts::value<std::string>());
+  args.add_hidden()("save-rank", "earlier name of --save-row", cxxopts::value<int>());
 }
 
 std::vector<Override> goal_overrides(const Arguments& args) {

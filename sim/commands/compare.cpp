@@ -32,11 +32,7 @@ int compare_command(int argc, char** argv) {
                  "runs/a/trace/step-9.rank-*.json --scenario scenario.json     one step alone");
   add_measurement_options(args);
   args.add_profile();
-  args.add()("bar",
-             "largest error of a step that counts as predicted, as a share (or twice the "
-             "repeatability, if that is more); steps that differ among themselves by more than it "
-             "decide nothing",
-             cxxopts::value<double>()->default_value("0.1"));
+  add_bar(args);
   if (args.parse(argc, argv)) return 0;
   if (!args.has("runs"))
     throw InputError("polyphony compare", "", "needs at least one RUN",

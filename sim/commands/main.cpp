@@ -53,14 +53,13 @@ constexpr Command kCommands[] = {
 
 void print_usage(std::ostream& out) {
   out << "Predicts, searches and runs parallel layouts of multimodal training.\n\n"
-         "Usage: polyphony COMMAND ...     (polyphony COMMAND --help explains it with "
-         "examples)\n\n";
+         "Usage: polyphony COMMAND ...     (polyphony COMMAND --help: options, examples)\n\n";
   for (const Command& known : kCommands)
     out << "  " << known.name << std::string(12 - std::string(known.name).size(), ' ')
         << known.summary << "\n";
   out << "\nFirst: polyphony sweep scenarios/vlm_12b_70b_h100.json\n"
-         "Exit codes: 0 done, 1 failed or interrupted, 2 bad input, 3 infeasible (does not fit, or "
-         "cannot run here).\n";
+         "Exit codes: 0 done, 1 failed or interrupted, 2 bad input,\n"
+         "            3 infeasible (does not fit, or cannot run here)\n";
 }
 
 int answer(const std::string& command, int argc, char** argv) {

@@ -30,13 +30,15 @@ int plan_command(int argc, char** argv) {
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "resolved", "print the scenario with every default and derived value written out")(
       "stages",
-      "instead divide the ranks into so many pipeline stages and assign them to the modules, each "
-      "module a pipeline of its own: balanced by what is trained, and as if everything were",
+      "instead divide the ranks into this many pipeline stages and assign them to the modules "
+      "(non-colocated); printed twice: balanced by forward and backward times, and by forward "
+      "times alone, as if nothing were frozen",
       cxxopts::value<int>())(
       "segments",
-      "instead cut modules and microbatches for planner dip, all modules on the language module's "
-      "ranks; --format json prints the layout")(
-      "report", "also draw the stages as one HTML page to a file", cxxopts::value<std::string>());
+      "instead choose, for planner dip (arXiv 2504.14145), how many virtual stages each module has "
+      "and how its microbatches are divided, with all modules on the same ranks; --format json "
+      "prints the layout")("report", "also draw the stages as one HTML page to a file",
+                           cxxopts::value<std::string>());
   args.add_profile("hardware profile to split layers into stages");
   args.add_overrides();
   args.positional({"scenario"});

@@ -110,13 +110,14 @@ int profile_command(int argc, char** argv) {
     return 0;
   }
   Table table({"what", "value"});
-  table.add({"matrix products, large",
+  table.add({"large GEMMs in fp32",
              number_text(fitted.device.fp32.value * fitted.gemm_efficiency / 1e9, 1) +
                  " GFLOP/s a core"});
+  table.add({"large GEMMs in bf16",
+             number_text(fitted.device.bf16.value * fitted.gemm_efficiency / 1e9, 1) +
+                 " GFLOP/s a core"});
   table.add(
-      {"the same in bf16", number_text(fitted.device.bf16.value * fitted.gemm_efficiency / 1e9, 1) +
-                               " GFLOP/s a core"});
-  table.add({"half speed at", number_text(fitted.gemm_half_size, 0) + " (cube root of m n k)"});
+      {"GEMMs reach half of this at", "m·n·k = (" + number_text(fitted.gemm_half_size, 0) + ")³"});
   table.add(
       {"memory",
        number_text(fitted.device.memory_rate.value * fitted.memory_efficiency / 1e9, 1) + " GB/s"});

@@ -142,7 +142,7 @@ int profile_verb(int argc, char** argv) {
                                      : "PROFILE",
                  verb->example);
   args.add()("stack", "shipped software stack to combine a shipped profile with",
-             cxxopts::value<std::string>()->default_value(""));
+             cxxopts::value<std::string>());
   if (!checks)
     args.add()("profiles", "shipped profiles, devices or files",
                cxxopts::value<std::vector<std::string>>());

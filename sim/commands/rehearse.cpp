@@ -32,12 +32,8 @@ int rehearse_command(int argc, char** argv) {
                                                     cxxopts::value<int>()->default_value("10"))(
       "out", "folder of the run; an earlier rehearsal in runs/rehearsal is replaced",
       cxxopts::value<std::string>()->default_value("runs/rehearsal"))(
-      "fresh", "remove an earlier run in --out first")(
-      "bar",
-      "largest error of a step that counts as predicted, as a share (or twice the repeatability, "
-      "if "
-      "that is more); steps that differ among themselves by more than it decide nothing",
-      cxxopts::value<double>()->default_value("0.1"));
+      "fresh", "remove an earlier run in --out first");
+  add_bar(args);
   args.add_profile("hardware profile of this machine");
   args.add_schedule();
   add_planning_options(args);

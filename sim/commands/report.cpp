@@ -82,18 +82,13 @@ int report_command(int argc, char** argv) {
   add_measurement_options(args);
   args.add_profile("profile before calibration");
   args.add()("calibrated", "profile after calibration", cxxopts::value<std::string>())(
-      "calibrated-on", "the runs it was fitted to",
-      cxxopts::value<std::string>()->default_value(""))(
+      "calibrated-on", "the runs it was fitted to", cxxopts::value<std::string>())(
       "sweep", "JSON of `polyphony sweep --format json`, or of --vary; several, by commas",
       cxxopts::value<std::vector<std::string>>())(
       "training", "folders whose loss and accuracy are shown; several, by commas",
       cxxopts::value<std::vector<std::string>>())(
-      "out", "the page", cxxopts::value<std::string>()->default_value("report.html"))(
-      "bar",
-      "largest error of a step that counts as predicted, as a share (or twice the repeatability, "
-      "if "
-      "that is more); steps that differ among themselves by more than it decide nothing",
-      cxxopts::value<double>()->default_value("0.1"));
+      "out", "the page", cxxopts::value<std::string>()->default_value("report.html"));
+  add_bar(args);
   if (args.parse(argc, argv)) return 0;
   traces::Report page{"Polyphony report",
                       "Predicted and measured",

@@ -12,6 +12,7 @@
 #include "sim/prediction/ranks_memory.h"
 #include "sim/shown/trained_text.h"
 #include "sim/sweep/sweep.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
@@ -62,7 +63,7 @@ Layout choose_layout(const Scenario& scenario, const HardwareProfile& profile,
     throw InputError(scenario.file, "/search", "finds no layout that fits and that `run` can train",
                      "polyphony sweep --runnable shows the reasons");
   std::cerr << "layout chosen by the sweep: "
-            << describe(scenario.model, result.ranked.front().layout) << "\n";
+            << layout_words(scenario.model, result.ranked.front().layout, scenario.cluster) << "\n";
   return result.ranked.front().layout;
 }
 
@@ -98,7 +99,7 @@ int run_command(int argc, char** argv) {
       "  polyphony run scenarios/easy_vqa.json --out runs/vqa --evaluate-every 100 --stop-accuracy "
       "0.75\n"
       "  polyphony run scenarios/easy_vqa.json --out runs/vqa --resume");
-  args.add()("scenario", "scenario file; without a layout the best of its search is trained",
+  args.add()("scenario", "scenario file; if it has no layout, the best of its search is trained",
              cxxopts::value<std::string>())(
       "out", "folder for metrics, traces and checkpoints",
       cxxopts::value<std::string>()->default_value("runs/latest"))(
@@ -123,8 +124,13 @@ int run_command(int argc, char** argv) {
       "on GPUs: add up over ranks in a fixed order, for the same bits in every run; slower")(
       "nvtx", "on GPUs: mark ops as NVTX ranges for Nsight Systems")(
       "oversubscribe", "start more than 4 ranks per CPU core")(
-      "jobs", "threads of that search; 0: one per core", cxxopts::value<int>()->default_value("0"));
-  args.add_profile("hardware profile for the search, and to split layers into stages");
+      "jobs",
+      "threads of the search for a layout, if the scenario has a search and no layout; 0: one per "
+      "core",
+      cxxopts::value<int>()->default_value("0"));
+  args.add_profile(
+      "hardware profile to split layers into stages, and for the search if the scenario has no "
+      "layout");
   args.add_overrides();
   args.add_schedule();
   add_planning_options(args);
@@ -165,7 +171,7 @@ int run_command(int argc, char** argv) {
     if (!recorded_text(scenario).empty()) answer["content"] = "random";
     std::cout << answer.dump(2) << "\n";
   } else {
-    std::cout << describe(scenario.model, layout) << "\n"
+    std::cout << paragraph(layout_words(scenario.model, layout, scenario.cluster))
               << trained_text(scenario, summary) << "\n";
   }
   // Interrupted is not done: a script that goes on after training has to stop here too.

@@ -45,7 +45,7 @@ int scan_command(int argc, char** argv) {
       cxxopts::value<double>()->default_value("4"))("clip-tokens", "tokens of a second of audio",
                                                     cxxopts::value<double>()->default_value("50"))(
       "pictures", "folder that image paths in JSON lines start from; default: that of the file",
-      cxxopts::value<std::string>()->default_value(""))(
+      cxxopts::value<std::string>())(
       "pack",
       "pack samples into sequences of so many language tokens (mask documents keeps their "
       "attention "

@@ -115,11 +115,14 @@ int exit_code(const GoalSweep& answer) {
 int sweep_command(int argc, char** argv) {
   Arguments args(
       "sweep",
-      "Which layout? Checks every legal one by its memory and a lower bound of its step time, "
-      "simulates the most promising and ranks them.",
+      "Searches for the fastest layout. Evaluates every legal one in closed form (its memory and a "
+      "lower bound of its step time), estimates and simulates the most promising and ranks them. "
+      "In a large search, of encoders with grids of their own only the few fastest grids are "
+      "combined with every grid of the language module, and layouts near the best are tried. "
+      "--details states how much faster an unseen layout could be.",
       "SCENARIO",
       "  polyphony sweep scenarios/vlm_12b_70b_h100.json\n"
-      "  polyphony sweep scenarios/vlm_12b_70b_h100.json --journal sweep.jsonl --save-rank 3 "
+      "  polyphony sweep scenarios/vlm_12b_70b_h100.json --journal sweep.jsonl --save-row 3 "
       "--out third.json\n"
       "  polyphony sweep scenarios/easy_vqa.json --runnable --save runs/best    scenarios to run\n"
       "  polyphony sweep scenarios/vlm_12b_70b_h100.json --set cluster.nic=100Gbps   what if? "

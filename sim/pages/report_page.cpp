@@ -24,7 +24,7 @@ std::vector<std::pair<double, double>> losses(const traces::Metrics& metrics) {
 
 traces::Section run_section(const ReportedRun& of) {
   const RunComparison& best = of.best();
-  traces::Section section{of.before.layout + (of.run.pace ? ", emulated compute" : ""), {}};
+  traces::Section section{of.before.words + (of.run.pace ? ", emulated compute" : ""), {}};
   section.blocks.push_back(
       traces::gantts(of.run.program(), best.prediction.timeline, of.run.steps[of.run.middle]));
   section.blocks.push_back(traces::comparison_table(best.comparison, "Seconds by part"));
@@ -38,7 +38,7 @@ traces::Section run_section(const ReportedRun& of) {
 
 RunSummary summary_of(const ReportedRun& of, double bar) {
   return {of.run.source,
-          of.before.layout + (of.run.pace ? " (emulated compute)" : ""),
+          of.before.words + (of.run.pace ? " (emulated compute)" : ""),
           of.before.comparison.measured_step.median,
           of.before.comparison.repeatability(),
           of.before.comparison.step_error,

@@ -10,6 +10,7 @@
 #include "shared/schedule/orders.h"
 #include "shared/split/balanced_plan.h"
 #include "shared/verify/verify.h"
+#include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
@@ -70,6 +71,7 @@ std::variant<OrderedStep, IllegalOrder, Infeasible> order_step(const Scenario& s
   if (auto* no = std::get_if<Infeasible>(&outcome)) return std::move(*no);
   OrderedStep answer;
   answer.layout = describe(scenario.model, layout);
+  answer.words = layout_words(scenario.model, layout, scenario.cluster);
   answer.prediction = std::get<Prediction>(std::move(outcome));
   answer.figures = figures(scenario, answer.prediction);
   answer.orders = pipeline_orders(plan, step);

@@ -22,7 +22,8 @@ struct OrderedRank {
 };
 
 struct OrderedStep {
-  std::string layout;  // in words
+  std::string layout;  // in the words of a scenario file
+  std::string words;   // as tables write it (sim/text/layout_words.h)
   Prediction prediction;
   Figures figures;
   std::vector<Actions> orders;  // of the language module alone, by rank along its pipeline

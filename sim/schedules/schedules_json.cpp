@@ -1,5 +1,5 @@
-#include "sim/answer_json/answer_schema.h"
 #include "sim/schedules/schedules_json.h"
+#include "sim/answer_json/answer_schema.h"
 #include "sim/text/json_keys.h"
 
 namespace polyphony::sim {

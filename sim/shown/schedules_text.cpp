@@ -37,8 +37,8 @@ std::string comparison_text(const ScheduleComparison& comparison, const CompareO
   std::vector<std::string> header{"schedule", "makespan"};
   if (options.draws > 0) header.push_back("90 % of\nrandom batches");
   header.insert(header.end(),
-                {"idle time: mean,\nworst rank", "peak\nactivations",
-                 "above bound\nof its stages", "above bound\nof any stages", "setting"});
+                {"idle time: mean,\nworst rank", "peak\nactivations", "above bound\nof its stages",
+                 "above bound\nof any stages", "setting"});
   Table table(header);
   std::string refused;
   for (const ComparedSchedule& row : comparison.rows) {
@@ -118,9 +118,11 @@ std::string ordered_text(const OrderedStep& step) {
     table.add({std::to_string(p), rank.stages, std::to_string(rank.actions),
                std::to_string(rank.tapes), bytes_text(rank.peak)});
   }
-  return step.layout + "\nverified; step " + seconds_text(step.figures.step) +
-         "; longest idle time (bubble) " + std::to_string(step.bubble) +
-         " units, where F, I and W take one unit and B two\n\n" + table.text(screen_columns());
+  return paragraph(step.words) +
+         paragraph("Verified. Step " + seconds_text(step.figures.step) +
+                   ". Longest idle time of a rank: " + std::to_string(step.bubble) +
+                   " units, where F, I and W take one unit and B two.") +
+         "\n" + table.text(screen_columns());
 }
 
 std::string ordered_chart(const OrderedStep& step) {

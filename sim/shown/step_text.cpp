@@ -134,12 +134,11 @@ std::string rate_text(const Figures& figures, const Cluster& cluster) {
 std::string step_text(const StepAnswer& answer, const Scenario& scenario, const Layout& layout) {
   const Figures& figures = answer.figures;
   const SecondsInterval bounds = interval(answer.belief);
-  std::string text =
-      headline(scenario, answer.profile) +
-      paragraph(layout_words(scenario.model, layout, scenario.cluster)) + "\nstep " +
-      seconds_text(figures.step) + "   90 % interval " + seconds_text(bounds.low) + " to " +
-      seconds_text(bounds.high) + "\n" +
-      rate_text(figures, scenario.cluster) + "\n";
+  std::string text = headline(scenario, answer.profile) +
+                     paragraph(layout_words(scenario.model, layout, scenario.cluster)) + "\nstep " +
+                     seconds_text(figures.step) + "   90 % interval " + seconds_text(bounds.low) +
+                     " to " + seconds_text(bounds.high) + "\n" +
+                     rate_text(figures, scenario.cluster) + "\n";
   if (const std::string spent = spent_text(figures); !spent.empty()) text += paragraph(spent);
   if (answer.megatron_mfu > 0 && rank_word(scenario.cluster) == std::string("GPU"))
     text += paragraph(frameworks_text(answer));

@@ -32,10 +32,15 @@ class Completion(harness.SystemTest):
                 text = run(POLYPHONY, command, "--help").stdout
                 for option in options:
                     self.assertIn(option, text)
+                for line in text.split("\nExamples\n")[0].splitlines():
+                    self.assertLessEqual(len(line), 80, line)
+                self.assertNotIn('(default: "")', text)
+        self.assertLessEqual(max(len(line) for line in usage.splitlines()), 80)
+        self.assertNotIn("--save-rank", run(POLYPHONY, "sweep", "--help").stdout)  # an earlier name, which works
 
     def test_a_shell_completes_commands_options_and_files(self):
         self.assertEqual(self.completed("polyphony", "swe"), ["sweep"])
-        self.assertEqual(self.completed("polyphony", "sweep", "--save-r"), ["--save-rank"])
+        self.assertEqual(self.completed("polyphony", "sweep", "--save-r"), ["--save-row"])
         self.assertIn("README.md", self.completed("polyphony", "sweep", "README"))
         zsh = run(POLYPHONY, "completion", "zsh")
         self.assertIn("bashcompinit", zsh.stdout)

@@ -76,7 +76,10 @@ class Sweep(harness.SystemTest):
 
     def test_a_row_is_saved_and_simulated(self):
         path, out = self.question(), self.folder / "row.json"
-        answer = self.assert_answered(run(POLYPHONY, "sweep", path, "--format", "json", "--save-rank", 1, "--out", out))
+        answer = self.assert_answered(run(POLYPHONY, "sweep", path, "--format", "json", "--save-row", 1, "--out", out))
+        renamed = self.folder / "renamed.json"
+        self.assert_answered(run(POLYPHONY, "sweep", path, "--format", "json", "--save-rank", 1, "--out", renamed))  # the earlier name
+        self.assertEqual(renamed.read_text(), out.read_text())
         first = answer["ranked"][0]
         self.assertTrue(first["simulated"])
         simulated = self.assert_answered(run(POLYPHONY, "simulate", out, "--format", "json"))
@@ -161,8 +164,8 @@ class Sweep(harness.SystemTest):
         for more, words in {
                 ("--shard", "9/8", "--journal", self.folder / "x"): ["--shard", "I/N"],
                 ("--shard", "1/2"): ["--journal"],
-                ("--save-rank", 100000, "--out", self.folder / "r.json"): ["--save-rank", "1 to"],
-                ("--save-rank", 1): ["needs --out"],
+                ("--save-row", 100000, "--out", self.folder / "r.json"): ["--save-row", "1 to"],
+                ("--save-row", 1): ["needs --out"],
                 ("--journal", other): ["another question"],
                 ("--journal", foreign): ["is not the journal"],
                 ("--journal", self.folder / "no" / "where"): ["where"],
