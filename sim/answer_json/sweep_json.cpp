@@ -141,12 +141,6 @@ const JsonKeys<Rejection>& rejection_keys() {
   return keys;
 }
 
-json misfit_json(const Candidate& misfit) {
-  return {{"layout", misfit.text},
-          {"where", misfit.bound.footprint.worst},
-          {"memory_bytes", misfit.bound.footprint.memory.value}};
-}
-
 struct SweepOf {
   const Sweep& sweep;
   const Model& model;
@@ -203,7 +197,11 @@ const JsonKeys<SweepOf>& sweep_keys() {
                 {"additionalProperties", false}}),
        "of the layouts that do not fit, the one that needs the least memory",
        [](const Of& of) {
-         return of.sweep.too_large > 0 ? misfit_json(of.sweep.smallest_too_large) : json();
+         const Candidate& misfit = of.sweep.smallest_too_large;
+         if (of.sweep.too_large == 0) return json();
+         return json{{"layout", misfit.text},
+                     {"where", misfit.bound.footprint.worst},
+                     {"memory_bytes", misfit.bound.footprint.memory.value}};
        }},
       {"not_runnable", a("string"),
        "why the executor cannot run any layout, if --runnable was given; else empty",
@@ -258,13 +256,14 @@ const JsonKeys<SweepOf>& sweep_keys() {
 }
 
 const JsonKeys<QuestionWords>& question_keys() {
+  const auto words = [](const char* key, std::string QuestionWords::* part) {
+    return JsonKey<QuestionWords>{key, a("string"), "",
+                                  [part](const auto& of) { return of.*part; }};
+  };
   using Of = QuestionWords;
-  static const JsonKeys<Of> keys{
-      {"model", a("string"), "", [](const Of& of) { return of.model; }},
-      {"cluster", a("string"), "", [](const Of& of) { return of.cluster; }},
-      {"data", a("string"), "", [](const Of& of) { return of.data; }},
-      {"software", a("string"), "", [](const Of& of) { return of.software; }},
-      {"accuracy", a("string"), "", [](const Of& of) { return of.accuracy; }}};
+  static const JsonKeys<Of> keys{words("model", &Of::model), words("cluster", &Of::cluster),
+                                 words("data", &Of::data), words("software", &Of::software),
+                                 words("accuracy", &Of::accuracy)};
   return keys;
 }
 

@@ -1,5 +1,5 @@
-// --vary PATH=A,B,C and PATH=A..B of `sweep` and `replay`. A..B doubles from A as long as it is at most
-// B; several --vary are combined, each value with each.
+// --vary PATH=A,B,C and PATH=A..B of `sweep` and `replay`. A..B doubles from A as long as it is at
+// most B; several --vary are combined, each value with each.
 #pragma once
 
 #include <string>

@@ -21,7 +21,8 @@ struct Spread {
   std::int64_t at(double share) const;
 };
 
-// Returns the spreads of images, audio clips, texts, and of the rows of the model's language module.
+// Returns the spreads of images, audio clips, texts, and of the rows of the model's language
+// module.
 std::vector<Spread> spreads_of(const Model& model, const std::vector<Sample>& samples);
 
 // `left_out`: how many samples were skipped, by reason.

@@ -1,5 +1,5 @@
-// A hardware profile fitted to all that was measured: tables of collectives, then runs of polyphony,
-// then step times. Each fit starts from the profile of the one before.
+// A hardware profile fitted to all that was measured: tables of collectives, then runs of
+// polyphony, then step times. Each fit starts from the profile of the one before.
 #pragma once
 
 #include <optional>
@@ -28,8 +28,8 @@ FittedProfile fit_profile(const HardwareProfile& prior,
 
 // Returns the key of the parameter that a table measures: rings inside a node, or between nodes.
 const char* ring_parameter(const traces::CollectiveTimes& table);
-// Returns the fit's profile. The stated error of that parameter is what the rows of the table differ
-// by after the fit, at least 2 % (assumed).
+// Returns the fit's profile. The stated error of that parameter is what the rows of the table
+// differ by after the fit, at least 2 % (assumed).
 HardwareProfile fitted_rings(const traces::CollectiveFit& fit,
                              const traces::CollectiveTimes& table);
 

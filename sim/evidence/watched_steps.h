@@ -1,4 +1,5 @@
-// The steps of a job as `watch` compares them: from the metrics of a run, or from a framework's log.
+// The steps of a job as `watch` compares them: from the metrics of a run, or from a framework's
+// log.
 #pragma once
 
 #include <optional>

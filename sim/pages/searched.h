@@ -1,5 +1,5 @@
-// What the pages of a search show of its answer. It is made from the answer, or read from the JSON that
-// `polyphony sweep --format json` wrote (sim/answer_json/answers_json.h).
+// What the pages of a search show of its answer. It is made from the answer, or read from the JSON
+// that `polyphony sweep --format json` wrote (sim/answer_json/answers_json.h).
 #pragma once
 
 #include <map>

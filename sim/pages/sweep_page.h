@@ -1,6 +1,6 @@
-// The HTML pages of a search: what was asked, the ranking, where the step time of the best layout of
-// each placement goes, step time against memory, how far the search went; of `--vary` a map of the
-// best placements over two variations, lines over one.
+// The HTML pages of a search: what was asked, the ranking, where the step time of the best layout
+// of each placement goes, step time against memory, how far the search went; of `--vary` a map of
+// the best placements over two variations, lines over one.
 #pragma once
 
 #include <string>

@@ -54,8 +54,8 @@ struct PublishedRow {
 // and a measurement that is not positive.
 std::vector<PublishedRow> read_published(const std::string& text, const std::string& file,
                                          std::vector<std::string>& unknown);
-// Appends the rows of a further file to those of others. Throws InputError as above, and if an id is
-// in another file too.
+// Appends the rows of a further file to those of others. Throws InputError as above, and if an id
+// is in another file too.
 void add_published(const std::string& text, const std::string& file,
                    std::vector<PublishedRow>& rows, std::vector<std::string>& unknown);
 

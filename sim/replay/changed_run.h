@@ -1,5 +1,5 @@
-// What a replay with changes starts from: the run's scenario with values replaced, and the profiles that
-// price its ops.
+// What a replay with changes starts from: the run's scenario with values replaced, and the profiles
+// that price its ops.
 #pragma once
 
 #include <vector>
@@ -28,8 +28,8 @@ bool changes_device(const traces::Measurement& measured, const Scenario& changed
 struct RunProfiles {
   HardwareProfile prior, fitted;  // as given, and fitted to the run
 };
-// Fits a profile to the run. For a rehearsal both are the profile that its compute ops were emulated
-// by, and `prior` is not used.
+// Fits a profile to the run. For a rehearsal both are the profile that its compute ops were
+// emulated by, and `prior` is not used.
 RunProfiles run_profiles(const traces::Measurement& measured, const HardwareProfile& prior);
 
 }  // namespace polyphony::sim

@@ -7,8 +7,8 @@
 
 namespace polyphony::sim {
 
-// Returns the step with its interval, what it costs, how certain it is, where its time goes, and the
-// memory of each stage.
+// Returns the step with its interval, what it costs, how certain it is, where its time goes, and
+// the memory of each stage.
 std::string step_text(const StepAnswer& answer, const Scenario& scenario, const Layout& layout);
 
 }  // namespace polyphony::sim

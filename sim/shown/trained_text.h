@@ -8,7 +8,8 @@
 
 namespace polyphony::sim {
 
-// Returns what a run on recorded data trains on: the shapes of its samples. Empty for other sources.
+// Returns what a run on recorded data trains on: the shapes of its samples. Empty for other
+// sources.
 std::string recorded_text(const Scenario& scenario);
 // Returns one line, without the line break, of the summary that rank 0 prints at its end
 // (exec/worker). Without steps there is no loss; JSON has null for a loss that is not a number.

@@ -1,5 +1,5 @@
-// The answer of `polyphony validate` as stdout shows it, in its order; intervals and probabilities are in
-// coverage_text.h.
+// The answer of `polyphony validate` as stdout shows it, in its order; intervals and probabilities
+// are in coverage_text.h.
 #pragma once
 
 #include <optional>
