@@ -53,7 +53,8 @@ struct FieldOf {
 
   std::uint8_t column = kLast;  // place in the table of a sweep; 0: no column
   std::uint8_t simple = kLast;  // place in the order of layouts
-  // Name where two layouts are compared (null: not compared, or in a way of its own), and its place.
+  // Name where two layouts are compared (null: not compared, or in a way of its own), and its
+  // place.
   const char* words = nullptr;
   std::uint8_t spoken = kLast;
   const char* zero = nullptr;  // what a 0 is called there

@@ -1,6 +1,6 @@
 // Fits the cost of a microbatch as square · attended pairs + linear · tokens + constant
-// (shared/planner/planner_costs.h, WorkCurve), by least squares of relative errors, no coefficient below
-// zero.
+// (shared/planner/planner_costs.h, WorkCurve), by least squares of relative errors, no coefficient
+// below zero.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
-// The order in which equally good layouts are preferred: the simplest first, with the fewest degrees
-// of parallelism. Rows of the table of fields (shared/model/layout_fields.h) state their places.
+// The order in which equally good layouts are preferred: the simplest first, with the fewest
+// degrees of parallelism. Rows of the table of fields (shared/model/layout_fields.h) state their
+// places.
 #pragma once
 
 #include "shared/model/layout.h"

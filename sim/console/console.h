@@ -17,8 +17,8 @@ std::size_t screen_columns();
 // Characters on the screen of UTF-8 text.
 std::size_t width_of(const std::string& text);
 // Breaks text at spaces so that no line is longer than `columns` (a longer word stays whole), but
-// not between a number and its unit. Lines after the first begin with `indent` spaces. No line break
-// at the end.
+// not between a number and its unit. Lines after the first begin with `indent` spaces. No line
+// break at the end.
 std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent = 0);
 // Returns a line for stderr, with a line break: wrapped if stderr is a terminal, else whole, so
 // that scripts find one line.

@@ -95,8 +95,8 @@ class Contest {
   std::vector<std::size_t> fitting(Placement placement) const;
   std::function<bool(std::size_t, std::size_t)> better() const;
   bool stopped() const { return options_.stopped && options_.stopped(); }
-  // Runs `work` on the layouts at these positions, on several threads, and returns the answers. `saying`: the
-  // progress text, and how many were done before.
+  // Runs `work` on the layouts at these positions, on several threads, and returns the answers.
+  // `saying`: the progress text, and how many were done before.
   std::vector<TaskResult<std::string>> ask(
       const std::string& what, const std::vector<std::size_t>& positions,
       const std::pair<std::string, std::int64_t>& saying,
