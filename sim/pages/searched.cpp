@@ -54,7 +54,7 @@ Searched searched_of(const Sweep& sweep, const Model& model) {
     answer.ranked.push_back(row_of(sweep.ranked[i], model, sweep.ranks));
     answer.ranked.back().leading = leading[i];
   }
-  for (const SetBeside& baseline : sweep.baselines) {
+  for (const BaselineResult& baseline : sweep.baselines) {
     answer.baselines.push_back(row_of(baseline.candidate, model, sweep.ranks));
     answer.baselines.back().name = baseline.name;
   }
@@ -63,7 +63,7 @@ Searched searched_of(const Sweep& sweep, const Model& model) {
   answer.combinations = sweep.combinations;
   answer.legal = sweep.legal;
   answer.too_large = sweep.too_large;
-  answer.screened_by_bound = sweep.beaten;
+  answer.screened_by_bound = sweep.pruned;
   answer.estimated = sweep.estimated;
   answer.simulated = sweep.simulated;
   for (const auto& [placement, gap] : sweep.gaps) answer.gaps[name(placement)] = gap;

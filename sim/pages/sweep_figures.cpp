@@ -14,8 +14,6 @@ namespace {
 
 using Row = const SearchedRow*;
 
-constexpr std::size_t kMostRows = 12;
-
 // Parts of a step in the order in which a bar shows them.
 const std::vector<std::pair<std::string, std::string>>& parts_of_bars() {
   static const std::vector<std::pair<std::string, std::string>> parts{

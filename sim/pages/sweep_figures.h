@@ -16,6 +16,8 @@ std::string signed_whole(double ratio);
 
 // Returns the positions of the best row of each placement.
 std::vector<std::size_t> best_of_each(const std::vector<SearchedRow>& ranked);
+// Most rows of the page's table, not counting the best of each placement.
+inline constexpr std::size_t kMostRows = 12;
 // Returns the positions of the rows of the page's table: the first that differ in their main
 // features, and the best of each placement.
 std::vector<std::size_t> rows_shown(const std::vector<SearchedRow>& ranked);
