@@ -23,7 +23,8 @@ import re
 import sys
 
 LIBRARIES = {  # folder -> what its files may include besides our folders and the standard library
-    "shared": {"nlohmann"},  # only in *_json.cpp, and in *_json.h its forward declarations
+    # nlohmann only in *_json.cpp, and in *_json.h its forward declarations; the others only in tokenizer/*.cpp
+    "shared": {"nlohmann", "pcre2", "utf8proc"},
     "traces": {"Eigen", "nlohmann", "zlib"},
     "sim": {"simgrid", "xbt", "cxxopts", "nlohmann"},
     "exec": {"torch", "ATen", "c10", "gloo", "png", "cuda", "nccl", "cxxopts", "nlohmann"},
@@ -35,6 +36,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"": "units, ids, number formats, errors, random numbers, statistics"},
         {"text": "quantities with units, forms of JSON values, strict JSON"},
         {"files": "reads and writes whole files with limits; a file is complete or absent, even after a crash"},
+        {"tokenizer": "texts as ids of published tokenizers (tokenizer.json), exactly, and back"},
         {"schedule": "pipeline schedules, one table row each: which rank holds which stage, in which order it runs actions"},
         {"planner": "per-step planners (Entrain, DIP, bubble filling) over plain numbers, and the costs that they balance"},
         {"model": "modules and edges, layouts, presets, Hugging Face configs"},
@@ -221,7 +223,9 @@ def faults():
                     yield f"{where}: {folder}/ may not include {included} (allowed: {', '.join(FOLDERS[folder] + sorted(LIBRARIES[folder]))})"
                 elif path.endswith((".cu", ".cuh")) and name != "cuda":
                     yield f"{where}: nvcc compiles no LibTorch; move it to a .cpp file of exec/fused"
-                elif folder == "shared" and name == "nlohmann" and not path.endswith(("_json.cpp", "/json_pch.h")) \
+                elif folder == "shared" and name in {"pcre2", "utf8proc"} and not (room == "tokenizer" and path.endswith(".cpp")):
+                    yield f"{where}: in shared/, only tokenizer/*.cpp may include {included}"
+                elif folder == "shared" and name == "nlohmann" and not path.endswith(("_json.cpp", "/json_pch.h", "/json_node.h")) \
                         and not (path.endswith("_json.h") and included == "nlohmann/json_fwd.hpp"):
                     yield f"{where}: in shared/, JSON belongs into *_json.cpp"
         readme = ROOT / folder / "README.md"

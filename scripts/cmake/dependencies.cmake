@@ -5,6 +5,10 @@ find_package(doctest REQUIRED)
 find_package(ZLIB REQUIRED)
 include(${doctest_DIR}/doctest.cmake)  # doctest_discover_tests
 
+# Regular expressions and tables of Unicode, for shared/tokenizer. Debian's packages have no CMake package for all.
+find_library(POLYPHONY_PCRE2 pcre2-8 REQUIRED)
+find_library(POLYPHONY_UTF8PROC utf8proc REQUIRED)
+
 # Eigen's CMake package is not needed: it is headers only.
 find_path(POLYPHONY_EIGEN Eigen/Dense PATH_SUFFIXES eigen3 REQUIRED)
 add_library(eigen INTERFACE IMPORTED)

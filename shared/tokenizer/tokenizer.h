@@ -1,0 +1,51 @@
+// Turns texts into the ids of a published tokenizer and back, exactly as Hugging Face's library
+// `tokenizers` does: reads its file tokenizer.json.
+//   text → added tokens → normalizer → pre-tokenizer → model (BPE, Unigram, WordPiece) → special
+//   tokens (post-processor)
+//   Not read, but refused by name: what does not stand in this room's headers, such as truncation,
+//   dropout, the normalizer Precompiled, and SentencePiece's .model files.
+//   Differs from `tokenizers` where tables of Unicode differ: ours are of Unicode 14 (regular
+//   expressions, Debian 12's PCRE2) and 15 (all else), the library's are of 16, and its
+//   punctuation and marks of BERT are of Unicode 8.
+// Source: github.com/huggingface/tokenizers 0.23; scripts/oracle_tokenizer compares with it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace polyphony {
+
+// Cheap to copy. May be used by several threads at the same time; each of them holds a cache of at
+// most 25 MB while it encodes, which later calls use again.
+class Tokenizer {
+ public:
+  // Throws InputError naming the file and the JSON pointer of what is wrong or not supported.
+  static Tokenizer load(const std::string& path);
+  static Tokenizer parse(const std::string& text, const std::string& file);
+
+  // Returns the ids of the text, with `add_special` also those that the post-processor adds
+  // ("[CLS]"). Throws InputError if the text is not valid UTF-8, or if the vocabulary lacks one of
+  // its characters and has no token for unknown ones.
+  std::vector<std::int32_t> encode(std::string_view text, bool add_special = false) const;
+
+  // Returns the text of the ids. Ids that do not exist are left out, with `skip_special` also
+  // special tokens.
+  std::string decode(const std::vector<std::int32_t>& ids, bool skip_special = false) const;
+
+  // Returns the id of a token as the file writes it, an added token or one of the model.
+  std::optional<std::int32_t> token_id(const std::string& token) const;
+  // Returns the largest id plus one: the least size of a model's vocabulary.
+  std::int32_t vocabulary_size() const;
+
+ private:
+  struct Parts;
+  explicit Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace polyphony
