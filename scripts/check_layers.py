@@ -90,7 +90,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"published": "published measurements as scenarios, each predicted",
          "evidence": "step times, logs and memory peaks of runs elsewhere, and fits to them; monitoring of a running job",
          "console": "terminal and machine: tables, progress, signals, free memory, error messages",
-         "datasets": "data sets on disk: image and audio headers, text, tokenizers, packing"},
+         "datasets": "data sets on disk: image and audio headers, text, packing"},
         {"judged": "prediction errors over published measurements: held-out errors, coverage, pairs"},
         {"schedules": "schedules compared over given stage times, each at its best setting",
          "replay": "a measured run replayed, also with changes: both steps and what explains the difference"},

@@ -5,6 +5,7 @@
 #include "shared/data/batch_json.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/work.h"
+#include "shared/tokenizer/unicode.h"
 #include "sim/cli/command.h"
 #include "sim/console/console.h"
 #include "sim/datasets/count.h"
@@ -14,6 +15,15 @@
 #include "sim/shown/spreads_text.h"
 
 namespace polyphony::sim {
+namespace {
+
+bool is_utf8(const Found& found) {
+  return !tokenizing::first_invalid_byte(found.prompt) &&
+         !tokenizing::first_invalid_byte(found.answer);
+}
+
+}  // namespace
+
 int scan_command(int argc, char** argv) {
   Arguments args(
       "scan",
@@ -40,10 +50,13 @@ int scan_command(int argc, char** argv) {
       "native",
       "images keep their size (rounded to whole cells of patches, at most the model's image size); "
       "without it all are scaled to the model's image size")(
-      "tokenizer", "tokenizer.json of a byte-level BPE tokenizer", cxxopts::value<std::string>())(
-      "bytes-per-token", "bytes of text counted as a token, without --tokenizer",
-      cxxopts::value<double>()->default_value("4"))("clip-tokens", "tokens of a second of audio",
-                                                    cxxopts::value<double>()->default_value("50"))(
+      "tokenizer",
+      "tokenizer.json (Hugging Face): texts are counted in its tokens, exactly; without it by "
+      "bytes",
+      cxxopts::value<std::string>())("bytes-per-token",
+                                     "bytes of text counted as a token, without --tokenizer",
+                                     cxxopts::value<double>()->default_value("4"))(
+      "clip-tokens", "tokens of a second of audio", cxxopts::value<double>()->default_value("50"))(
       "pictures", "folder that image paths in JSON lines start from; default: that of the file",
       cxxopts::value<std::string>())(
       "pack",
@@ -63,9 +76,10 @@ int scan_command(int argc, char** argv) {
                        "leave it out");
     return args.real(option);
   };
-  const Counting by{args.has("native"), positive("clip-tokens"),
-                    args.has("tokenizer") ? Tokenizer::from_file(args.text("tokenizer"))
-                                          : Tokenizer(positive("bytes-per-token"))};
+  const Counting by{
+      args.has("native"), positive("clip-tokens"),
+      args.has("tokenizer") ? std::optional(Tokenizer::load(args.text("tokenizer"))) : std::nullopt,
+      positive("bytes-per-token")};
 
   std::vector<Sample> samples;
   std::map<std::string, int> left_out;
@@ -78,6 +92,10 @@ int scan_command(int argc, char** argv) {
     find_samples(path, {.pictures = args.text("pictures"),
                         .visit =
                             [&](const Found& found) {
+                              if (by.tokenizer && !is_utf8(found)) {
+                                leave_out(found.name, "its text is not valid UTF-8");
+                                return true;
+                              }
                               Sample sample = count(scenario.model, found, by);
                               sample.id = static_cast<std::uint32_t>(samples.size());
                               if (const int most = scenario.data.sequence;

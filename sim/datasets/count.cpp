@@ -28,6 +28,11 @@ std::int32_t clip_tokens(const Model& model, const Module& audio, Seconds length
 
 }  // namespace
 
+std::int64_t text_tokens(const std::string& text, const Counting& by) {
+  if (by.tokenizer) return static_cast<std::int64_t>(by.tokenizer->encode(text).size());
+  return static_cast<std::int64_t>(std::ceil(static_cast<double>(text.size()) / by.bytes_a_token));
+}
+
 Sample count(const Model& model, const Found& found, const Counting& by) {
   Sample sample;
   if (const Module* vision = vision_module(model))
@@ -37,9 +42,9 @@ Sample count(const Model& model, const Found& found, const Counting& by) {
     for (const Seconds length : found.sounds)
       sample.items.push_back(
           {Modality::audio, clip_tokens(model, *audio, length, by.clip_tokens_a_second), 0});
-  const std::int64_t answer = by.tokenizer.count(found.answer);
+  const std::int64_t answer = text_tokens(found.answer, by);
   sample.items.push_back({Modality::text,
-                          static_cast<std::int32_t>(answer + by.tokenizer.count(found.prompt)),
+                          static_cast<std::int32_t>(answer + text_tokens(found.prompt, by)),
                           static_cast<std::int32_t>(answer)});
   return sample;
 }

@@ -5,21 +5,32 @@
 //              projector's merged patch, at most the module's image size (only squares are
 //              supported)
 //   audio      tokens per second, at most the module's number; clips are not split
-//   text       prompt and answer in one item after all others; the labels are the answer
+//   text       prompt and answer in one item after all others; the labels are the answer. Counted by
+//              a tokenizer, without the special tokens that a template adds, or by a number of bytes
+//              per token
 #pragma once
+
+#include <optional>
 
 #include "shared/data/data.h"
 #include "shared/model/model.h"
+#include "shared/tokenizer/tokenizer.h"
 #include "sim/datasets/found.h"
-#include "sim/datasets/tokenizer.h"
 
 namespace polyphony::sim {
 
 struct Counting {
   bool native = false;               // images
   double clip_tokens_a_second = 50;  // Whisper's: 1,500 for 30 s (arXiv 2212.04356, §2.2)
-  Tokenizer tokenizer{};
+  std::optional<Tokenizer> tokenizer{};
+  // Without a tokenizer: English text (our rule of thumb; Llama 3's paper has 3.17 to 3.94 letters
+  // per token).
+  double bytes_a_token = 4;
 };
+
+// Returns the number of tokens of a text. Throws InputError if a tokenizer cannot encode it, e.g.
+// because it is not valid UTF-8.
+std::int64_t text_tokens(const std::string& text, const Counting& by);
 
 // Returns the sample. Images and audio for which the model has no module are dropped.
 Sample count(const Model& model, const Found& found, const Counting& by);

@@ -174,24 +174,19 @@ TEST_SUITE("data sets") {
     CHECK_THROWS_AS(scan(folder / "missing"), InputError);
   }
 
-  TEST_CASE(
-      "tokens: merges in order, words split as by GPT-2's pattern, four bytes per token without") {
-    CHECK(words_of("It's 12345 things,\n\n  ok ", 3) ==
-          std::vector<std::string>{"It", "'", "s", " 123", "45", " things", ",", "\n\n ", " ok",
-                                   " "});
-    const test::TempFolder folder;
-    test::spill(
-        folder / "t.json",
-        R"({"pre_tokenizer": {"type": "ByteLevel"}, "model": {"merges": ["a b", ["ab", "c"], "Ġ ab"]}})");
-    const Tokenizer tokenizer = Tokenizer::from_file(folder / "t.json");
-    CHECK(tokenizer.count("abc") == 1);
-    CHECK(tokenizer.count("abc abc") == 3);  // abc, then blank and abc: "ab c" comes before "Ġ ab"
-    CHECK(tokenizer.count(" ab") == 1);
-    CHECK(tokenizer.count("é") == 2);
-    CHECK(tokenizer.count("") == 0);
-    CHECK(Tokenizer(4).count("eleven char") == 3);
-    test::spill(folder / "u.json", R"({"model": {"type": "Unigram"}})");
-    CHECK_THROWS_AS(Tokenizer::from_file(folder / "u.json"), InputError);
+  TEST_CASE("texts: in tokens of a tokenizer, or four bytes per token without one") {
+    CHECK(text_tokens("eleven char", {}) == 3);
+    CHECK(text_tokens("", {}) == 0);
+    // "a" and "b" are merged, "ab" and "c" are not; é is two bytes, each with a letter of its own.
+    const Counting by{.tokenizer = Tokenizer::parse(
+                          R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+                              "model": {"type": "BPE", "merges": ["a b"],
+                                "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "Ã": 4, "©": 5}}})",
+                          "t.json")};
+    CHECK(text_tokens("abc", by) == 2);
+    CHECK(text_tokens("é", by) == 2);
+    CHECK(text_tokens("", by) == 0);
+    CHECK_THROWS_AS(text_tokens("\xC3", by), InputError);
   }
 
   TEST_CASE("packing: no sample lost, no sequence too long, first sequence with room") {
