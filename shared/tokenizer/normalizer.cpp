@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/error.h"
 #include "shared/tokenizer/letters.h"
 
 namespace polyphony::tokenizing {
@@ -41,8 +42,18 @@ bool is_chinese(CodePoint c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
+std::size_t most_of(std::size_t bytes) { return 4096 + 64 * bytes; }
+
+void limit(std::size_t bytes, std::size_t most) {
+  if (bytes > most)
+    throw InputError("", "/normalizer",
+                     "a text must not become longer than " + std::to_string(most) + " bytes",
+                     "use the tokenizer.json as it was published");
+}
+
 struct Run {
   NormalText& text;
+  std::size_t most;  // bytes
 
   void operator()(NormalForm form) const {
     std::string out = normal_form(text.text, form);
@@ -82,6 +93,7 @@ struct Run {
     std::vector<Span> found;
     step.pattern.find_all(text.text, found);
     if (found.empty()) return;
+    limit(found.size() * step.content.size(), most);
     std::string out;
     std::size_t last = 0, head = 0;
     for (const Span& span : found) {
@@ -139,7 +151,11 @@ struct Run {
 }  // namespace
 
 void normalize(const std::vector<NormalizerStep>& steps, NormalText& text) {
-  for (const NormalizerStep& step : steps) std::visit(Run{text}, step);
+  const std::size_t most = most_of(text.text.size());
+  for (const NormalizerStep& step : steps) {
+    std::visit(Run{text, most}, step);
+    limit(text.text.size(), most);
+  }
 }
 
 }  // namespace polyphony::tokenizing

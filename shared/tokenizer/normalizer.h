@@ -37,6 +37,8 @@ struct NormalText {
   std::size_t head;
 };
 
+// Throws InputError if a step makes a text more than 64 times as long (and more than 4 KB): no
+// tokenizer does that, and several such steps would fill the memory.
 void normalize(const std::vector<NormalizerStep>& steps, NormalText& text);
 
 }  // namespace polyphony::tokenizing

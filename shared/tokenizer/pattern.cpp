@@ -12,7 +12,7 @@ namespace polyphony::tokenizing {
 namespace {
 
 constexpr std::size_t kLongestRegex = 1 << 16;
-constexpr std::uint32_t kMostSteps = 50'000'000;
+constexpr std::uint32_t kMostSteps = 10'000'000;
 constexpr std::size_t kStack = 16 << 20;
 
 template <auto free>

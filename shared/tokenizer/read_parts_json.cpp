@@ -56,6 +56,16 @@ std::vector<Bpe::Merge> read_merges(const JsonNode& node) {
   return merges;
 }
 
+// A part of a token that is put before or behind each symbol.
+std::string affix_of(const JsonNode& node, const std::string& key) {
+  std::string text = node.text(key, "");
+  if (text.size() > 64)
+    node.at(key).place().refuse(
+        "must have at most 64 bytes (got " + std::to_string(text.size()) + ")",
+        "use the tokenizer.json as it was published");
+  return text;
+}
+
 Model read_bpe(const JsonNode& node) {
   node.only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
              "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
@@ -64,8 +74,8 @@ Model read_bpe(const JsonNode& node) {
                                       "write null");
   BpeOptions options;
   if (node.has("unk_token")) options.unknown = node.at("unk_token").text();
-  options.prefix = node.text("continuing_subword_prefix", "");
-  options.suffix = node.text("end_of_word_suffix", "");
+  options.prefix = affix_of(node, "continuing_subword_prefix");
+  options.suffix = affix_of(node, "end_of_word_suffix");
   options.fuse_unknown = node.boolean("fuse_unk", false);
   options.byte_fallback = node.boolean("byte_fallback", false);
   options.ignore_merges = node.boolean("ignore_merges", false);
@@ -129,8 +139,8 @@ Model read_word_piece(const JsonNode& node) {
       {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});
   return WordPiece(
       read_vocabulary(node.at("vocab")), node.at("unk_token").text(),
-      node.at("continuing_subword_prefix").text(),
-      static_cast<std::size_t>(node.at("max_input_chars_per_word").integer(0, 1LL << 40)),
+      affix_of(node, "continuing_subword_prefix"),
+      static_cast<std::size_t>(node.at("max_input_chars_per_word").integer(0, 1 << 20)),
       node.place());
 }
 
