@@ -5,12 +5,14 @@
 #include <string_view>
 #include <vector>
 
+#include "shared/tokenizer/unicode.h"
+
 namespace polyphony::tokenizing {
 namespace {
 
-// Below U+0100, Oniguruma also counts raised digits and fractions as word characters.
-constexpr std::string_view kWord =
-    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Outside character classes, Oniguruma also counts ²³¹¼½¾ as word characters.
+constexpr std::string_view kMoreWord = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view kHexDigit = "0-9a-fA-F";
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
@@ -22,6 +24,7 @@ class Translation {
 
   std::string run() {
     while (at_ < in_.size()) one();
+    if (ignores_case_) check_folding();
     return out_;
   }
 
@@ -60,6 +63,19 @@ class Translation {
     copy(1);
   }
 
+  // Without regard to case, only Oniguruma takes "ß" for "ss", "ﬁ" for "fi" and the like.
+  void check_folding() {
+    std::string lower;
+    for (const char c : in_)
+      lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const std::string_view letters : {"ss", "st", "ff", "fi", "fl"})
+      if (lower.find(letters) != std::string::npos)
+        refuse("ignores the case of \"" + std::string(letters) + "\"");
+    for (std::size_t at = 0; at < in_.size();)  // beyond, letters have no case
+      if (const CodePoint code = next_code_point(in_, at); code >= 0x80 && code < 0x2E80)
+        refuse("ignores the case of letters beyond ASCII");
+  }
+
   void open_group() {
     groups_.push_back(out_.size());
     for (const std::string_view same : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"})
@@ -70,6 +86,7 @@ class Translation {
     for (; end < in_.size() && (is_letter(in_[end]) || in_[end] == '-'); ++end) {
       if (in_[end] != 'i' && in_[end] != 'm' && in_[end] != '-') refuse("sets an option");
       options += in_[end] == 'm' ? 's' : in_[end];
+      ignores_case_ = ignores_case_ || in_[end] == 'i';
     }
     if (end < in_.size() && in_[end] == ':' && end > at_ + 2)
       return replace(end + 1 - at_, "(?" + options + ":");
@@ -120,7 +137,7 @@ class Translation {
         return replace(2, "\\P{Nd}");
       case 'w':
       case 'W':
-        return classed(kWord, c == 'W');
+        return classed(std::string(kWord) += in_class ? "" : kMoreWord, c == 'W');
       case 'h':
       case 'H':
         return classed(kHexDigit, c == 'H');
@@ -148,7 +165,7 @@ class Translation {
   }
 
   void boundary(bool at_one) {
-    const std::string word = "[" + std::string(kWord) + "]";
+    const std::string word = "[" + std::string(kWord) + std::string(kMoreWord) + "]";
     replace(2, at_one ? "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))"
                       : "(?:(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + "))");
   }
@@ -235,6 +252,7 @@ class Translation {
   const std::string& in_;
   const Place& place_;
   std::size_t at_ = 0;
+  bool ignores_case_ = false;
   std::string out_;
   std::size_t atom_ = 0;             // where what a quantifier repeats begins, in out_
   std::vector<std::size_t> groups_;  // where open groups begin, in out_

@@ -132,6 +132,7 @@ TEST_SUITE("tokenizer") {
     CHECK(words("\\s+", "a\u2003\u0085b\u180E") == Texts{"a", "\u2003\u0085", "b\u180E"});
     CHECK(words("\\h+", "xbeefx") == Texts{"x", "beef", "x"});
     CHECK(words("\\w+", "a\u0301_1²-") == Texts{"a\u0301_1²", "-"});
+    CHECK(words("[\\w]+", "a_1²") == Texts{"a_1", "²"});
     CHECK(words("\\bb", "ab b") == Texts{"ab ", "b"});
     CHECK(words("(?m:a.)", "a\nb") == Texts{"a\n", "b"});
     CHECK(words("a.", "a\na\rb") == Texts{"a\n", "a\r", "b"});
@@ -143,9 +144,10 @@ TEST_SUITE("tokenizer") {
     CHECK(words("\\x{4E2D}|\\u4E2E|\\x41", "a中丮A") == Texts{"a", "中", "丮", "A"});
     CHECK(words("b*", "abb") == Texts{"a", "bb"});  // empty matches divide nothing from nothing
     for (const char* const refused :
-         {"(a)\\1", "\\k<n>",   "[a&&b]", "[a[bc]]",       "[[:alpha:]]", "a\\Kb", "\\X", "\\R",
-          "(?~a)",  "a(?i)b|c", "(?x)a",  "\\p{Nonsense}", "\\p{L",       "[a",    "(a",  "a)",
-          "a**",    "\\",       "[\\W]",  "\\p",           "\\x{110000}", ""})
+         {"(a)\\1", "\\k<n>",      "[a&&b]",   "[a[bc]]", "[[:alpha:]]", "a\\Kb", "\\X",
+          "\\R",    "(?~a)",       "a(?i)b|c", "(?x)a",   "(?i:st)",     "(?i)ß", "\\p{Nonsense}",
+          "\\p{L",  "[a",          "(a",       "a)",      "a**",         "\\",    "[\\W]",
+          "\\p",    "\\x{110000}", ""})
       CHECK_THROWS_AS_MESSAGE(Pattern::regex(refused, kPlace), InputError, refused);
   }
 
