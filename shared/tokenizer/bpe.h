@@ -2,7 +2,8 @@
 // merges becomes one symbol, of equal ones the leftmost, until no pair is in the list.
 //   A long piece is cut where no token contains the two characters side by side: the parts cannot
 //   affect each other, so the result is the same.
-// Source: Sennrich et al., arXiv 1508.07909, algorithm 1; options as in Hugging Face's `tokenizers`.
+// Source: Sennrich et al., arXiv 1508.07909, algorithm 1; options as in Hugging Face's
+// `tokenizers`.
 #pragma once
 
 #include <array>
@@ -27,8 +28,8 @@ struct BpeOptions {
 class Bpe {
  public:
   using Merge = std::pair<std::string, std::string>;
-  // Throws InputError at `place` if a merge names or makes a token that is not in the vocabulary, or
-  // is given twice.
+  // Throws InputError at `place` if a merge names or makes a token that is not in the vocabulary,
+  // or is given twice.
   Bpe(Vocabulary vocabulary, const std::vector<Merge>& merges, BpeOptions options,
       const Place& place);
 

@@ -1,7 +1,7 @@
 // The unigram model: of all ways to write a text as tokens, the one with the largest sum of scores
-// (log-probabilities), found by Viterbi's algorithm. A character that no token covers costs ten more
-// than the least likely token; several of them in a row are one unknown token.
-// Source: Kudo, arXiv 1804.10959; ties, unknown characters as in Hugging Face's `tokenizers`.
+// (log-probabilities), found by Viterbi's algorithm. A character that no token covers costs ten
+// more than the least likely token; several of them in a row are one unknown token. Source: Kudo,
+// arXiv 1804.10959; ties, unknown characters as in Hugging Face's `tokenizers`.
 #pragma once
 
 #include <array>
