@@ -5,7 +5,8 @@ find_package(doctest REQUIRED)
 find_package(ZLIB REQUIRED)
 include(${doctest_DIR}/doctest.cmake)  # doctest_discover_tests
 
-# Regular expressions and tables of Unicode, for shared/tokenizer. Debian's packages have no CMake package for all.
+# Regular expressions and tables of Unicode, for shared/tokenizer. Debian's packages have no CMake package for all:
+# they are linked by name, so that an installed Polyphony names no folder of this machine.
 find_library(POLYPHONY_PCRE2 pcre2-8 REQUIRED)
 find_library(POLYPHONY_UTF8PROC utf8proc REQUIRED)
 

@@ -1,6 +1,7 @@
 // Bytes as letters, as byte-level tokenizers write them in their vocabularies: a printable byte of
-// Latin-1 stands for itself, the others for U+0100 and up. Source: Radford et al., "Language Models
-// are Unsupervised Multitask Learners" (GPT-2), encoder.py.
+// Latin-1 stands for itself, the others for U+0100 and up.
+// Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (GPT-2),
+// encoder.py.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // Unicode as tokenizers need it: UTF-8, classes of code points, normalization forms, lower case.
-//   Unicode 15.0 (utf8proc 2.8, Debian 12). Code points that are assigned later count as unassigned.
+//   Unicode 15.0 (utf8proc 2.8, Debian 12). Code points that are assigned later count as
+//   unassigned.
 // Source: the Unicode Standard, chapter 3 (UTF-8, normalization), and UAX #44 (classes).
 #pragma once
 

@@ -5,9 +5,9 @@
 //              projector's merged patch, at most the module's image size (only squares are
 //              supported)
 //   audio      tokens per second, at most the module's number; clips are not split
-//   text       prompt and answer in one item after all others; the labels are the answer. Counted by
-//              a tokenizer, without the special tokens that a template adds, or by a number of bytes
-//              per token
+//   text       prompt and answer in one item after all others; the labels are the answer. Counted
+//              by a tokenizer, without the special tokens that a template adds, or by a number of
+//              bytes per token
 #pragma once
 
 #include <optional>
