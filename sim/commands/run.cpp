@@ -26,18 +26,27 @@ bool computes_on_cpu(const Arguments& args) {
   return !std::filesystem::exists("/dev/nvidiactl");
 }
 
-// Throws NoAnswer where this machine cannot start so many ranks: before any of them starts.
-void check_machine(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
-                   const Arguments& args) {
-  if (!computes_on_cpu(args)) return;
-  const int ranks = world_size(layout), cores = cores_here();
-  if (ranks > kMostRanksPerCore * cores && !args.has("oversubscribe"))
+// Throws NoAnswer if this machine has too few cores to start so many ranks: before a layout is
+// searched for. A search uses all ranks of the cluster.
+void check_ranks(const Scenario& scenario, const Arguments& args) {
+  if (!computes_on_cpu(args) || args.has("oversubscribe")) return;
+  const bool written = scenario.layout.has_value();
+  const int ranks = written ? world_size(*scenario.layout) : scenario.cluster.ranks();
+  const int cores = cores_here();
+  if (ranks > kMostRanksPerCore * cores)
     throw NoAnswer(
-        ExitCode::infeasible, scenario.file, "/layout",
+        ExitCode::infeasible, scenario.file, written ? "/layout" : "/cluster",
         "has " + count_text(ranks) + " ranks, this machine has " + counted(cores, "core", "cores") +
             ": at most " + std::to_string(kMostRanksPerCore) + " ranks a core are started",
         "`polyphony rehearse` runs many ranks and sleeps through their compute, `polyphony "
         "simulate` predicts the step; --oversubscribe starts them all the same");
+}
+
+// Throws NoAnswer if this machine has too little memory for the ranks: before any of them starts.
+void check_memory(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
+                  const Arguments& args) {
+  if (!computes_on_cpu(args)) return;
+  const int ranks = world_size(layout);
   const Bytes free = free_memory();
   if (free.value <= 0) return;
   const std::optional<Bytes> need = ranks_memory(scenario, layout, profile, free);
@@ -146,11 +155,12 @@ int run_command(int argc, char** argv) {
     if (!args.json()) std::cout << "Trains on " << recorded << "." << std::endl;
   apply_schedule(scenario, args.text("schedule"));
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
+  check_ranks(scenario, args);
   const Layout layout = choose_layout(scenario, profile, args);
   if (const auto no = check_runnable(scenario, layout))
     throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", no->reason,
                    "polyphony simulate predicts it");
-  check_machine(scenario, layout, profile, args);
+  check_memory(scenario, layout, profile, args);
   const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
   const RunFolder claim(args.text("out"), earlier_run(args.has("resume"), args.has("fresh")),
                         "polyphony run");

@@ -1,11 +1,13 @@
 #include "sim/commands/vary.h"
 
 #include <iostream>
+#include <optional>
 
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/variations.h"
 #include "sim/console/console.h"
 #include "sim/pages/sweep_page.h"
+#include "sim/shown/headline.h"
 #include "sim/shown/sweep_csv.h"
 #include "sim/shown/vary_text.h"
 
@@ -13,6 +15,14 @@ namespace polyphony::sim {
 namespace {
 
 constexpr std::size_t kMostQuestions = 256;
+
+// Keeps the words that a question shares with the earlier ones: what varies is in the table.
+void keep_common(std::optional<QuestionWords>& common, const QuestionWords& words) {
+  if (!common) common = words;
+  for (const auto part : {&QuestionWords::model, &QuestionWords::cluster, &QuestionWords::data,
+                          &QuestionWords::software})
+    if ((*common).*part != words.*part) ((*common).*part).clear();
+}
 
 }  // namespace
 
@@ -23,6 +33,7 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
   const std::vector<std::vector<std::string>> questions = combinations(varied.variations);
   std::vector<Asked>& all = varied.asked;
   const bool layouts = varies_layout(texts);
+  std::optional<QuestionWords> common;
   bool any = false;
   for (const std::vector<std::string>& values : questions) {
     std::vector<Override> overrides = goal;
@@ -35,7 +46,9 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
       Scenario scenario = read_scenario_file(path, overrides);
       read_samples(scenario);
       asked.model = scenario.model;
-      const GoalSweep found = answer(scenario, load_profile(scenario, args.profile(), overrides));
+      const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
+      keep_common(common, question_words(scenario, profile));
+      const GoalSweep found = answer(scenario, profile);
       asked.answer = found.best().sweep;
       stopped = found.stopped;
       if (asked.answer.ranked.empty())
@@ -57,6 +70,7 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
   } else if (args.csv()) {
     std::cout << csv_text(varied);
   } else {
+    if (common) std::cout << headline(*common) << "\n";
     std::cout << vary_text(varied, layouts);
     if (!layouts) std::cout << placements_text(varied);
   }

@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::size_t kGap = 2;  // between columns
 
-// "1f1b" is a name: a digit and then a letter, which is no exponent.
+// "1f1b" is a name: a digit and then a small letter, which is no exponent. "1GBps" is a number.
 bool is_number(const std::string& cell) {
   if (cell.size() > 1 && std::isdigit(static_cast<unsigned char>(cell[0])) &&
-      std::isalpha(static_cast<unsigned char>(cell[1])) && cell[1] != 'e')
+      std::islower(static_cast<unsigned char>(cell[1])) && cell[1] != 'e')
     return false;
   return !cell.empty() &&
          (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '+' || cell[0] == '~' ||

@@ -81,6 +81,7 @@ std::string headline(const QuestionWords& words) {
   const std::string kBetween = " | ";
   std::string lines, line;
   for (const std::string& part : {words.model, words.cluster, words.data, words.software}) {
+    if (part.empty()) continue;
     if (line.empty() || width_of(line) + kBetween.size() + width_of(part) <= columns) {
       line += (line.empty() ? "" : kBetween) + part;
       continue;

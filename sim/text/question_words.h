@@ -1,4 +1,5 @@
-// What a search was asked, in words: the parts of an answer's first line (sim/shown/headline.h).
+// What a search was asked, in words: the parts of an answer's first line (sim/shown/headline.h). An
+// empty part is not printed.
 #pragma once
 
 #include <string>

@@ -39,6 +39,13 @@ class BadScenario(harness.SystemTest):
                 with self.subTest(name, command=os.path.basename(command[0]) + " " + str(command[1])):
                     self.assert_one_line(run(*command, limit=20), path, pointer, *words)
 
+    def test_more_ranks_than_cores_are_refused_before_a_layout_is_searched_for(self):
+        done = run(POLYPHONY, "run", SCENARIOS / "vlm_12b_70b_h100.json", "--device", "cpu", "--out", self.folder / "run")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("/cluster: has 512 ranks", done.stderr)
+        self.assertNotIn("layout chosen", done.stderr)
+        self.assertFalse((self.folder / "run").exists())
+
     def test_missing_files_and_files_without_json(self):
         empty, cut = self.folder / "empty.json", self.folder / "cut.json"
         empty.write_text("")

@@ -126,8 +126,10 @@ class Sweep(harness.SystemTest):
         self.assertIsNone(rows[2]["best"])
         self.assertIn("entrain", rows[2]["why_not"])  # it does not support diffusion modules
         lines = run(POLYPHONY, "sweep", path, "--estimate", "--vary", f"{planner}=none,dip,entrain").stdout.splitlines()
-        self.assertIn("the fastest", lines[1])
-        rows = [line.split()[0] for line in lines[3:] if line and not line.startswith(" ")]
+        self.assertIn("2 CPU ranks", lines[0])  # what all questions have in common
+        begin = next(i for i, line in enumerate(lines) if line.startswith("---"))
+        self.assertIn("the fastest", lines[begin - 1])
+        rows = [line.split()[0] for line in lines[begin + 1:] if line and not line.startswith(" ")]
         self.assertEqual(rows, ["dip", "none", "entrain"])  # ranked; layouts without an answer come last
 
     def table(self, done):
