@@ -101,6 +101,9 @@ struct Risk {
   MemoryRisk of;
   int steps = 0;
 };
+std::optional<json> maybe(const std::optional<double>& value) {
+  return value ? std::optional<json>(*value) : std::nullopt;
+}
 const JsonKeys<Risk>& risk_keys() {
   using Of = Risk;
   static const JsonKeys<Of> keys{
@@ -111,14 +114,14 @@ const JsonKeys<Risk>& risk_keys() {
        [](const Of& r) { return r.of.per_step; }},
       {"per_step_most", a("number"), "95 % upper bound of the probability per step",
        [](const Of& r) { return r.of.per_step_most; }},
-      {"per_step_tail", a("number"), "probability per step by an exponential tail",
-       [](const Of& r) { return r.of.per_step_tail; }},
+      {"per_step_tail", a("number"), "probability per step by an exponential tail; absent: too few batches",
+       [](const Of& r) { return maybe(r.of.per_step_tail); }, false},
       {"in_run", a("number"), "probability in the whole run, from per_step",
        [](const Of& r) { return r.of.in_run; }},
       {"in_run_most", a("number"), "probability in the whole run, from per_step_most",
        [](const Of& r) { return r.of.in_run_most; }},
       {"in_run_tail", a("number"), "probability in the whole run, from per_step_tail",
-       [](const Of& r) { return r.of.in_run_tail; }}};
+       [](const Of& r) { return maybe(r.of.in_run_tail); }, false}};
   return keys;
 }
 

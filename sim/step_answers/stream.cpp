@@ -180,10 +180,10 @@ std::vector<Bytes> BatchStream::sorted_peaks(std::size_t stage) const {
   return peaks;
 }
 
-double exponential_tail(std::vector<Bytes> values, Bytes limit) {
+std::optional<double> exponential_tail(std::vector<Bytes> values, Bytes limit) {
   constexpr std::size_t kShare = 20, kLeast = 10;
   const std::size_t largest = std::max(kLeast, values.size() / kShare);
-  if (values.size() <= largest) return values.empty() ? 0 : 1;  // too few for a tail
+  if (values.size() <= largest) return std::nullopt;
   std::sort(values.begin(), values.end(), std::greater<>());
   const Bytes threshold = values[largest];
   double excess = 0;
@@ -193,7 +193,7 @@ double exponential_tail(std::vector<Bytes> values, Bytes limit) {
       std::count_if(values.begin(), values.end(), [&](Bytes value) { return value > limit; }));
   const auto all = static_cast<double>(values.size());
   if (limit < threshold) return seen / all;
-  if (excess <= 0) return 0;
+  if (excess <= 0) return 0.0;
   return static_cast<double>(largest) / all *
          std::exp(-static_cast<double>((limit - threshold).value) / excess);
 }
@@ -212,7 +212,7 @@ MemoryRisk memory_risk(const BatchStream& stream, double steps) {
   risk.per_step_tail = exponential_tail(std::move(peaks), stream.device);
   risk.in_run = any_of(risk.per_step, steps);
   risk.in_run_most = any_of(risk.per_step_most, steps);
-  risk.in_run_tail = any_of(risk.per_step_tail, steps);
+  if (risk.per_step_tail) risk.in_run_tail = any_of(*risk.per_step_tail, steps);
   return risk;
 }
 

@@ -10,7 +10,7 @@
 //   per_step        number of batches that exceed the memory / number of batches
 //   per_step_most   the 95 % Clopper-Pearson upper bound of that; 3 / batches if none exceeds
 //   per_step_tail   from an exponential tail fitted to the largest 5 % of the peaks (at least ten).
-//                   An assumption; too large if the data are bounded.
+//                   An assumption; too large if the data are bounded. Absent: ten batches or fewer.
 // Source of the tail: peaks over threshold with shape 0, Pickands, Annals of Statistics 1975.
 //
 // Does not model: fragmentation of the allocator, memory of a batch's input tensors.
@@ -83,13 +83,14 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
 // Probabilities of running out of memory; see the top of this file.
 struct MemoryRisk {
   std::size_t exceeded = 0;  // number of batches that exceed the memory
-  double per_step = 0, per_step_most = 0, per_step_tail = 0;
-  double in_run = 0, in_run_most = 0, in_run_tail = 0;
+  double per_step = 0, per_step_most = 0;
+  double in_run = 0, in_run_most = 0;
+  std::optional<double> per_step_tail, in_run_tail;
 };
 // Returns the probabilities per step and for a run of `steps` steps.
 MemoryRisk memory_risk(const BatchStream& stream, double steps);
 // Returns P(a value > limit) according to an exponential tail fitted to the largest 5 % of
-// `values`.
-double exponential_tail(std::vector<Bytes> values, Bytes limit);
+// `values`; nothing if there are too few of them.
+std::optional<double> exponential_tail(std::vector<Bytes> values, Bytes limit);
 
 }  // namespace polyphony::sim

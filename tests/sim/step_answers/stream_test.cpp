@@ -154,7 +154,7 @@ TEST_CASE("memory risk: the rule of three without exceedances, otherwise their s
   CHECK(none.per_step == 0);
   CHECK(none.per_step_most == doctest::Approx(3.0 / 300).epsilon(0.01));
   CHECK(none.in_run_most == doctest::Approx(1 - std::pow(1 - none.per_step_most, 10)));
-  CHECK(none.per_step_tail == 0);
+  CHECK(none.per_step_tail == 0.0);
   peaks[3] = peaks[4] = peaks[5] = 101;
   const MemoryRisk some = memory_risk(with_peaks(peaks, 100), 10);
   CHECK(some.exceeded == 3);
@@ -167,9 +167,12 @@ TEST_CASE("an exponential tail is recovered") {
   std::vector<Bytes> values;
   for (int i = 0; i < 4000; ++i)
     values.emplace_back(std::llround(1e6 - 1e5 * std::log((i + 0.5) / 4000)));
-  CHECK(exponential_tail(values, Bytes(1'600'000)) == doctest::Approx(std::exp(-6.0)).epsilon(0.1));
-  CHECK(exponential_tail(values, Bytes(1'050'000)) ==
+  CHECK(exponential_tail(values, Bytes(1'600'000)).value() ==
+        doctest::Approx(std::exp(-6.0)).epsilon(0.1));
+  CHECK(exponential_tail(values, Bytes(1'050'000)).value() ==
         doctest::Approx(std::exp(-0.5)).epsilon(0.01));
+  // Ten values have no tail: the probability is not known, not one.
+  CHECK_FALSE(exponential_tail({values.begin(), values.begin() + 10}, Bytes(1)));
 }
 
 TEST_CASE("quantiles that need more values are replaced by the largest value") {
