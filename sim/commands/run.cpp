@@ -26,16 +26,15 @@ bool computes_on_cpu(const Arguments& args) {
   return !std::filesystem::exists("/dev/nvidiactl");
 }
 
-// Throws NoAnswer if this machine has too few cores to start so many ranks: before a layout is
-// searched for. A search uses all ranks of the cluster.
-void check_ranks(const Scenario& scenario, const Arguments& args) {
+// Throws NoAnswer if this machine has too few cores to start the ranks of `place`, "/layout" or
+// "/cluster".
+void check_ranks(const Scenario& scenario, int ranks, const std::string& place,
+                 const Arguments& args) {
   if (!computes_on_cpu(args) || args.has("oversubscribe")) return;
-  const bool written = scenario.layout.has_value();
-  const int ranks = written ? world_size(*scenario.layout) : scenario.cluster.ranks();
   const int cores = cores_here();
   if (ranks > kMostRanksPerCore * cores)
     throw NoAnswer(
-        ExitCode::infeasible, scenario.file, written ? "/layout" : "/cluster",
+        ExitCode::infeasible, scenario.file, place,
         "has " + count_text(ranks) + " ranks, this machine has " + counted(cores, "core", "cores") +
             ": at most " + std::to_string(kMostRanksPerCore) + " ranks a core are started",
         "`polyphony rehearse` runs many ranks and sleeps through their compute, `polyphony "
@@ -59,10 +58,16 @@ void check_memory(const Scenario& scenario, const Layout& layout, const Hardware
                  "predicts this one");
 }
 
-// The scenario's layout, or the best that its search finds.
+// The scenario's layout, or the best that its search finds. A search uses all ranks of the cluster:
+// whether they can be started is checked before it.
 Layout choose_layout(const Scenario& scenario, const HardwareProfile& profile,
                      const Arguments& args) {
-  if (scenario.layout) return require_layout(scenario);
+  if (scenario.layout) {
+    const Layout& layout = require_layout(scenario);
+    check_ranks(scenario, world_size(layout), "/layout", args);
+    return layout;
+  }
+  check_ranks(scenario, scenario.cluster.ranks(), "/cluster", args);
   SweepOptions options;
   options.jobs = args.jobs();
   options.runnable = true;
@@ -155,7 +160,6 @@ int run_command(int argc, char** argv) {
     if (!args.json()) std::cout << "Trains on " << recorded << "." << std::endl;
   apply_schedule(scenario, args.text("schedule"));
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
-  check_ranks(scenario, args);
   const Layout layout = choose_layout(scenario, profile, args);
   if (const auto no = check_runnable(scenario, layout))
     throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", no->reason,
