@@ -14,8 +14,7 @@ const ObjectForm& nodes_form() {
   return form;
 }
 
-JsonValue checked(const std::string& text, const std::string& file) {
-  JsonValue root = JsonValue::parse(text, file);
+JsonValue checked(JsonValue root) {
   if (root.is_object() && root.has("profile"))
     root.refuse("is a hardware profile, not a device",
                 "name it at \"profile\" of the cluster, next to \"node\"");
@@ -131,18 +130,18 @@ const ObjectForm& device_file_form() {
 }
 
 ShippedDevice read_device_file(const std::string& text, const std::string& file) {
-  return read(checked(text, file));
+  return read(checked(JsonValue::parse(text, file)));
 }
 
 ShippedDevice read_own_device(const std::string& text, const std::string& file) {
-  return read_own(checked(text, file));
+  return read_own(checked(JsonValue::parse(text, file)));
 }
 
 std::optional<ShippedDevice> own_device_in(const std::string& text, const std::string& file) {
   const JsonValue root = JsonValue::parse(text, file);
   if (!root.is_object() || !root.has("device") || !root.at("device").is_number())
     return std::nullopt;
-  return read_own_device(text, file);
+  return read_own(checked(root));
 }
 
 }  // namespace polyphony

@@ -26,17 +26,6 @@ struct CandidateOf {
   std::string ranks = "ranks";  // Sweep::ranks
 };
 
-// Returns the parts of the critical rank's step, in seconds; they add up to the step time.
-json breakdown(const Candidate& c) {
-  json parts;
-  for (const traces::Part part : {traces::Part::forward, traces::Part::backward,
-                                  traces::Part::recompute, traces::Part::optimizer})
-    parts[traces::name(part)] = c.parts[static_cast<std::size_t>(part)].count();
-  for (std::size_t i = 0; i < traces::kIdles; ++i)
-    parts[traces::name(static_cast<traces::Idle>(i))] = (*c.idle)[i].count();
-  return parts;
-}
-
 const JsonKeys<CandidateOf>& candidate_keys() {
   using Of = CandidateOf;
   static const JsonKeys<Of> keys = [] {
@@ -77,7 +66,7 @@ const JsonKeys<CandidateOf>& candidate_keys() {
         {"breakdown_seconds", map_of(a("number")),
          "seconds of the step of the rank that idles least: compute by kind, and idle time by what "
          "it waited for; only for rows that are compared with the first",
-         [](const Of& of) { return of.c.idle ? Maybe(breakdown(of.c)) : Maybe(); }, false},
+         [](const Of& of) { return of.c.idle ? Maybe(breakdown_seconds(of.c)) : Maybe(); }, false},
         {"tokens_per_second_per_rank", a("number"), "language tokens per second and rank",
          [](const Of& of) { return of.c.figures.tokens_per_second_per_rank; }},
         {"mfu", a("number"),

@@ -1,6 +1,5 @@
 #include "sim/pages/searched.h"
 
-#include "shared/text/json_form.h"
 #include "sim/sweep/leading.h"
 #include "sim/text/layout_words.h"
 
@@ -8,17 +7,6 @@ namespace polyphony::sim {
 namespace {
 
 std::pair<Seconds, Seconds> ends_of(const SecondsInterval& of) { return {of.low, of.high}; }
-
-std::map<std::string, double> breakdown(const Candidate& c) {
-  std::map<std::string, double> seconds;
-  if (!c.idle) return seconds;
-  for (const traces::Part part : {traces::Part::forward, traces::Part::backward,
-                                  traces::Part::recompute, traces::Part::optimizer})
-    seconds[traces::name(part)] = c.parts[static_cast<std::size_t>(part)].count();
-  for (std::size_t i = 0; i < traces::kIdles; ++i)
-    seconds[traces::name(static_cast<traces::Idle>(i))] = (*c.idle)[i].count();
-  return seconds;
-}
 
 // `ranks`: what ranks are called.
 SearchedRow row_of(const Candidate& c, const Model& model, const std::string& ranks) {
@@ -37,7 +25,7 @@ SearchedRow row_of(const Candidate& c, const Model& model, const std::string& ra
   row.utilization = c.figures.model_flops_utilization;
   if (c.figures.dollars_per_million_tokens > 0) row.dollars = c.figures.dollars_per_million_tokens;
   row.memory = c.figures.peak_memory;
-  row.seconds = breakdown(c);
+  if (c.idle) row.seconds = breakdown_seconds(c);
   return row;
 }
 
@@ -80,9 +68,8 @@ SearchedVaried searched_of(const Varied& varied) {
     question.why_not = asked.why_not;
     if (!asked.answer.ranked.empty())
       question.best = row_of(asked.answer.ranked.front(), asked.model, "ranks");
-    for (const std::string& placement : enum_names<Placement>())
-      if (const Candidate* best = best_of(asked.answer, enum_named<Placement>(placement)))
-        question.steps[best->layout.placement] = best->figures.step;
+    for (const Candidate& c : asked.answer.ranked)  // the first of a placement is its best
+      question.steps.try_emplace(c.layout.placement, c.figures.step);
   }
   return answer;
 }

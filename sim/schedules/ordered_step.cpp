@@ -8,7 +8,7 @@
 #include "shared/planner/timetable.h"
 #include "shared/schedule/action_text.h"
 #include "shared/schedule/orders.h"
-#include "shared/split/balanced_plan.h"
+#include "shared/split/planned_layout.h"
 #include "shared/verify/verify.h"
 #include "sim/text/layout_words.h"
 
@@ -59,15 +59,18 @@ std::variant<OrderedStep, IllegalOrder, Infeasible> order_step(const Scenario& s
                                                                const Layout& layout,
                                                                const Batch& batch,
                                                                const HardwareProfile& profile) {
-  const Plan plan = balanced_plan(scenario, layout, profile);  // as predict() splits it
-  const StepPlan step = make_step_plan(scenario, layout, plan, batch);
-  if (const auto faults = verify(lower(scenario, layout, plan, step, batch)); !faults.empty()) {
+  const PlannedLayout planned = plan_layout(borrow_inputs(scenario, profile), layout);
+  const Plan& plan = planned.plan;
+  const StepPlan step = make_step_plan(scenario, planned.resolved, plan, batch);
+  Program program =
+      lower(scenario, planned.resolved, plan, step, batch, StepKind::train, profile.stack);
+  if (const auto faults = verify(program); !faults.empty()) {
     std::string all;
     for (const Fault& fault : faults)
       all += (all.empty() ? "" : "; ") + std::string(name(fault.kind)) + ": " + fault.text;
     return IllegalOrder{all};
   }
-  auto outcome = predict(scenario, layout, batch, profile, Predictor::simulate);
+  auto outcome = predict(std::move(program), scenario, profile, Predictor::simulate);
   if (auto* no = std::get_if<Infeasible>(&outcome)) return std::move(*no);
   OrderedStep answer;
   answer.layout = describe(scenario.model, layout);

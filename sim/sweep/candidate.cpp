@@ -28,6 +28,16 @@ void describe_into(const Question& question, const Prediction& prediction, bool 
 
 }  // namespace
 
+std::map<std::string, double> breakdown_seconds(const Candidate& candidate) {
+  std::map<std::string, double> seconds;
+  for (const traces::Part part : {traces::Part::forward, traces::Part::backward,
+                                  traces::Part::recompute, traces::Part::optimizer})
+    seconds[traces::name(part)] = candidate.parts[static_cast<std::size_t>(part)].count();
+  for (std::size_t i = 0; i < traces::kIdles; ++i)
+    seconds[traces::name(static_cast<traces::Idle>(i))] = candidate.idle.value()[i].count();
+  return seconds;
+}
+
 Predicted estimate_candidate(const Question& question, const Layout& layout, bool effects,
                              Bytes memory) {
   const std::uint64_t before = programs_lowered();

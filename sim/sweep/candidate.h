@@ -7,6 +7,7 @@
 // and returns everything that the sweep needs from it. Tasks run on several threads.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,10 @@ struct Candidate {
   // 95th percentile of the step over batches with varying data; infinite if one does not fit.
   std::optional<Seconds> p95{};
 };
+
+// Returns the parts of the critical rank's step by name, in seconds; they add up to the step time.
+// Its idle times must be known.
+std::map<std::string, double> breakdown_seconds(const Candidate& candidate);
 
 // What all candidates of a sweep have in common: the inputs that their layouts are planned from.
 struct Question {
