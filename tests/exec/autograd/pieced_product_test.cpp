@@ -1,6 +1,6 @@
 // Tensor-parallel layers in chunks of rows compute the same as whole.
-#include "exec/transport/in_process.h"
 #include "tests/exec/support/linear_layer.h"
+#include "tests/exec/support/tensor_ranks.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 
@@ -13,12 +13,8 @@ namespace {
 
 std::vector<LinearResult> run_ranks(const LinearWay& way, int pieces) {
   std::vector<LinearResult> results(static_cast<std::size_t>(way.tp));
-  std::vector<Rank> members;
-  for (int i = 0; i < way.tp; ++i) members.push_back(Rank(static_cast<std::size_t>(i)));
-  run_in_process(way.tp, [&](Transport& transport) {
-    torch::set_num_threads(1);
-    const auto group = transport.make_group("tensor", members);
-    results[transport.rank().value] = run_linear(*group, way, pieces);
+  on_tensor_ranks(way.tp, [&](std::size_t rank, Communicator* group) {
+    results[rank] = run_linear(*group, way, pieces);
   });
   return results;
 }

@@ -3,11 +3,11 @@
 #include <set>
 
 #include "exec/parameters/held_parameters.h"
-#include "exec/transport/in_process.h"
 #include "shared/chunk/held_sizes.h"
 #include "shared/kernels/lora.h"
 #include "tests/exec/support/expected.h"
 #include "tests/exec/support/shards.h"
+#include "tests/exec/support/tensor_ranks.h"
 #include "tests/exec/support/tiny_model.h"
 #include "tests/exec/support/update_terms.h"
 
@@ -56,13 +56,7 @@ void for_each_group(const std::function<void(const std::vector<Stage>&, Communic
     for (const bool sequence : {false, true}) {
       auto stages = adapted_model(torch::kFloat64);
       for (Stage& stage : stages) stage.options.sequence_parallel = sequence;
-      std::vector<Rank> members;
-      for (int i = 0; i < tp; ++i) members.push_back(Rank(static_cast<std::size_t>(i)));
-      run_in_process(tp, [&](Transport& transport) {
-        torch::set_num_threads(1);
-        const auto group = transport.make_group("tensor", members);
-        body(stages, *group);
-      });
+      on_tensor_ranks(tp, [&](std::size_t, Communicator* group) { body(stages, *group); });
     }
   }
 }

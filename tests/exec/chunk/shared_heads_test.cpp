@@ -8,6 +8,7 @@
 #include "tests/exec/support/context_shares.h"
 #include "tests/exec/support/expected.h"
 #include "tests/exec/support/shards.h"
+#include "tests/exec/support/tensor_ranks.h"
 #include "tests/exec/support/tiny_model.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
@@ -60,12 +61,8 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
 
 std::vector<Outcome> run_group(const std::vector<Stage>& stages, int tp, const TestWork& work) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(tp));
-  std::vector<Rank> members;
-  for (int i = 0; i < tp; ++i) members.push_back(Rank(static_cast<std::size_t>(i)));
-  run_in_process(tp, [&](Transport& transport) {
-    torch::set_num_threads(1);
-    const auto group = transport.make_group("tensor", members);
-    outcomes[transport.rank().value] = run_rank(stages, group.get(), work);
+  on_tensor_ranks(tp, [&](std::size_t rank, Communicator* group) {
+    outcomes[rank] = run_rank(stages, group, work);
   });
   return outcomes;
 }

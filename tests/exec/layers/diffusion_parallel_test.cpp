@@ -1,10 +1,9 @@
-#include <functional>
 #include <map>
 #include <mutex>
 
-#include "exec/transport/in_process.h"
 #include "tests/exec/support/expected.h"
 #include "tests/exec/support/shards.h"
+#include "tests/exec/support/tensor_ranks.h"
 #include "tests/exec/support/tiny_diffusion.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
@@ -27,16 +26,6 @@ ChunkContext context_of(const ChunkOptions& options, int tp) {
           .weight_grad = options.trainable};
 }
 
-void on_ranks(int tp, const std::function<void(int, Communicator*)>& body) {
-  std::vector<Rank> members;
-  for (int i = 0; i < tp; ++i) members.push_back(Rank(static_cast<std::size_t>(i)));
-  run_in_process(tp, [&](Transport& transport) {
-    torch::set_num_threads(1);
-    const auto group = transport.make_group("tensor", members);
-    body(static_cast<int>(transport.rank().value), group.get());
-  });
-}
-
 // Two chunks on two ranks, on microbatches with items of all kinds, with an unconditioned item, and
 // with none: what is issued equals expand(), whether the backward is split or not.
 void check_collectives(const Module& module, const ChunkOptions& options) {
@@ -45,7 +34,7 @@ void check_collectives(const Module& module, const ChunkOptions& options) {
         flow_work(module, {{4, 0}}, options.dtype)}) {
     std::mutex mutex;
     int checked = 0;
-    on_ranks(2, [&](int, Communicator* group) {
+    on_tensor_ranks(2, [&](std::size_t, Communicator* group) {
       FlowChain chain(module, kTwo, options, group), split(module, kTwo, options, group);
       std::vector<std::vector<InnerCollective>> forward;
       chain.forward(0, work);
@@ -85,7 +74,8 @@ TEST_SUITE("diffusion") {
           ChunkOptions options = flow_options(torch::kFloat64);
           options.sequence_parallel = sequence;
           std::mutex mutex;
-          on_ranks(tp, [&](int index, Communicator* group) {
+          on_tensor_ranks(tp, [&](std::size_t rank, Communicator* group) {
+            const auto index = static_cast<int>(rank);
             FlowChain chain(module, kTwo, options, group);
             const ShardIndex shard{.tensor = tp, .tensor_index = index};
             FlowResult found = run(chain, work);
