@@ -66,6 +66,9 @@ std::vector<Case> gloo_cases();
 std::vector<Case> random_cases(std::uint64_t first, std::uint64_t count);
 // Returns how many seeds to try: POLYPHONY_SEEDS (scripts/nightly), or `in_ci`.
 std::uint64_t seeds_asked(std::uint64_t in_ci);
+// Returns every `step`-th case, which CI runs; all cases if POLYPHONY_SEEDS is set. scripts/nightly
+// also runs all cases by "parity table" and "everything, with late kernels".
+std::vector<Case> sampled(std::size_t step, const std::vector<Case>& cases);
 
 // A change of the language module that the matrix pairs with every other feature
 // (tests/exec/parity/parity_models.cpp). `experts`: its number of experts (0: unchanged).

@@ -47,6 +47,13 @@ std::uint64_t seeds_asked(std::uint64_t in_ci) {
   return asked == nullptr ? in_ci : std::stoull(asked);
 }
 
+std::vector<Case> sampled(std::size_t step, const std::vector<Case>& cases) {
+  if (std::getenv("POLYPHONY_SEEDS") != nullptr) return cases;
+  std::vector<Case> some;
+  for (std::size_t i = 0; i < cases.size(); i += step) some.push_back(cases[i]);
+  return some;
+}
+
 std::vector<Case> random_cases(std::uint64_t first, std::uint64_t count) {
   std::vector<Case> cases;
   if (const char* const asked = std::getenv("POLYPHONY_FIRST_SEED")) first = std::stoull(asked);
