@@ -1,5 +1,7 @@
 #include "exec/attention/rotary.h"
 
+#include <cmath>
+
 #include "exec/on_device.h"
 #include "shared/error.h"
 #include "shared/work/rows.h"
@@ -16,10 +18,24 @@ Tensor frequencies(double base, std::int64_t width, torch::Device device) {
   return at::pow(base, at::arange(0, width, 2, wide).div_(-static_cast<double>(width)));
 }
 
+// Changes frequencies for a longer context.
+Tensor scaled(const Module& module, Tensor frequency) {
+  if (module.rope_scaling == RopeScaling::none) return frequency;
+  const Tensor slow = frequency / module.rope_factor;
+  if (module.rope_scaling == RopeScaling::linear) return slow;
+  const double low = module.rope_low_factor, high = module.rope_high_factor;
+  const Tensor turns = frequency * (module.rope_context / (2 * M_PI));
+  const Tensor share = ((turns - low) / (high - low)).clamp(0, 1);  // of the unchanged frequency
+  return share * frequency + (1 - share) * slow;
+}
+
 }  // namespace
 
 Tensor text_angles(const Module& module, const Tensor& positions, std::int64_t width, double base) {
-  const Tensor frequency = frequencies(base, width, positions.device());
+  // Blocks with windows have frequencies of their own, which stay.
+  const bool local = module.local_rope_theta > 0 && base == module.local_rope_theta;
+  const Tensor all = frequencies(base, width, positions.device());
+  const Tensor frequency = local ? all : scaled(module, all);
   if (module.rope_sections.empty()) return at::outer(positions.to(torch::kFloat64), frequency);
   POLYPHONY_CHECK(positions.dim() == 2 && positions.size(0) == 3, positions.sizes());
   std::vector<Tensor> parts;

@@ -3,11 +3,12 @@
 //                                            and of both AdamW moments, "<parameter>",
 //                                            "<parameter>.m", "<parameter>.v", and for bf16
 //                                            "<parameter>.master". The metadata states which part
-//                                            (exec/checkpoint/checkpoint_region.h). Every element
+//                                            (shared/checkpoint/checkpoint_region.h). Every element
 //                                            is written by one rank, the first that holds it; ranks
 //                                            with nothing to write write no file
 //   <folder>/step-<n>/manifest.json          the model's parameters, the files with sizes and
-//                                            checksums (exec/checkpoint/checkpoint_manifest.h)
+//                                            checksums
+//                                            (shared/checkpoint/checkpoint_manifest_json.h)
 //
 // Saving writes to step-<n>.partial, syncs every file, writes the manifest last and renames the
 // folder to step-<n>. If a run is killed or loses power or disk space at any point, the previous

@@ -5,8 +5,8 @@
 
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/checkpoint/checkpoint_parts.h"
-#include "exec/checkpoint/checkpoint_region.h"
 #include "exec/checkpoint/safetensors.h"
+#include "shared/checkpoint/checkpoint_reader.h"
 #include "shared/error.h"
 #include "shared/scenario_io/run_record_json.h"
 
@@ -51,120 +51,27 @@ void check_model(const std::string& file, const Manifest& manifest, const Progra
                      "is " + manifest.format + ", but this run trains in " + format, kSameScenario);
 }
 
-// Finds and reads stored elements. Opens files on demand and verifies each once.
-class RegionReader {
- public:
-  RegionReader(std::string path, const Manifest& manifest)
-      : path_(std::move(path)), manifest_(manifest) {}
-
-  // Fills `target` with the elements of a region of "<parameter><suffix>".
-  void read(const Parameter& parameter, const char* suffix, const Region& region,
-            const torch::Tensor& target) {
-    const std::vector<ElementRun> wanted = region.runs(parameter);
-    torch::Tensor values = torch::empty({region.elements.size()}, target.scalar_type());
-    const std::size_t width = values.element_size();
-    auto* const to = static_cast<std::byte*>(values.mutable_data_ptr());
-    for (const Stored& stored : stored_of(parameter)) {
-      const std::vector<ElementCopy> copies = overlap(stored.runs, wanted);
-      if (copies.empty()) continue;
-      const torch::Tensor data =
-          tensor(*stored.file, parameter, suffix, stored.region, target.scalar_type());
-      const auto* const from = static_cast<const std::byte*>(data.const_data_ptr());
-      for (const ElementCopy& copy : copies)
-        std::memcpy(to + static_cast<std::size_t>(copy.to) * width,
-                    from + static_cast<std::size_t>(copy.from) * width,
-                    static_cast<std::size_t>(copy.count) * width);
-    }
-    target.copy_(values.view(target.sizes()));
-  }
-
- private:
-  struct Stored {
-    const ManifestFile* file;
-    Region region;
-    std::vector<ElementRun> runs;
-  };
-
-  // Returns every stored region of the parameter. Together they must cover it.
-  const std::vector<Stored>& stored_of(const Parameter& parameter) {
-    const auto found = stored_.find(parameter.name);
-    if (found != stored_.end()) return found->second;
-    std::vector<Stored>& list = stored_[parameter.name];
-    std::int64_t elements = 0;
-    for (const ManifestFile& file : manifest_.files) {
-      const auto slice = file.slices.find(parameter.name);
-      if (slice == file.slices.end()) continue;
-      const std::optional<Region> region = parse_region(parameter, slice->second);
-      if (!region)
-        refuse(file.name + ": \"" + slice->second + "\" is not a slice of " + parameter.name);
-      const bool again = std::any_of(list.begin(), list.end(),
-                                     [&](const Stored& s) { return s.region == *region; });
-      if (again) continue;
-      list.push_back({&file, *region, region->runs(parameter)});
-      elements += region->elements.size();
-    }
-    if (elements != parameter.count()) refuse("names " + missing(parameter, list, elements));
-    return list;
-  }
-
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw InputError(manifest_file(path_), "/files", what,
-                     "restore the manifest, or use another checkpoint");
-  }
-
-  static std::string missing(const Parameter& parameter, const std::vector<Stored>& list,
-                             std::int64_t elements) {
-    const bool slices = std::all_of(list.begin(), list.end(), [&](const Stored& s) {
-      return s.region.whole_part(parameter) && s.region.place.tensor == list[0].region.place.tensor;
-    });
-    if (slices && !list.empty() && !parameter.expert)
-      return std::to_string(list.size()) + " of " + std::to_string(list[0].region.place.tensor) +
-             " slices of " + parameter.name;
-    return std::to_string(elements) + " of " + std::to_string(parameter.count()) + " elements of " +
-           parameter.name;
-  }
-
-  torch::Tensor tensor(const ManifestFile& file, const Parameter& parameter, const char* suffix,
-                       const Region& region, torch::Dtype dtype) {
-    const std::string name = parameter.name + suffix;
-    const torch::Tensor data = open(file).read(name);
-    const std::vector<std::int64_t> shape = data.sizes().vec(), flat = {region.elements.size()};
-    const bool fits =
-        region.whole_part(parameter) ? shape == parameter.local_shape(region.place) : shape == flat;
-    if (!fits || data.scalar_type() != dtype)
-      throw InputError(path_, "", name + " has another shape or number format than in the manifest",
-                       "restore the files of the checkpoint");
-    return data;
-  }
-
-  const Safetensors& open(const ManifestFile& file) {
-    const auto found = open_.find(file.name);
-    if (found != open_.end()) return found->second;
-    const std::string name = path_ + "/" + file.name;
-    if (digest(name) != file.digest)
-      throw InputError(name, "", "is damaged: its checksum differs from the manifest's",
-                       "remove " + path_ + " to resume from the checkpoint before it");
-    return open_.emplace(file.name, Safetensors(name)).first->second;
-  }
-
-  std::string path_;
-  const Manifest& manifest_;
-  std::map<std::string, std::vector<Stored>> stored_;
-  std::map<std::string, Safetensors> open_;
-};
+// Fills `target` with the elements of a region of "<parameter><suffix>".
+void read_into(CheckpointReader& reader, const Parameter& parameter, const char* suffix,
+               const Region& region, const torch::Tensor& target) {
+  const torch::Tensor values = torch::empty({region.elements.size()}, target.scalar_type());
+  reader.read(parameter, suffix, region, dtype_name(target.scalar_type()),
+              static_cast<std::byte*>(values.mutable_data_ptr()));
+  target.copy_(values.view(target.sizes()));
+}
 
 // Values are whole on this rank unless it keeps only its shard of them.
-void load_group(HeldParameters& store, RegionReader& reader) {
+void load_group(HeldParameters& store, CheckpointReader& reader) {
   const ShardIndex& place = store.options().place;
   const bool full = store.options().shard == Shard::full;
   if (!full)
     for (const LocalParameter* parameter : store.parameters())
-      reader.read(parameter->spec, "", {place, {0, parameter->spec.local_count(place)}},
-                  parameter->value);
+      read_into(reader, parameter->spec, "", {place, {0, parameter->spec.local_count(place)}},
+                parameter->value);
   for (const HeldPiece& piece : store.pieces()) {
     const Region region{place, piece.elements};
     const auto read = [&](const char* suffix, const torch::Tensor& kept) {
-      if (kept.defined()) reader.read(piece.parameter->spec, suffix, region, kept);
+      if (kept.defined()) read_into(reader, piece.parameter->spec, suffix, region, kept);
     };
     if (full) read("", piece.value);
     read(".m", piece.first_moment);
@@ -222,7 +129,7 @@ std::vector<std::string> load_checkpoint(const std::string& folder, std::int64_t
   if (!differences.another_model.empty())
     throw InputError(file, "/run", "is of another model: " + differences.another_model.front(),
                      kSameScenario);
-  RegionReader reader(path, manifest);
+  CheckpointReader reader(path, manifest);
   for (const RankState::Group& group : state.groups) load_group(*group.store, reader);
   state.updates = manifest.optimizer_steps;
   transport.barrier();

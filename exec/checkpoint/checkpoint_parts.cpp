@@ -1,41 +1,13 @@
 #include "exec/checkpoint/checkpoint_parts.h"
 
-#include <filesystem>
-
 #include "exec/checkpoint/checkpoint.h"
 #include "shared/error.h"
-#include "shared/files/whole.h"
 
 namespace polyphony::exec {
-
-namespace fs = std::filesystem;
 
 std::string format_name(const Program& structure) {
   if (structure.precision == NumberFormat::bf16) return "BF16";
   return structure.precision == NumberFormat::fp64 ? "F64" : "F32";
-}
-
-Manifest read_manifest(const std::string& folder, std::int64_t step) {
-  const std::string path = step_folder(folder, step), file = manifest_file(path);
-  const std::string hint = "remove " + path + " to resume from the checkpoint before it";
-  Manifest manifest = parse_manifest(read_whole(file, kRecords, hint), file);
-  if (manifest.step != step)
-    throw InputError(file, "/step",
-                     "is " + std::to_string(manifest.step) + ", but the folder is of step " +
-                         std::to_string(step),
-                     hint);
-  for (const ManifestFile& entry : manifest.files) {
-    const std::string name = path + "/" + entry.name;
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(name, error);
-    if (error) throw InputError(name, "", "is missing: " + error.message(), hint);
-    if (std::cmp_not_equal(size, entry.digest.size.value))
-      throw InputError(name, "",
-                       "has " + std::to_string(size) + " bytes, but must have " +
-                           std::to_string(entry.digest.size.value),
-                       hint);
-  }
-  return manifest;
 }
 
 // Of the ranks with the same shard of the same parameters, the first one writes it.

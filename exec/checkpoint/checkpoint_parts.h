@@ -7,17 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "exec/checkpoint/checkpoint_manifest.h"
 #include "exec/runner/runner.h"
 #include "exec/transport/communicator.h"
+#include "shared/checkpoint/checkpoint_reader.h"
 #include "shared/files/run_paths.h"
 
 namespace polyphony::exec {
 
 inline constexpr const char* kNotShared = "choose a folder on a file system that all ranks share";
 
-// Reads the manifest and checks that its files exist and have the right sizes. Throws InputError.
-Manifest read_manifest(const std::string& folder, std::int64_t step);
 // Returns the safetensors name of the number format of a run's parameters.
 std::string format_name(const Program& structure);
 

@@ -8,8 +8,8 @@
 
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/checkpoint/checkpoint_parts.h"
-#include "exec/checkpoint/checkpoint_region.h"
 #include "exec/checkpoint/safetensors.h"
+#include "shared/checkpoint/checkpoint_region.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {

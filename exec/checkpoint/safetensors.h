@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/checkpoint/safetensors_header.h"
 #include "exec/torch_pch.h"
+#include "shared/checkpoint/safetensors_header.h"
 #include "shared/files/files.h"
 
 namespace polyphony::exec {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "exec/autograd/glu.h"
 #include "exec/experts/experts.h"
@@ -28,6 +29,10 @@ namespace {
 Tensor token_embedding(const Frame& frame, const Layer& layer) {
   const WorkInput& data = frame.data;
   std::vector<Tensor> rows = {embedding(frame.pass, data.token_ids, layer.at("embedding.weight"))};
+  // In the format of the rows, as the published model rounds it.
+  if (frame.module.scaled_embedding)
+    rows.front() =
+        rows.front() * at::full({}, std::sqrt(frame.module.hidden), rows.front().options());
   std::vector<Tensor> places = {data.text_rows};
   for (std::size_t i = 0; i < frame.inputs.size(); ++i) {
     if (!frame.inputs[i].defined()) continue;
@@ -61,6 +66,19 @@ Tensor norm(const Frame& frame, const Layer& layer, const std::string& name, con
                          : rms_norm(frame.pass, x, layer.at(name + ".weight"));
 }
 
+Tensor gelu(const Tensor& x, Gelu kind) {
+  constexpr double kQuick = 1.702;  // slope of the sigmoid that approximates Φ
+  switch (kind) {
+    case Gelu::erf:
+      return at::gelu(x);
+    case Gelu::tanh:
+      return at::gelu(x, "tanh");
+    case Gelu::quick:
+      return x * at::sigmoid(kQuick * x);
+  }
+  return x;
+}
+
 Tensor feed_forward(const Frame& frame, const Layer& layer, const Tensor& normed) {
   if (block_at(frame.module, layer.position - 1).feed_forward == FeedForwardKind::experts)
     return experts(frame, layer, normed);
@@ -72,7 +90,7 @@ Tensor feed_forward(const Frame& frame, const Layer& layer, const Tensor& normed
     return row_linear(frame.pass, inner, layer.at(name + ".weight"), layer.find(name + ".bias"));
   };
   if (frame.module.gated) return out("down", glu(in("gate_up"), frame.module.activation));
-  return out("fc2", at::gelu(in("fc1")));
+  return out("fc2", gelu(in("fc1"), frame.module.gelu));
 }
 
 using Forward = Tensor (*)(const Frame&, const Layer&, const Tensor&);

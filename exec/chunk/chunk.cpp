@@ -84,9 +84,12 @@ struct Chunk::Impl {
     ShardIndex whole_experts = shard;
     if (options.expert_tp == 1) whole_experts.tensor = 1, whole_experts.tensor_index = 0;
     for (const Parameter& spec : polyphony::parameters(module, range)) {
-      const Tensor value = initial_value(spec, spec.expert ? whole_experts : shard, options.seed,
-                                         options.dtype, options.perturb)
-                               .to(options.device);
+      const ShardIndex& place = spec.expert ? whole_experts : shard;
+      const bool published = options.pretrained != nullptr && is_published(spec);
+      const Tensor value =
+          (published ? pretrained_value(spec, place, options.dtype, *options.pretrained)
+                     : initial_value(spec, place, options.seed, options.dtype, options.perturb))
+              .to(options.device);
       const bool trains = options.trainable && spec.trained;
       parameters.push_back(
           {spec, value,

@@ -40,6 +40,9 @@ namespace polyphony::exec {
 struct ChunkOptions {
   torch::Dtype dtype = torch::kFloat32;
   std::uint64_t seed = 1;
+  // Published weights that the parameters begin with; null: they begin at random. Low-rank pairs do
+  // so in any case. Needed by the constructor only.
+  const PretrainedModule* pretrained = nullptr;
   bool trainable = true;   // keeps gradients for the parameters that train (Parameter::trained)
   bool input_grad = true;  // the backward pass returns the gradients of the boundary inputs
   bool edge_grad = true;   // among them those of inputs received over model edges

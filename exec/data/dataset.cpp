@@ -3,6 +3,7 @@
 #include "exec/data/easy_vqa.h"
 #include "exec/data/recorded_dataset.h"
 #include "exec/data/synthetic_dataset.h"
+#include "exec/data/text_dataset.h"
 
 namespace polyphony::exec {
 
@@ -11,6 +12,8 @@ std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::strin
     return std::make_unique<SyntheticDataset>(scenario);
   if (std::holds_alternative<RecordedData>(scenario.data.source))
     return std::make_unique<RecordedDataset>(scenario);
+  if (std::holds_alternative<TextData>(scenario.data.source))
+    return std::make_unique<TextDataset>(scenario);
   return std::make_unique<EasyVqa>(scenario, default_path);
 }
 

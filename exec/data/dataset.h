@@ -6,7 +6,7 @@
 //   tokens − loss_tokens + j.
 // Implementations: exec/data/synthetic_dataset.h (counter-based random content, any shape),
 // exec/data/recorded_dataset.h (recorded shapes, synthetic content), exec/data/easy_vqa.h (real
-// images and questions).
+// images and questions), exec/data/text_dataset.h (a text).
 #pragma once
 
 #include <cstdint>

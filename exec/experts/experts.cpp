@@ -26,6 +26,7 @@ struct ExpertsCall : torch::CustomClassHolder {
   std::shared_ptr<const SequenceRows> own;  // sequence parallelism
   const Module& module;
   LocalParameter *router, *router_bias;  // bias: null if there is none
+  LocalParameter* choice_bias;           // likewise
   LocalParameter *gate_up, *gate_up_bias;
   LocalParameter *down, *down_bias;
   bool cut;  // experts are cut over the tensor-parallel group, whose ranks route the same rows
@@ -43,6 +44,7 @@ struct ExpertsCall : torch::CustomClassHolder {
         module(frame.module),
         router(layer.at("router.weight")),
         router_bias(layer.find("router.bias")),
+        choice_bias(layer.find("router.choice_bias")),
         gate_up(layer.at("experts.gate_up.weight")),
         gate_up_bias(layer.find("experts.gate_up.bias")),
         down(layer.at("experts.down.weight")),
@@ -105,9 +107,13 @@ Tensor logits_of(const ExpertsCall& call, const Tensor& x) {
 }
 
 // x [T, H] of all rows that this rank routes.
+Tensor constants_of(const ExpertsCall& call) {
+  return call.choice_bias != nullptr ? widened(call.choice_bias->value) : Tensor();
+}
+
 void route(ExpertsCall& call, const Tensor& x) {
   const Tensor logits = logits_of(call, x);
-  if (!call.chosen.defined()) call.chosen = choose(logits, call.module);
+  if (!call.chosen.defined()) call.chosen = choose(logits, call.module, constants_of(call));
   call.scores = chosen_scores(logits, call.chosen, call.module.router_scores);
   if (call.balance.scale > 0) {
     call.logits = call.part(logits);

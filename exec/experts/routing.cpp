@@ -21,11 +21,10 @@ Tensor scores_of(const Tensor& logits, RouterScores kind) {
   return kind == RouterScores::sigmoid ? logits.sigmoid() : logits.softmax(1);
 }
 
-// Returns the logits with those of experts in groups that a token does not choose set to −∞.
-Tensor in_chosen_groups(const Tensor& logits, const Module& module) {
+// Returns the values with those of experts in groups that a token does not choose set to −∞.
+Tensor in_chosen_groups(const Tensor& logits, const Tensor& scores, const Module& module) {
   const std::int64_t rows = logits.size(0), groups = module.expert_groups,
                      each = logits.size(1) / groups;
-  const Tensor scores = scores_of(logits, module.router_scores);
   const Tensor best =
       std::get<0>(scores.view({rows, groups, each}).topk(std::min<std::int64_t>(2, each), 2));
   Tensor left_out = at::ones({rows, groups}, logits.options().dtype(torch::kBool));
@@ -42,8 +41,13 @@ Tensor choose(const Tensor& logits, std::int64_t k) {
   return std::get<1>(sorted).narrow(1, 0, k).contiguous();
 }
 
-Tensor choose(const Tensor& logits, const Module& module) {
-  return choose(module.expert_groups > 0 ? in_chosen_groups(logits, module) : logits,
+Tensor choose(const Tensor& logits, const Module& module, const Tensor& constants) {
+  if (module.expert_groups == 0 && !constants.defined())
+    return choose(logits, module.experts_per_token);
+  Tensor scores = scores_of(logits, module.router_scores);
+  if (constants.defined()) scores += constants;
+  const Tensor& by = constants.defined() ? scores : logits;
+  return choose(module.expert_groups > 0 ? in_chosen_groups(by, scores, module) : by,
                 module.experts_per_token);
 }
 

@@ -4,13 +4,12 @@
 //   choice   the k largest l, ties broken by the lowest index. This equals choosing by s, as long
 //            as σ has not been rounded to 1. With groups of experts only those of the chosen groups
 //            qualify: the groups with the largest sums of their two largest s, ties broken by the
-//            lowest index
+//            lowest index. With a constant per expert (Module::choice_bias) the choice is by s
+//            plus the constant instead of l, also between groups
 //   p [T, k] s of the chosen experts divided by their sum (for softmax: the softmax over the
 //            chosen l)
 //   weights  scale · p
 //
-// Not modeled: DeepSeek-V3's biases, which are added to s for the choice only. They are not trained
-// by gradients but adjusted after each step by the loads of the whole batch.
 // Sources: Mixtral, arXiv 2401.04088, §2.1; DeepSeek-V3, arXiv 2412.19437, §2.1.2.
 #pragma once
 
@@ -24,8 +23,10 @@ namespace polyphony::exec {
 // Returns the indices of the k largest logits of each row, in descending order, ties broken by the
 // lowest index: [T, E] -> [T, k] int64.
 torch::Tensor choose(const torch::Tensor& logits, std::int64_t k);
-// As above, with the module's k and groups of experts.
-torch::Tensor choose(const torch::Tensor& logits, const Module& module);
+// As above, with the module's k and groups of experts, and the constants [E] added to the scores;
+// undefined: none.
+torch::Tensor choose(const torch::Tensor& logits, const Module& module,
+                     const torch::Tensor& constants = {});
 
 // Returns what a layer saves of its logits: the softmax over the chosen experts, or their sigmoids;
 // [T, k] in both cases.

@@ -106,7 +106,7 @@ Tensor with_class_tokens(const Frame& frame, const Layer& layer, LocalParameter*
   const Places places = places_of(lengths, begin, begin + count, patches.device());
   const Tensor x =
       replicated_linear(frame.pass, patches.narrow(0, places.first_patch, places.patches.size(0)),
-                        layer.at("patch_embedding.weight"), layer.at("patch_embedding.bias"));
+                        layer.at("patch_embedding.weight"), layer.find("patch_embedding.bias"));
   return ClassTokenFunction::apply(x, frame.pass.anchor_of(*token),
                                    c10::make_intrusive<TokenCall>(frame.pass, places, token));
 }
@@ -122,7 +122,7 @@ Tensor patch_embedding(const Frame& frame, const Layer& layer) {
     x = with_class_tokens(frame, layer, token);
   else
     x = replicated_linear(frame.pass, frame.own ? frame.own->part(patches) : patches,
-                          layer.at("patch_embedding.weight"), layer.at("patch_embedding.bias"));
+                          layer.at("patch_embedding.weight"), layer.find("patch_embedding.bias"));
   LocalParameter* table = layer.find("patch_embedding.position");
   if (table == nullptr) return x;
   const std::int64_t places = table->value.size(0) - (module.class_token ? 1 : 0);

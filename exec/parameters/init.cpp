@@ -41,6 +41,18 @@ void on_compute_threads(std::int64_t all,
 
 }  // namespace
 
+torch::Tensor pretrained_value(const Parameter& parameter, const ShardIndex& shard,
+                               torch::Dtype dtype, const PretrainedModule& weights) {
+  const char* const format = dtype == torch::kFloat64    ? "F64"
+                             : dtype == torch::kBFloat16 ? "BF16"
+                                                         : "F32";
+  POLYPHONY_CHECK(dtype == torch::kFloat64 || dtype == torch::kBFloat16 || dtype == torch::kFloat32,
+                  "weights in " << torch::toString(dtype));
+  torch::Tensor value = torch::zeros(parameter.local_shape(shard), dtype);
+  weights.read(parameter, shard, format, static_cast<std::byte*>(value.data_ptr()));
+  return value;
+}
+
 torch::Tensor initial_value(const Parameter& parameter, const ShardIndex& shard, std::uint64_t seed,
                             torch::Dtype dtype, bool perturb) {
   const std::vector<std::int64_t> shape = parameter.local_shape(shard);

@@ -1,4 +1,5 @@
-// One rank's slice of a parameter, and its initial value.
+// One rank's slice of a parameter, and the value that training begins with: that of published
+// weights, or a random one.
 //
 // Element i of the global tensor is a function of (seed, parameter name, i). So a rank computes
 // only its slice, in time proportional to the slice, and every layout starts from the same model.
@@ -8,6 +9,7 @@
 
 #include "exec/torch_pch.h"
 #include "shared/chunk/parameters.h"
+#include "shared/weights/pretrained.h"
 
 namespace polyphony::exec {
 
@@ -22,6 +24,11 @@ struct LocalParameter {
   LocalParameter* lora_b = nullptr;
   double lora_scale = 0;
 };
+
+// Returns the value of `shard`'s slice in published weights, in `dtype`, on the CPU. The parameter
+// must be part of the published model (is_published()).
+torch::Tensor pretrained_value(const Parameter& parameter, const ShardIndex& shard,
+                               torch::Dtype dtype, const PretrainedModule& weights);
 
 // Returns the initial value of `shard`'s slice of the parameter, in `dtype`, on the CPU. `perturb`
 // is for tests: it moves zeros and ones by 0.1·normal, so that tests also cover the gradients that

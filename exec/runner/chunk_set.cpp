@@ -1,6 +1,7 @@
 #include "exec/runner/chunk_set.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "exec/runner/agreed_names.h"
 #include "exec/transport/announcing.h"
@@ -35,11 +36,17 @@ torch::Dtype torch_dtype(NumberFormat format) {
 }
 
 ChunkSet::ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure,
-                   bool perturb, torch::Device device)
+                   bool perturb, bool pretrained, torch::Device device)
     : transport_(transport), rank_(transport.rank()), device_(device) {
   make_groups(structure);
+  std::optional<PretrainedModel> weights;  // closes the files when all chunks are made
+  if (pretrained) {
+    weights.emplace(structure.model, scenario.weights);
+    weights->check();  // this rank's copy of the files: headers only
+  }
   for (const ParamGroup& group : structure.params)
-    if (group.rank == rank_ && !group.experts) add(scenario, structure, group, perturb);
+    if (group.rank == rank_ && !group.experts)
+      add(scenario, structure, group, perturb, weights ? weights->find(group.module) : nullptr);
   for (const ParamGroup& group : structure.params)
     if (group.rank == rank_ && group.experts) {
       HeldChunk& held = at(group.module, group.layers);
@@ -64,7 +71,7 @@ void ChunkSet::make_groups(const Program& structure) {
 }
 
 void ChunkSet::add(const Scenario& scenario, const Program& structure, const ParamGroup& group,
-                   bool perturb) {
+                   bool perturb, const PretrainedModule* pretrained) {
   const Model& model = structure.model;
   const Module& module = model.modules[group.module.value];
   const ModuleLayout& layout = structure.layout.modules[group.module.value];
@@ -75,6 +82,7 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
   ChunkOptions options;
   options.dtype = torch_dtype(structure.precision);
   options.seed = scenario.training.seed;
+  options.pretrained = pretrained;
   options.trainable = module.trainable != Trainable::frozen;
   options.input_grad = false;
   options.edge_grad = false;

@@ -34,8 +34,9 @@ struct HeldChunk {
 class ChunkSet {
  public:
   // Collective over all ranks: creates the communicators of the groups.
+  // Chunks begin with the scenario's published weights if `pretrained`.
   ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure, bool perturb,
-           torch::Device device);
+           bool pretrained, torch::Device device);
 
   HeldChunk& at(ModuleId module, LayerRange layers);
   // Returns the store of one of this rank's parameter groups, which may be from any Program of the
@@ -47,7 +48,7 @@ class ChunkSet {
  private:
   void make_groups(const Program& structure);
   void add(const Scenario& scenario, const Program& structure, const ParamGroup& group,
-           bool perturb);
+           bool perturb, const PretrainedModule* pretrained);
   HeldGroup hold(const Program& structure, const ParamGroup& group, Chunk& chunk);
   Communicator* find(GroupId group) { return group.valid() ? groups_[group.value].get() : nullptr; }
 

@@ -45,6 +45,7 @@ struct RunnerOptions {
   torch::Device device = torch::kCPU;  // of parameters, activations, and the inputs' tensors
   Bytes run_ahead = kRunAhead;         // exec/runner/run_ahead.h
   bool messages_apart = false;         // shared/program/message_order.h; the same on all ranks
+  bool pretrained = true;              // begin with the scenario's published weights, if it has any
   bool ranges = false;                 // NVTX ranges around ops, for profilers; in GPU builds
   // For tests: called on the op's thread, just before it starts and just after it has ended.
   std::function<void(OpId, bool starts)> watch = {};

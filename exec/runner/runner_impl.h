@@ -70,7 +70,8 @@ struct Runner::Impl {
         training(scenario.training),
         rank(transport_.rank()),
         options(options_),
-        chunks(transport_, scenario, structure, options_.perturb, options_.device) {
+        chunks(transport_, scenario, structure, options_.perturb, options_.pretrained,
+               options_.device) {
     if (!options.device.is_cpu()) streams.emplace(options.device);
     count = torch::zeros({}, torch::dtype(torch::kFloat32).device(options.device));
   }

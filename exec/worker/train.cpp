@@ -32,6 +32,12 @@ double learning_rate(const Training& training, std::int64_t step) {
          static_cast<double>(training.warmup_steps);
 }
 
+// Whether a checkpoint will replace the weights that the run began with.
+bool resumes(const TrainOptions& options) {
+  return options.earlier == EarlierRun::resume &&
+         newest_checkpoint(RunPaths{options.out}.checkpoints()).has_value();
+}
+
 class Trainer {
  public:
   Trainer(Transport& transport, const Scenario& scenario, const Layout& layout, const Plan& plan,
@@ -51,6 +57,7 @@ class Trainer {
                 {.check_collectives = options.check_collectives,
                  .device = options.device,
                  .messages_apart = apart_,
+                 .pretrained = !resumes(options),
                  .ranges = options.ranges}),
         control_(transport),
         loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device),

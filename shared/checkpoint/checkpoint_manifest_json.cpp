@@ -1,4 +1,4 @@
-#include "exec/checkpoint/checkpoint_manifest.h"
+#include "shared/checkpoint/checkpoint_manifest_json.h"
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include "shared/model/limits.h"
 #include "shared/text/strict_json.h"
 
-namespace polyphony::exec {
+namespace polyphony {
 namespace {
 
 constexpr const char* kVersion = "polyphony_checkpoint";
@@ -149,4 +149,4 @@ Manifest parse_manifest(const std::string& text, const std::string& file) {
   return manifest;
 }
 
-}  // namespace polyphony::exec
+}  // namespace polyphony

@@ -7,7 +7,7 @@
 //
 // `checksum` is the FNV-1a hash of the manifest without it (compact, keys sorted). `run` is a
 // record of the scenario (shared/scenario_io/run_record_json.h). Version 2, which has neither, can
-// be read. A slice is a region of the parameter (exec/checkpoint/checkpoint_region.h), written as
+// be read. A slice is a region of the parameter (shared/checkpoint/checkpoint_region.h), written as
 // in the file's own metadata.
 // `optimizer_steps` is AdamW's step count. It is smaller than `step` by the number of updates that
 // were skipped because of non-finite values.
@@ -22,7 +22,7 @@
 #include "shared/files/files.h"
 #include "shared/model/model.h"
 
-namespace polyphony::exec {
+namespace polyphony {
 
 // A parameter of the model. model_parameters() returns all of them in module and stack order.
 struct ModelParameter {
@@ -52,4 +52,4 @@ std::string to_json(const Manifest& manifest);
 // Throws InputError with file and JSON pointer.
 Manifest parse_manifest(const std::string& text, const std::string& file);
 
-}  // namespace polyphony::exec
+}  // namespace polyphony

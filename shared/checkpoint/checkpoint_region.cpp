@@ -1,4 +1,4 @@
-#include "exec/checkpoint/checkpoint_region.h"
+#include "shared/checkpoint/checkpoint_region.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 
 #include "shared/enum_names.h"
 
-namespace polyphony::exec {
+namespace polyphony {
 namespace {
 
 const char* word_of(Cut cut) {
@@ -116,4 +116,4 @@ std::vector<ElementCopy> overlap(const std::vector<ElementRun>& from,
   return copies;
 }
 
-}  // namespace polyphony::exec
+}  // namespace polyphony

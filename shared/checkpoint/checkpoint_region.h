@@ -14,7 +14,7 @@
 
 #include "shared/chunk/parameters.h"
 
-namespace polyphony::exec {
+namespace polyphony {
 
 struct Region {
   ShardIndex place;
@@ -37,4 +37,4 @@ struct ElementCopy {
 std::vector<ElementCopy> overlap(const std::vector<ElementRun>& from,
                                  const std::vector<ElementRun>& to);
 
-}  // namespace polyphony::exec
+}  // namespace polyphony

@@ -1,4 +1,4 @@
-#include "exec/checkpoint/safetensors_header.h"
+#include "shared/checkpoint/safetensors_header.h"
 
 #include <algorithm>
 #include <fstream>
@@ -8,7 +8,7 @@
 #include "shared/error.h"
 #include "shared/text/strict_json.h"
 
-namespace polyphony::exec {
+namespace polyphony {
 namespace {
 
 constexpr std::int64_t kLongestHeader = 100'000'000;  // the reference reader's limit
@@ -121,4 +121,4 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   return result;
 }
 
-}  // namespace polyphony::exec
+}  // namespace polyphony

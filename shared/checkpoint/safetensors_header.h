@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace polyphony::exec {
+namespace polyphony {
 
 // The number formats that can be read and written, with the bytes per element.
 struct SafetensorsFormat {
@@ -37,4 +37,4 @@ struct SafetensorsHeader {
 // gaps. Throws InputError.
 SafetensorsHeader read_safetensors_header(const std::string& path);
 
-}  // namespace polyphony::exec
+}  // namespace polyphony

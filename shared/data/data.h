@@ -82,13 +82,19 @@ struct RecordedData {  // JSON lines: {"items": [["image", 64], ["text", 9, 1]]}
   std::string path;
   bool operator==(const RecordedData&) const = default;
 };
+// A text file as the ids of a tokenizer, cut into samples of Data::sequence tokens. Every token
+// predicts the next one.
+struct TextData {
+  std::string path, tokenizer;  // tokenizer: a tokenizer.json
+  bool operator==(const TextData&) const = default;
+};
 struct EasyVqaData {  // the PyPI package easy-vqa, unpacked, with real pixels and questions
   std::string path;   // folder; empty: in the setup cache
   bool operator==(const EasyVqaData&) const = default;
 };
 
 struct Data {
-  std::variant<SyntheticData, RecordedData, EasyVqaData> source;
+  std::variant<SyntheticData, RecordedData, EasyVqaData, TextData> source;
   // The shapes of a data set's training samples, after its files have been read
   // (shared/scenario_io/data_set.h). Not part of the scenario's text.
   std::vector<Sample> samples{};

@@ -21,6 +21,21 @@ const ObjectForm& edge_form() {
   return form;
 }
 
+const ObjectForm& weights_form() {
+  static const ObjectForm form{
+      "weights",
+      "The published model that the module is, with its model type stated, so that no config.json "
+      "is "
+      "read; a resolved scenario has it in this form",
+      {{"folder", text_form("models/SmolLM2-135M"),
+        "path of the folder of weights that training begins with; at random when absent"},
+       {"config", text_form("models/SmolLM2-135M/config.json"),
+        "path of the configuration that an export of the module will have"},
+       {"model_type", text_form("llama"), "model_type of the configuration", true}},
+      {}};
+  return form;
+}
+
 Form memory_form(std::string example) {
   return quantity_form(UnitKind::bytes, std::move(example), "0B", "1TB");
 }
@@ -49,6 +64,10 @@ const ObjectForm& module_form() {
           "name of a published model whose dimensions are used"},
          {"hf", text_form("llama-3.1-70b/config.json"),
           "path of a Hugging Face config.json whose dimensions are used, relative to this file"},
+         {"weights", any_form({text_form("models/SmolLM2-135M"), object_form(weights_form())}),
+          "folder of published weights in Hugging Face layout (config.json and safetensors files) "
+          "that training begins with, relative to this file; without \"hf\" and \"preset\" the "
+          "module's dimensions come from its config.json, too. At random when absent"},
          {"train", choice_form(enum_names<Trainable>()),
           "which weights are trained: all (full), none (frozen), or low-rank updates alone (lora); "
           "full when absent"},
@@ -94,9 +113,11 @@ const ObjectForm& model_form() {
 
 std::vector<std::string> module_keys(ModuleKind kind) {
   if (kind == ModuleKind::projector)
-    return {"kind", "from", "train", "merge", "hidden", "layer_times"};
-  std::vector<std::string> keys = {"kind", "from", "preset", "hf", "train", "layer_times"};
-  if (kind == ModuleKind::diffusion) std::erase(keys, "hf");
+    return {"kind", "from", "weights", "train", "merge", "hidden", "layer_times"};
+  std::vector<std::string> keys = {"kind",    "from",  "preset",     "hf",
+                                   "weights", "train", "layer_times"};
+  if (kind == ModuleKind::diffusion)
+    std::erase_if(keys, [](const std::string& key) { return key == "hf" || key == "weights"; });
   for (const ModuleField& field : module_fields())
     if (field.is_of(kind)) keys.push_back(field.key);
   for (const std::string& key : abstract_keys(kind)) keys.push_back(key);

@@ -75,6 +75,10 @@ constexpr ModuleField kFields[] = {
      "activation function of the gate in a gated feed-forward layer: silu, gelu (tanh form), or "
      "clamped (GPT-OSS); silu when absent",
      nullptr, is_set<&Module::activation>},
+    {"gelu", &Module::gelu, 0, 0, kEncoders,
+     "form of GELU in a feed-forward layer without a gate: erf (exact), tanh (SigLIP), or quick "
+     "(CLIP); erf when absent",
+     nullptr, is_set<&Module::gelu>},
     {"post_norms", &Module::post_norms, 0, 1, kLanguage,
      "true: the outputs of the attention and of the feed-forward layer are normalized before they "
      "are added to the residual stream; false when absent",
@@ -84,6 +88,9 @@ constexpr ModuleField kFields[] = {
     {"patch", &Module::patch, 1, kMostSide, kVision | kDiffusion,
      "pixels, or positions of a latent, on each side of a patch", always},
     {"channels", &Module::channels, 1, 64, kVision, "color channels of an image; 3 when absent"},
+    {"patch_bias", &Module::patch_bias, 0, 1, kVision,
+     "true: the linear layer of the patches has a bias; true when absent", nullptr,
+     is_set<&Module::patch_bias>},
     {"class_token", &Module::class_token, 0, 1, kVision,
      "true: a learned class token precedes the patches of each image and is dropped after the last "
      "normalization; false when absent"},
@@ -110,6 +117,26 @@ constexpr ModuleField kFields[] = {
     {"rope_theta", &Module::rope_theta, 1, 1'000'000'000'000, kLanguage | kVision,
      "base of the rotary frequencies; 10000 when absent", nullptr,
      [](const Module& m) { return m.kind == ModuleKind::language || m.rotary; }},
+    {"scaled_embedding", &Module::scaled_embedding, 0, 1, kLanguage,
+     "true: token embeddings are multiplied by the square root of hidden (Gemma); false when "
+     "absent",
+     nullptr, is_set<&Module::scaled_embedding>},
+    {"rope_scaling", &Module::rope_scaling, 0, 0, kLanguage,
+     "change of the rotary frequencies for a long context: none, linear (all divided by "
+     "rope_factor), or llama3 (only the slow ones, Llama 3.1); none when absent",
+     nullptr, is_set<&Module::rope_scaling>},
+    {"rope_factor", &Module::rope_factor, 0, 1'000'000, kLanguage,
+     "rope_scaling: divisor of the frequencies; required with it", nullptr,
+     is_set<&Module::rope_factor>},
+    {"rope_low_factor", &Module::rope_low_factor, 0, 1'000'000, kLanguage,
+     "rope_scaling llama3: frequencies with fewer turns in rope_context tokens are divided",
+     nullptr, is_set<&Module::rope_low_factor>},
+    {"rope_high_factor", &Module::rope_high_factor, 0, 1'000'000, kLanguage,
+     "rope_scaling llama3: frequencies with more turns in rope_context tokens stay", nullptr,
+     is_set<&Module::rope_high_factor>},
+    {"rope_context", &Module::rope_context, 0, kMostTokens, kLanguage,
+     "rope_scaling llama3: context of the model before it was extended, in tokens", nullptr,
+     is_set<&Module::rope_context>},
     {"rope_sections", &Module::rope_sections, 0, kMostWidth, kLanguage,
      "three numbers of rotary frequencies: those that follow time, row and column (multimodal "
      "RoPE); all follow the position in the sample when absent",
@@ -207,6 +234,10 @@ constexpr ModuleField kFields[] = {
     {"groups_per_token", &Module::groups_per_token, 0, kMostExperts, kLanguage,
      "number of expert groups that a token chooses; required with expert_groups", nullptr,
      is_set<&Module::groups_per_token>},
+    {"choice_bias", &Module::choice_bias, 0, 1, kLanguage,
+     "true: a constant per expert is added to its score when experts are chosen (DeepSeek-V3); it "
+     "is 0 in a module that begins at random; false when absent",
+     nullptr, is_set<&Module::choice_bias>},
     {"expert_bias", &Module::expert_bias, 0, 1, kLanguage,
      "true: the router and the experts' matrices have biases; false when absent", nullptr,
      is_set<&Module::expert_bias>},

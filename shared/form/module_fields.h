@@ -15,10 +15,10 @@
 namespace polyphony {
 
 struct ModuleField {
-  using Member =
-      std::variant<int Module::*, bool Module::*, double Module::*, std::vector<int> Module::*,
-                   std::vector<Mixer> Module::*, Norm Module::*, Mask Module::*,
-                   Activation Module::*, RouterScores Module::*>;
+  using Member = std::variant<int Module::*, bool Module::*, double Module::*,
+                              std::vector<int> Module::*, std::vector<Mixer> Module::*,
+                              Norm Module::*, Mask Module::*, Activation Module::*,
+                              RouterScores Module::*, Gelu Module::*, RopeScaling Module::*>;
   const char* key;
   Member member;
   std::int64_t least, most;  // inclusive range of a number

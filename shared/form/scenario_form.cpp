@@ -21,12 +21,17 @@ Form distribution_form() {
 const ObjectForm& source_form() {
   static const ObjectForm form{
       "data_source",
-      "A data set in files; exactly one of the keys",
+      "A data set in files: exactly one of recorded, text (with tokenizer) and easy-vqa",
       {{"recorded", text_form("mix.jsonl"),
         "path of a file of JSON lines, one sample per line: {\"items\": [[\"image\", 64], "
         "[\"text\", 9, 1]]} has an image of 64 patches, then 9 tokens of text of which the last "
         "carries a label; [\"latent\", 256] is a latent of 256 patches that a diffusion module "
         "learns to generate"},
+       {"text", text_form("page.txt"),
+        "path of a text file, which is cut into samples of \"sequence\" tokens; every token "
+        "predicts the next one"},
+       {"tokenizer", text_form("models/SmolLM2-135M/tokenizer.json"),
+        "text: path of the tokenizer.json of the language module"},
        {"easy-vqa", text_form("data/easy-vqa-1.0"),
         "path of the folder with the unpacked PyPI package easy-vqa"}},
       {}};

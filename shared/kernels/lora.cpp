@@ -12,7 +12,7 @@ constexpr std::string_view kWeight = ".weight";
 
 std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter> list) {
   if (module.trainable != Trainable::lora) {
-    for (Parameter& parameter : list) parameter.trained = module.trainable == Trainable::full;
+    for (Parameter& parameter : list) parameter.trained &= module.trainable == Trainable::full;
     return list;
   }
   std::vector<Parameter> out;

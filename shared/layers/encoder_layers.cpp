@@ -12,7 +12,7 @@ void PatchEmbedding::parameters(LayerParameters add) {
   // unless there is no such table, or the rows also include class tokens.
   weight.role = m.rotary || m.class_token ? Role::table : Role::none;
   weight.rows = Rows::own;
-  own.vector("bias", m.hidden, Cut::replicated, Initial::zeros);
+  if (m.patch_bias) own.vector("bias", m.hidden, Cut::replicated, Initial::zeros);
   if (m.class_token)
     own.table("class_token", 1, m.hidden, Cut::replicated, kPositionDeviation, Rows::items);
   if (!m.rotary)

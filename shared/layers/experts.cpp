@@ -8,6 +8,8 @@ void Experts::parameters(LayerParameters& add) {
   const Module& m = add.module();
   const std::int64_t inner = 2 * std::int64_t{m.expert_ffn};
   add.matrix("router.weight", m.experts, m.hidden, Cut::replicated, Rows::own).role = Role::router;
+  if (m.choice_bias)
+    add.vector("router.choice_bias", m.experts, Cut::replicated, Initial::zeros).trained = false;
   if (m.expert_bias) add.vector("router.bias", m.experts, Cut::replicated, Initial::zeros);
   add.experts("experts.gate_up.weight", inner, m.hidden, Cut::rows);
   if (m.expert_bias) add.expert_bias("experts.gate_up.bias", inner, Cut::rows);

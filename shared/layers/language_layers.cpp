@@ -49,6 +49,7 @@ void TokenEmbedding::own_forward() {
 
 void TokenEmbedding::forward() {
   const std::int64_t text = size_.text_tokens, other = size_.tokens - text;
+  if (module_.scaled_embedding) passes(text * hidden(), 2, 1);
   if (is_own()) own_forward();
   if (is_own() && is_text()) return sum(size_.tokens, hidden());
   if (!sequence()) {
@@ -65,6 +66,7 @@ void TokenEmbedding::forward() {
 }
 
 void TokenEmbedding::backward_input(bool) {
+  if (module_.scaled_embedding && !lora()) passes(size_.text_tokens * hidden(), 2, 1);
   if (lora() && !input_grad_) return;
   if (sequence()) gather(size_.tokens, hidden());
   if (is_own() && is_text()) return;

@@ -57,12 +57,23 @@ void intern_6b(Module& m) {
   rms_without_attention_bias(m);
   m.qk_norm = true;
 }
+void clip(Module& m) {
+  m.gelu = Gelu::quick;
+  m.patch_bias = false;
+}
+void siglip(Module& m) {
+  m.gelu = Gelu::tanh;
+  small_epsilon(m);
+}
 void qwen2_vl(Module& m) {
   m.rotary = true;
+  m.patch_bias = false;
+  m.gelu = Gelu::quick;
   small_epsilon(m);
 }
 void qwen2_5_vl(Module& m) {
   m.rotary = m.gated = true;
+  m.patch_bias = false;
   m.norm = Norm::rms;
   small_epsilon(m);
   m.window = 8;  // 112 pixels
@@ -73,15 +84,12 @@ void vit_22b(Module& m) {
   m.qk_norm = true;
 }
 
-constexpr const char* kQuickGelu = "quick-GELU is replaced by GELU";
 constexpr const char* kFirstNorm = "the norm before the first block is omitted";
 constexpr const char* kHeadNorm =
     "queries and keys are normalized per head, not over all heads together";
 constexpr const char* kOutBias = "the bias of the attention output is omitted";
 constexpr const char* kLayerScale = "the layer scales of the blocks' outputs are omitted";
 constexpr const char* kPostNorm = "norms come before attention and feed-forward, not after";
-constexpr const char* kPatchBias =
-    "the patch embedding has a bias in this program, but not in the published model";
 constexpr const char* kTemporal = "temporal patches are omitted: images only, no video";
 constexpr const char* kKeyBias =
     "keys have a bias in this program, which does not affect any output";
@@ -90,35 +98,37 @@ constexpr const char* kPoolHead = "the attention pooling after the last norm is 
 }  // namespace
 
 std::vector<ModelPreset> encoder_presets() {
-  const char* const clip = "mlfoundations/open_clip model_configs/ViT-L-14.json";
+  const char* const open_clip = "mlfoundations/open_clip model_configs/ViT-L-14.json";
   const char* const intern =
       "Hugging Face config.json of OpenGVLab/InternViT-*; counts from the V1-2 model card";
   const char* const eva =
       "LLaVA-VL/LLaVA-NeXT eva_clip/model_configs/EVA-CLIP-*.json; counts from arXiv 2402.04252";
   const char* const vit = "arXiv 2302.05442 table 1";
   const char* const whisper = "Hugging Face config.json of openai/whisper-large-v3";
-  const std::vector<std::string> clip_notes = {kQuickGelu, kFirstNorm, kPatchBias};
+  const std::vector<std::string> clip_notes = {kFirstNorm};
   const std::vector<std::string> intern_notes = {kHeadNorm, kOutBias, kLayerScale};
-  // What CLIP has beyond the module: the first norm, 2·1024, less the patch bias.
-  const std::int64_t clip_beyond = 2 * 1024 - 1024;
+  // What CLIP has beyond the module: the first norm.
+  const std::int64_t clip_beyond = 2 * 1024;
   // What SigLIP has beyond the module: its pooling head (a probe, one attention of width 1152, a
   // norm, a feed-forward part).
   const std::int64_t pool =
       1152 + 4 * (1152 * 1152 + 1152) + 2 * 1152 + 2 * 1152 * 4304 + 4304 + 1152;
-  // What Qwen's vision towers have beyond the module: the second frame of a patch, less the patch
-  // bias; and the merger, 5120 to 5120 to 3584.
-  const std::int64_t second_frame = 1280 * 3 * 14 * 14 - 1280;
+  // What Qwen's vision towers have beyond the module: the second frame of a patch, and the
+  // merger, 5120 to 5120 to 3584.
+  const std::int64_t second_frame = 1280 * 3 * 14 * 14;
   const std::int64_t merger = 5120 * 5120 + 5120 + 5120 * 3584 + 3584;
   return {
-      vision("clip-vit-l-14", {24, 1024, 16, 4096}, {14, 224, true}, {303'179'776, clip_beyond},
-             clip, clip_notes),
-      vision("clip-vit-l-14-336", {24, 1024, 16, 4096}, {14, 336, true}, {303'507'456, clip_beyond},
-             clip, clip_notes),
+      with(vision("clip-vit-l-14", {24, 1024, 16, 4096}, {14, 224, true},
+                  {303'179'776, clip_beyond}, open_clip, clip_notes),
+           clip),
+      with(vision("clip-vit-l-14-336", {24, 1024, 16, 4096}, {14, 336, true},
+                  {303'507'456, clip_beyond}, open_clip, clip_notes),
+           clip),
       // 384 is not a multiple of 14: the model drops the last 6 pixels, 27·14 = 378.
       with(vision("siglip-so400m-14", {27, 1152, 16, 4304}, {14, 378, false}, {428'225'600, pool},
                   "google-research/big_vision models/vit.py decode_variant",
                   {"384 pixels are cut to the 378 that whole patches cover", kPoolHead}),
-           small_epsilon),
+           siglip),
       with(vision("internvit-300m", {24, 1024, 16, 4096}, {14, 448, true}, {304'000'000, 0, 0.001},
                   intern, {kLayerScale}),
            small_epsilon),
@@ -132,13 +142,12 @@ std::vector<ModelPreset> encoder_presets() {
       // 7,615,616,512 of the language module.
       with(vision("qwen2-vl-vision", {32, 1280, 16, 5120}, {14, 448, false},
                   {675'759'104, second_frame + merger},
-                  "huggingface/transformers configuration_qwen2_vl.py",
-                  {kTemporal, kPatchBias, kQuickGelu}),
+                  "huggingface/transformers configuration_qwen2_vl.py", {kTemporal}),
            qwen2_vl),
       with(vision("qwen2.5-vl-vision", {32, 1280, 16, 3420}, {14, 448, false},
                   {676'550'144, second_frame + merger},
                   "huggingface/transformers configuration_qwen2_5_vl.py; arXiv 2502.13923 table 1",
-                  {kTemporal, kPatchBias}),
+                  {kTemporal}),
            qwen2_5_vl),
       // 63 of the 64 blocks of EVA-02-CLIP-E, 4.4B.
       vision("eva2-clip-e", {63, 1792, 16, 15360}, {14, 224, true}, {4'400'000'000, 0, 0.03},

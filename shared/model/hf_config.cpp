@@ -65,6 +65,18 @@ JsonValue part_of(const JsonValue& root, ModuleKind kind) {
 
 }  // namespace
 
+std::string hf_model_type(const std::string& text, const std::string& file, ModuleKind kind) {
+  const JsonValue root = JsonValue::parse(text, file);
+  if (!root.is_object())
+    root.refuse("is not a JSON object", "give the path of a Hugging Face config.json");
+  const std::string whole = text_or(root, "model_type", "");
+  const std::string type =
+      kind == ModuleKind::projector ? whole : text_or(part_of(root, kind), "model_type", whole);
+  if (type.empty())
+    root.refuse("key \"model_type\" is missing", "give the path of a Hugging Face config.json");
+  return type;
+}
+
 HfModule read_hf_config(const std::string& text, const std::string& file, ModuleKind kind) {
   const JsonValue root = JsonValue::parse(text, file);
   if (!root.is_object())
@@ -92,6 +104,9 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
       if (side % merge == 0 && (side / merge) * (side / merge) == rows) result.merge = merge;
   }
   if (config.pointer() != root.pointer()) {
+    if (kind == ModuleKind::vision && text_or(root, "model_type", "").starts_with("llava"))
+      result.deviations.emplace_back(
+          "rows are taken after the tower's last norm, in LLaVA after one of its last blocks");
     const std::vector<std::string> of_whole = check_hf_whole(root, kind);
     result.notes.insert(result.notes.end(), of_whole.begin(), of_whole.end());
   }

@@ -19,9 +19,17 @@ namespace polyphony {
 struct HfModule {
   Module module;  // without a name
   std::vector<std::string> notes;
+  // Those of the notes that say that outputs differ from the published model's, so that its weights
+  // would not mean the same here.
+  std::vector<std::string> deviations;
   std::vector<std::string> image_size_notes;  // apply only if the scenario sets no image size
   // Vision: patches per side that the model's projector merges into one row; 0: not stated.
   int merge = 0;
+
+  void deviate(const std::string& text) {
+    notes.push_back(text);
+    deviations.push_back(text);
+  }
 };
 
 // Returns the model types that can be read as a module of this kind.
@@ -29,5 +37,8 @@ const std::vector<std::string>& hf_types(ModuleKind kind);
 // Returns the module and its notes. Throws InputError that names the configuration's file and
 // pointer.
 HfModule read_hf_config(const std::string& text, const std::string& file, ModuleKind kind);
+// Returns the model type of a configuration: of its part that describes `kind` if it is composite,
+// for a projector that of the whole. Throws InputError if it states none.
+std::string hf_model_type(const std::string& text, const std::string& file, ModuleKind kind);
 
 }  // namespace polyphony

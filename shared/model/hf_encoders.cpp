@@ -47,14 +47,12 @@ void silu_gates(const JsonValue& config, const char* usual, Module& m) {
                   "use \"hidden_act\": \"silu\"");
 }
 
-// Notes deviations: a feed-forward part without a gate always uses GELU by erf.
-void note_activation(const JsonValue& config, const char* key, const char* usual,
-                     HfModule& result) {
+void read_gelu(const JsonValue& config, const char* key, const char* usual, HfModule& result) {
   const std::string stated = text_or(config, key, usual);
   if (stated == "quick_gelu") {
-    result.notes.emplace_back("quick-GELU is replaced by GELU");
+    result.module.gelu = Gelu::quick;
   } else if (stated == "gelu_pytorch_tanh" || stated == "gelu_new") {
-    result.notes.emplace_back("tanh-GELU is replaced by erf-GELU");
+    result.module.gelu = Gelu::tanh;
   } else if (stated != "gelu") {
     config.refuse_at(key, "activation \"" + stated + "\" is not supported", "use gelu");
   }
@@ -96,9 +94,8 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
       "the configuration has no image size: " + std::to_string(m.image_size) +
       " pixels are assumed, set \"image_size\" for another");
   result.merge = whole_or(config, "spatial_merge_size", kMostMerge, 0);
+  m.patch_bias = false;
   result.notes.emplace_back("temporal patches are omitted: images only, no video");
-  result.notes.emplace_back(
-      "the patch embedding has a bias in this program, but not in the published model");
 }
 
 void read_square_images(const JsonValue& config, const std::string& type, HfModule& result) {
@@ -125,9 +122,8 @@ void read_square_images(const JsonValue& config, const std::string& type, HfModu
   if (siglip && flag_or(config, "vision_use_head", true))
     result.notes.emplace_back("the attention pooling after the last norm is omitted");
   if (type == "clip_vision_model") {
-    result.notes.emplace_back("the norm before the first block is omitted");
-    result.notes.emplace_back(
-        "the patch embedding has a bias in this program, but not in the published model");
+    m.patch_bias = false;
+    result.deviate("the norm before the first block is omitted");
   }
 }
 
@@ -144,21 +140,19 @@ void read_intern(const JsonValue& config, const std::string& type, HfModule& res
   if (m.qk_norm)
     result.notes.emplace_back(
         "queries and keys are normalized per head, not over all heads together");
-  if (!m.attention_bias) result.notes.emplace_back("the bias of the attention output is omitted");
-  result.notes.emplace_back("the layer scales of the blocks' outputs are omitted");
+  if (!m.attention_bias) result.deviate("the bias of the attention output is omitted");
+  result.deviate("the layer scales of the blocks' outputs are omitted");
 }
 
 void read_pixtral(const JsonValue& config, HfModule& result) {
   Module& m = result.module;
   m.norm = Norm::rms;
   m.gated = m.rotary = true;
-  m.attention_bias = m.mlp_bias = false;
+  m.attention_bias = m.mlp_bias = m.patch_bias = false;
   read_axial(config, m);
   silu_gates(config, "gelu", m);
-  result.notes.emplace_back(
+  result.deviate(
       "the norm before the first block is omitted; a norm after the last block is added");
-  result.notes.emplace_back(
-      "the patch embedding has a bias in this program, but not in the published model");
 }
 
 }  // namespace
@@ -177,11 +171,11 @@ HfModule read_hf_vision(const JsonValue& config, const std::string& type) {
   m.channels = whole_or(config, "num_channels", 64,
                         whole_or(config, "in_chans", 64, whole_or(config, "in_channels", 64, 3)));
   if (!m.gated)
-    note_activation(config, "hidden_act",
-                    type.starts_with("clip") || type.starts_with("qwen2") ? "quick_gelu"
-                    : type.starts_with("siglip")                          ? "gelu_pytorch_tanh"
-                                                                          : "gelu",
-                    result);
+    read_gelu(config, "hidden_act",
+              type.starts_with("clip") || type.starts_with("qwen2") ? "quick_gelu"
+              : type.starts_with("siglip")                          ? "gelu_pytorch_tanh"
+                                                                    : "gelu",
+              result);
   return result;
 }
 
@@ -195,7 +189,7 @@ HfModule read_hf_audio(const JsonValue& config) {
   m.ffn = whole(config, "encoder_ffn_dim", kMostWidth);
   m.mel_bins = whole(config, "num_mel_bins", 1 << 16);
   m.audio_tokens = whole(config, "max_source_positions", kMostWidth);
-  note_activation(config, "activation_function", "gelu", result);
+  read_gelu(config, "activation_function", "gelu", result);
   result.notes.emplace_back("keys have a bias in this program, which does not affect any output");
   return result;
 }

@@ -30,6 +30,26 @@ const std::vector<std::string>& rope_keys() {
   return keys;
 }
 
+// Reads how the frequencies were changed for a longer context. YaRN and others are not modeled.
+void read_scaling(const JsonValue& rope, const std::string& type, HfModule& result) {
+  Module& m = result.module;
+  if (type == "default") return;
+  if (type != "linear" && type != "llama3")
+    return result.deviate("RoPE scaling for long contexts is not modeled: \"" + type + "\"");
+  const auto number = [&](const char* key) {
+    if (!rope.has(key))
+      rope.refuse(std::string("key \"") + key + "\" is missing",
+                  "check that the configuration is complete");
+    return number_or(rope, key, 0);
+  };
+  m.rope_scaling = enum_named<RopeScaling>(type);
+  m.rope_factor = number("factor");
+  if (type == "linear") return;
+  m.rope_low_factor = number("low_freq_factor");
+  m.rope_high_factor = number("high_freq_factor");
+  m.rope_context = whole(rope, "original_max_position_embeddings", kMostTokens);
+}
+
 void read_frequencies(const JsonValue& rope, double& theta, HfModule& result) {
   for (const std::string& key : rope.keys())
     if (const auto& known = rope_keys(); std::find(known.begin(), known.end(), key) == known.end())
@@ -37,13 +57,16 @@ void read_frequencies(const JsonValue& rope, double& theta, HfModule& result) {
   const bool interleaved =
       rope.has("mrope_interleaved") && flag_or(rope, "mrope_interleaved", false);
   if (interleaved) {
-    result.notes.emplace_back(
-        "rotary frequencies follow the position only, not time, row and column");
+    result.deviate("rotary frequencies follow the position only, not time, row and column");
   } else if (rope.has("mrope_section")) {
     rope.at("mrope_section").check(list_form(integer_form(0, kMostWidth), 3, 3));
     rope.read("mrope_section", result.module.rope_sections);
-  } else if (text_or(rope, "rope_type", text_or(rope, "type", "scaled")) != "default") {
-    result.notes.emplace_back("RoPE scaling for long contexts is not modeled");
+    const std::string type = text_or(rope, "rope_type", text_or(rope, "type", "default"));
+    if (type != "default" && type != "mrope")
+      result.deviations.push_back("RoPE scaling for long contexts is not modeled: \"" + type +
+                                  "\"");
+  } else {
+    read_scaling(rope, text_or(rope, "rope_type", text_or(rope, "type", "scaled")), result);
   }
   if (!rope.has("rope_theta")) return;
   rope.at("rope_theta").check(number_form(1, 1e12));
@@ -97,7 +120,7 @@ void read_experts(const JsonValue& config, const std::string& type, HfModule& re
   const bool by_code = mixtral || type == "gpt_oss" || type == "qwen3_5_moe_text";
   const bool usual = type == "qwen3_next" || type == "deepseek_v3" || type == "kimi_k2";
   if (!by_code && !flag_or(config, "norm_topk_prob", usual))
-    result.notes.emplace_back("the weights of a token's experts are normalized to sum to 1");
+    result.deviate("the weights of a token's experts are normalized to sum to 1");
   if (config.has("router_aux_loss_coef"))
     result.notes.emplace_back(
         "the load-balancing loss is omitted: set \"balance_weight\" to add one per sample");

@@ -84,16 +84,19 @@ void read_latent(const JsonValue& config, HfModule& result) {
   m.rotary_dim = whole(config, "qk_rope_head_dim", kMostWidth);
   m.value_dim = whole(config, "v_head_dim", kMostWidth);
   m.kv_heads = m.heads;
+  if (!flag_or(config, "rope_interleave", true))
+    result.deviations.emplace_back("rotary rows are in pairs, not in halves");
   if (m.norm_epsilon !=
       1e-6)  // the default of DeepseekV3RMSNorm, which both norms inside the attention use
-    result.notes.emplace_back(
-        "the norms inside latent attention use the same epsilon as the other norms");
+    result.deviate("the norms inside latent attention use the same epsilon as the other norms");
 }
 
 void read_deepseek_routing(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
   if (m.experts == 0) return;
   const bool second = type == "deepseek_v2";
+  if (second)
+    result.deviations.emplace_back("the weights of a token's experts are normalized to sum to 1");
   m.shared_ffn = m.expert_ffn * whole_or_none(config, "n_shared_experts");
   m.routed_scale = number_or(config, "routed_scaling_factor", 1);
   if (whole_or(config, "moe_layer_freq", kMostLayers, 1) != 1)
@@ -109,10 +112,12 @@ void read_deepseek_routing(const JsonValue& config, const std::string& type, HfM
     m.expert_groups = whole(config, "n_group", 1 << 16);
     m.groups_per_token = whole(config, "topk_group", 1 << 16);
   }
-  if (method == "noaux_tc")
+  if (method == "noaux_tc") {
+    m.choice_bias = true;
     result.notes.emplace_back(
-        "the load-balancing biases of expert selection are omitted: set \"balance_weight\" for a "
+        "the load-balancing biases of expert selection stay constant: set \"balance_weight\" for a "
         "load-balancing loss instead");
+  }
   if (whole_or_none(config, "num_nextn_predict_layers") > 0)
     result.notes.emplace_back("the multi-token-prediction layers are omitted");
 }
@@ -131,11 +136,11 @@ void read_gemma(const JsonValue& config, const std::string& /*type*/, HfModule& 
   const char* const pattern = "sliding_window_pattern";
   read_mixers(config, result, config.has(pattern) ? pattern : "_sliding_window_pattern", 6,
               Mixer::window);
-  result.notes.emplace_back("the factor √hidden on embedding rows is omitted");
+  m.scaled_embedding = true;
   const double scale = number_or(config, "query_pre_attn_scalar", m.head_dim);
   if (std::abs(scale - m.head_dim) > 0.5)
-    result.notes.emplace_back("attention scores are divided by √head_dim, not by √" +
-                              std::to_string(static_cast<int>(scale)));
+    result.deviate("attention scores are divided by √head_dim, not by √" +
+                   std::to_string(static_cast<int>(scale)));
 }
 
 void read_gpt_oss(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
@@ -168,7 +173,7 @@ void read_gated_delta(const JsonValue& config, const std::string& /*type*/, HfMo
   m.shared_ffn = whole_or_none(config, "shared_expert_intermediate_size");
   if (m.experts == 0) m.shared_ffn = 0;
   read_mixers(config, result, "full_attention_interval", 4, Mixer::linear);
-  if (m.shared_ffn > 0) result.notes.emplace_back("the gate of the shared expert is omitted");
+  if (m.shared_ffn > 0) result.deviate("the gate of the shared expert is omitted");
 }
 
 // Early files list the attention blocks, later ones the kind of every block.

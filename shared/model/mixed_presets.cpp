@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kScaling = "RoPE scaling for long contexts is not modeled";
 constexpr const char* kSelection =
-    "the load-balancing biases of expert selection are omitted: set \"balance_weight\" for a "
+    "the load-balancing biases of expert selection stay constant: set \"balance_weight\" for a "
     "load-balancing loss instead";
 constexpr const char* kPredicted = "the multi-token-prediction layers are omitted";
 constexpr const char* kSharedGate = "the gate of the shared expert is omitted";
@@ -60,6 +60,7 @@ Module by_sigmoids(Module m, int groups = 0, int chosen = 0) {
   m.router_scores = RouterScores::sigmoid;
   m.expert_groups = groups;
   m.groups_per_token = chosen;
+  m.choice_bias = true;
   return m;
 }
 
@@ -79,8 +80,11 @@ Module gpt_oss(int layers, int experts) {
   return m;
 }
 
-Module gemma3(Module m, int window) {
-  m.tied = m.qk_norm = m.post_norms = true;
+// `factor`: of the rotary frequencies in blocks with full attention; 0: unchanged.
+Module gemma3(Module m, int window, double factor) {
+  m.tied = m.qk_norm = m.post_norms = m.scaled_embedding = true;
+  if (factor > 0) m.rope_scaling = RopeScaling::linear;
+  m.rope_factor = factor;
   m.activation = Activation::gelu;
   m.mixers = std::vector<Mixer>(6, Mixer::window);
   m.mixers.back() = Mixer::full;
@@ -116,8 +120,8 @@ Module lfm2(Module m, const std::vector<int>& attention) {
 
 // Published counts: totals of the safetensors files on Hugging Face, without quantization scales
 // and multi-token-prediction layers. Kimi K2: arXiv 2507.20534, three digits. Gemma 3: arXiv
-// 2503.19786 table 1, in millions. LFM2: the model cards. `beyond`: the omitted biases of expert
-// selection and gates.
+// 2503.19786 table 1, in millions. LFM2: the model cards. `beyond`: the
+// omitted gates, less the biases of expert selection, which DeepSeek-V3's total leaves out.
 std::vector<ModelPreset> mixed_presets() {
   const char* const deepseek = "Hugging Face config.json of deepseek-ai/*";
   const char* const moonshot = "Hugging Face config.json of moonshotai/*";
@@ -126,8 +130,7 @@ std::vector<ModelPreset> mixed_presets() {
   const char* const qwen = "Hugging Face config.json of Qwen/Qwen3-Next-*, Qwen/Qwen3.5-*";
   const char* const liquid = "Hugging Face config.json and model card of LiquidAI/LFM2-*";
   const std::vector<int> sixth{2, 5, 8, 10, 12, 14};
-  const std::vector<std::string> routed{kScaling, kSelection, kPredicted},
-      gemma{kScaling, "the factor √hidden on embedding rows is omitted"};
+  const std::vector<std::string> routed{kScaling, kSelection, kPredicted}, gemma;
   const auto qwen3 = [&](Module m, int value_heads, Routing routing) {
     return gated_delta(routing.experts > 0 ? with_experts(std::move(m), routing) : std::move(m),
                        value_heads);
@@ -137,7 +140,7 @@ std::vector<ModelPreset> mixed_presets() {
        by_sigmoids(latent(stack(61, 7168, 128, 128, 128, 18432, 129280, 1e4), 1536,
                           {256, 8, 2048, 2048, 3}, 2.5),
                    8, 4),
-       {671'026'404'352},
+       {671'026'404'352, -58 * 256},
        deepseek,
        routed},
       {"deepseek-v2-lite",
@@ -149,37 +152,37 @@ std::vector<ModelPreset> mixed_presets() {
        with_epsilon(by_sigmoids(latent(stack(27, 2048, 16, 16, 128, 11264, 163840, 5e4), 0,
                                        {64, 6, 1408, 2816, 1}, 2.446)),
                     1e-5),
-       {15'960'111'936, 26 * 64, 1e-6},
+       {15'960'111'936, 0, 1e-6},
        moonshot,
        {kSelection}},
       {"kimi-k2",
        by_sigmoids(latent(stack(61, 7168, 64, 64, 128, 18432, 163840, 5e4), 1536,
                           {384, 8, 2048, 2048, 1}, 2.827)),
-       {1'040'000'000'000, 60 * 384, 0.02},
+       {1'040'000'000'000, 0, 0.02},
        moonshot,
        {kScaling, kSelection}},
       {"gpt-oss-20b", gpt_oss(24, 32), {20'914'757'184}, openai, {kScaling}},
       {"gpt-oss-120b", gpt_oss(36, 128), {116'829'156'672}, openai, {kScaling}},
       {"gemma-3-1b",
-       gemma3(stack(26, 1152, 4, 1, 256, 6912, 262144, 1e6), 512),
+       gemma3(stack(26, 1152, 4, 1, 256, 6912, 262144, 1e6), 512, 0),
        {999'885'952},
        google,
        gemma},
       {"gemma-3-4b",
-       gemma3(stack(34, 2560, 8, 4, 256, 10240, 262208, 1e6), 1024),
+       gemma3(stack(34, 2560, 8, 4, 256, 10240, 262208, 1e6), 1024, 8),
        {3'884'000'000, 0, 0.002},
        google,
        gemma},
       {"gemma-3-12b",
-       gemma3(stack(48, 3840, 16, 8, 256, 15360, 262208, 1e6), 1024),
+       gemma3(stack(48, 3840, 16, 8, 256, 15360, 262208, 1e6), 1024, 8),
        {11'771'000'000, 0, 0.002},
        google,
        gemma},
       {"gemma-3-27b",
-       gemma3(stack(62, 5376, 32, 16, 128, 21504, 262208, 1e6), 1024),
+       gemma3(stack(62, 5376, 32, 16, 128, 21504, 262208, 1e6), 1024, 8),
        {27'016'000'000, 0, 0.002},
        google,
-       {kScaling, gemma.back(), "attention scores are divided by √head_dim, not by √168"}},
+       {"attention scores are divided by √head_dim, not by √168"}},
       {"qwen3-next-80b-a3b",
        qwen3(stack(48, 2048, 16, 2, 256, 0, 151936, 1e7), 32, {512, 10, 512, 512, 0}),
        {79'674'391'296, 48 * 2048},

@@ -72,13 +72,24 @@ constexpr auto names(Mask) {
 //   silu     u·silu(g)
 //   gelu     u·gelu(g), with the tanh approximation as in Gemma
 //   clamped  (u + 1)·g·σ(1.702 g), with g at most 7 and u in [−7, 7], as in GPT-OSS
-// A feed-forward part without a gate uses GELU by erf.
 enum class Activation : std::uint8_t { silu, gelu, clamped };
 constexpr auto names(Activation) { return names_of<Activation>("silu", "gelu", "clamped"); }
 
+// GELU of a feed-forward part without a gate (Hendrycks and Gimpel, arXiv 1606.08415, §2): x·Φ(x)
+// by erf, its approximation by tanh (SigLIP), or x·σ(1.702 x) (CLIP).
+enum class Gelu : std::uint8_t { erf, tanh, quick };
+constexpr auto names(Gelu) { return names_of<Gelu>("erf", "tanh", "quick"); }
+
+// How rotary frequencies change in a model whose context was extended:
+//   linear  all divided by rope_factor (Chen et al., arXiv 2306.15595)
+//   llama3  those that turn less than rope_low_factor times in rope_context rows are divided by
+//           rope_factor, those that turn more than rope_high_factor times stay, between these the
+//           two are mixed (Llama 3.1, huggingface/transformers modeling_rope_utils.py)
+enum class RopeScaling : std::uint8_t { none, linear, llama3 };
+constexpr auto names(RopeScaling) { return names_of<RopeScaling>("none", "linear", "llama3"); }
+
 // How router logits become a token's expert weights: softmax over the chosen experts; or the
 // sigmoids of their logits, divided by the sum of these (DeepSeek-V3, arXiv 2412.19437, §2.1.2).
-// The biases that DeepSeek-V3 adds when it chooses experts are not modeled.
 enum class RouterScores : std::uint8_t { softmax, sigmoid };
 constexpr auto names(RouterScores) { return names_of<RouterScores>("softmax", "sigmoid"); }
 
@@ -143,6 +154,7 @@ struct Module {
   int ffn = 0;                               // F
   bool gated = false;                        // three matrices (SwiGLU) instead of two (GELU)
   Activation activation = Activation::silu;  // if gated
+  Gelu gelu = Gelu::erf;                     // in encoders, if not gated
   bool attention_bias = false;               // biases of q, k, v and of the attention output
   bool qkv_bias = false;                     // biases of q, k and v, in addition to attention_bias
   bool mlp_bias = false;                     // biases of the feed-forward matrices
@@ -154,6 +166,7 @@ struct Module {
   int image_size = 0;  // pixels, square
   int patch = 0;       // pixels
   int channels = 3;
+  bool patch_bias = true;    // the patch embedding has a bias
   bool class_token = false;  // a learned row before each image's patches, dropped by the last norm
   bool rotary = false;       // q and k are rotated by patch row and column; no position table
   int window = 0;  // blocks attend within squares of window × window patches; 0: in whole images
@@ -162,9 +175,15 @@ struct Module {
   int mel_bins = 0;
   int audio_tokens = 0;  // tokens of a clip of full length
   // Language.
-  int vocab = 0;      // V
-  bool tied = false;  // the output matrix is the embedding matrix
+  int vocab = 0;                  // V
+  bool tied = false;              // the output matrix is the embedding matrix
+  bool scaled_embedding = false;  // rows of the embedding are multiplied by √H, as in Gemma
   double rope_theta = 10000.0;
+  RopeScaling rope_scaling = RopeScaling::none;  // not of local_rope_theta
+  double rope_factor = 0;                        // linear, llama3
+  double rope_low_factor = 0;                    // llama3: turns in rope_context rows
+  double rope_high_factor = 0;
+  int rope_context = 0;
   // How many of the D/2 rotary frequencies rotate by a token's time, row and column; empty: all
   // rotate by its position in the sample.
   std::vector<int> rope_sections = {};
@@ -196,6 +215,10 @@ struct Module {
   // whose two largest scores have the largest sum. 0: among all experts.
   int expert_groups = 0;
   int groups_per_token = 0;
+  // A constant is added to every expert's score when experts are chosen, but not to its weight
+  // (DeepSeek-V3). Training does not change it: the rule by which published models adjusted it, by
+  // the loads of the whole batch, is not modeled.
+  bool choice_bias = false;
   bool expert_bias = false;  // biases of the router and of the experts' matrices
   // Latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1), if key_value_rank is not 0. Keys and
   // values are computed from a latent row of width key_value_rank; every head's key also ends in

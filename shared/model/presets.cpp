@@ -72,7 +72,16 @@ ModelPreset with_experts(ModelPreset preset, Sparse sparse) {
   return preset;
 }
 
-constexpr const char* kRopeScaling = "RoPE scaling for long contexts is not modeled";
+// Llama 3.1's and 3.2's frequencies for 128k tokens.
+ModelPreset stretched(ModelPreset preset, double factor) {
+  preset.module.rope_scaling = RopeScaling::llama3;
+  preset.module.rope_factor = factor;
+  preset.module.rope_low_factor = 1;
+  preset.module.rope_high_factor = 4;
+  preset.module.rope_context = 8192;
+  return preset;
+}
+
 constexpr const char* kWindow =
     "sliding-window attention (4096 tokens) is replaced by full causal attention";
 
@@ -85,14 +94,16 @@ std::vector<ModelPreset> language_presets() {
   const Words llama_words{128256, false, 5e5}, llama_tied{128256, true, 5e5};
   const std::vector<int> axes = {16, 24, 24};
   return {
-      language("llama-3.2-1b", {16, 2048, 32, 8, 64, 8192}, llama_tied, {1'235'814'400}, llama,
-               {kRopeScaling}),
-      language("llama-3.2-3b", {28, 3072, 24, 8, 128, 8192}, llama_tied, {3'212'749'824}, llama,
-               {kRopeScaling}),
+      stretched(language("llama-3.2-1b", {16, 2048, 32, 8, 64, 8192}, llama_tied, {1'235'814'400},
+                         llama, {}),
+                32),
+      stretched(language("llama-3.2-3b", {28, 3072, 24, 8, 128, 8192}, llama_tied, {3'212'749'824},
+                         llama, {}),
+                32),
       language("llama-3-8b", llama_8b, llama_words, {8'030'261'248}, llama, {}),
-      language("llama-3.1-8b", llama_8b, llama_words, {8'030'261'248}, llama, {kRopeScaling}),
+      stretched(language("llama-3.1-8b", llama_8b, llama_words, {8'030'261'248}, llama, {}), 8),
       language("llama-3-70b", llama_70b, llama_words, {70'553'706'496}, llama, {}),
-      language("llama-3.1-70b", llama_70b, llama_words, {70'553'706'496}, llama, {kRopeScaling}),
+      stretched(language("llama-3.1-70b", llama_70b, llama_words, {70'553'706'496}, llama, {}), 8),
       language("mistral-7b", llama_8b, {32000, false, 1e4}, {7'241'732'096},
                "NVIDIA-NeMo/Megatron-Bridge mistral_provider.py", {kWindow}),
       qwen2("qwen2.5-7b", qwen_7b, {7'615'616'512}),

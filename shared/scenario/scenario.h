@@ -18,6 +18,7 @@
 #include "shared/model/layout.h"
 #include "shared/model/model.h"
 #include "shared/planner/planner_costs.h"
+#include "shared/weights/module_weights.h"
 
 namespace polyphony {
 
@@ -76,7 +77,8 @@ struct Scenario {
   std::vector<std::string> notes;  // differences between modules and the published models that
                                    // they represent; answers repeat them
   Model model;
-  MeasuredModules layer_times;  // measured times of modules; they replace the profile's
+  std::vector<ModuleWeights> weights;  // by ModuleId; not part of a Program
+  MeasuredModules layer_times;         // measured times of modules; they replace the profile's
   Cluster cluster;
   Data data;
   Training training;

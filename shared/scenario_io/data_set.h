@@ -1,6 +1,7 @@
 // Reads the shapes of a data set's training samples, which planning and prediction need
 // (Data::samples).
 //   recorded   a sample has the items that its JSON line lists
+//   text       a sample has Data::sequence tokens of the text; the last one has the rest
 //   easy-vqa   a sample has one image, the words of the question, and one query token
 // `load` returns the text of a file or throws InputError; no function here opens files itself.
 #pragma once
@@ -21,5 +22,15 @@ void load_samples(Scenario& scenario, const std::string& downloads, const LoadTe
 // error messages.
 std::vector<Sample> vqa_samples(const Scenario& scenario, const std::vector<VqaQuestion>& questions,
                                 const std::string& file, std::uint32_t first = 0);
+
+// The ids of a scenario's text (TextData). Sample i has the tokens from i · Data::sequence on, and
+// their labels are the ids that follow them.
+struct TextSamples {
+  std::vector<Sample> samples;
+  std::vector<std::int32_t> ids;
+};
+// Throws InputError if a file is missing or damaged, the text has fewer than two tokens, or the
+// tokenizer has more ids than the model's vocabulary.
+TextSamples text_samples(const Scenario& scenario, const LoadText& load);
 
 }  // namespace polyphony

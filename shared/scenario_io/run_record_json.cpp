@@ -15,9 +15,9 @@ namespace {
 using Json = nlohmann::json;
 
 // The keys of a module that may change without changing the meaning of its parameters: which
-// parameters are trained, and weights in the loss.
-constexpr std::array<std::string_view, 3> kChoicesOfTraining{"train", "balance_weight",
-                                                             "loss_weight"};
+// parameters are trained, weights in the loss, and the weights that training began with.
+constexpr std::array<std::string_view, 6> kChoicesOfTraining{
+    "train", "balance_weight", "loss_weight", "folder", "config", "model_type"};
 
 // Returns the values of a record by JSON pointer ("/model/language/heads").
 std::map<std::string, Json> places(const std::string& record, const std::string& file) {

@@ -120,9 +120,20 @@ Data read_data(const JsonValue& value, const Model& model, const OtherFiles& fil
     data.source = EasyVqaData{};
     return data;
   }
-  if (source.keys().size() != 1)
-    source.refuse("source must have exactly one key, got " + std::to_string(source.keys().size()),
-                  "write {\"recorded\": \"mix.jsonl\"}");
+  if (source.has("text") != source.has("tokenizer"))
+    source.refuse("text and tokenizer must be given together",
+                  "write {\"text\": \"page.txt\", \"tokenizer\": \"model/tokenizer.json\"}");
+  if (source.keys().size() != (source.has("text") ? 2 : 1))
+    source.refuse(
+        "source must name one data set, got " + std::to_string(source.keys().size()) + " keys",
+        "write {\"recorded\": \"mix.jsonl\"}");
+  if (source.has("text")) {
+    if (data.sequence < 1)
+      value.refuse("key \"sequence\" is missing",
+                   "a text is cut into samples of \"sequence\" tokens");
+    data.source = TextData{files.place(source.at("text")), files.place(source.at("tokenizer"))};
+    return data;
+  }
   if (source.has("recorded")) {
     data.source = RecordedData{files.place(source.at("recorded"))};
   } else {

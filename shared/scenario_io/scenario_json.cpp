@@ -76,6 +76,7 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
     scenario.notes.push_back(std::string("training.precision is not given: ") +
                              name(scenario.training.precision) + " is assumed for " +
                              scenario.cluster.device.name);
+  scenario.weights = read_weights(root.at("model"), scenario.model, files);
   scenario.layer_times = read_layer_times(root.at("model"), scenario.model);
   scenario.data = read_data(root.at("data"), scenario.model, files);
   if (root.has("goal")) scenario.goal = read_goal(root.at("goal"));
@@ -132,6 +133,10 @@ Scenario read_scenario(const std::string& text, const std::string& file, const L
   OtherFiles files;
   files.place = [&](const JsonValue& path) {
     return beside(file_of(documents, path.pointer()), path.text());
+  };
+  files.text_in = [&](const JsonValue& folder, const std::string& name) {
+    return load_from(load, files.place(folder) + "/" + name, file_of(documents, folder.pointer()),
+                     folder.pointer());
   };
   files.text = [&](const JsonValue& path) {
     return load_from(load, files.place(path), file_of(documents, path.pointer()), path.pointer());

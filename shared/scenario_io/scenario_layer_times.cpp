@@ -60,8 +60,8 @@ std::vector<MeasuredGrid> measured_grids(const JsonValue& value, const Module& m
 
 bool is_abstract(const JsonValue& value, ModuleKind kind) {
   if (kind == ModuleKind::projector || kind == ModuleKind::diffusion) return false;
-  return value.has("layer_times") && !value.has("preset") && !value.has("hf") &&
-         !value.has("hidden");
+  return value.has("layer_times") && !value.has("weights") && !value.has("preset") &&
+         !value.has("hf") && !value.has("hidden");
 }
 
 Module read_abstract(const JsonValue& value, ModuleKind kind, NumberFormat precision) {

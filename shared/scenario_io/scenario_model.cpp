@@ -10,6 +10,8 @@
 namespace polyphony {
 namespace {
 
+constexpr const char* kConfiguration = "config.json";
+
 void check_name(const JsonValue& value, const std::string& key) {
   const auto legal = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -48,6 +50,13 @@ Module base_module(const JsonValue& value, ModuleKind kind, const std::string& m
   const auto note = [&](const std::vector<std::string>& more) {
     for (const std::string& text : more) notes.push_back(module_name + ": " + text);
   };
+  const auto published = [&](const HfModule& read) {
+    if (!value.has("image_size")) note(read.image_size_notes);
+    note(read.notes);
+    Module module = read.module;
+    if (read.merge > 0) module.merge = read.merge;  // for take_from_neighbours()
+    return module;
+  };
   if (value.has("preset") && value.has("hf"))
     value.refuse_at("hf", "hf and preset must not both be given", "keep one of the two");
   if (value.has("preset")) {
@@ -61,18 +70,18 @@ Module base_module(const JsonValue& value, ModuleKind kind, const std::string& m
     note(preset->notes);
     return preset->module;
   }
+  if (value.has("weights") && value.at("weights").is_text() && !value.has("hf") &&
+      kind != ModuleKind::projector) {
+    const JsonValue folder = value.at("weights");
+    return published(read_hf_config(files.text_in(folder, kConfiguration),
+                                    files.place(folder) + "/" + kConfiguration, kind));
+  }
   if (value.has("hf")) {
     if (kind != ModuleKind::vision && kind != ModuleKind::language && kind != ModuleKind::audio)
       value.refuse_at(
           "hf", std::string("configurations of ") + name(kind) + " modules are not supported yet",
           "write the dimensions");
-    const HfModule read =
-        read_hf_config(files.text(value.at("hf")), files.place(value.at("hf")), kind);
-    if (!value.has("image_size")) note(read.image_size_notes);
-    note(read.notes);
-    Module module = read.module;
-    if (read.merge > 0) module.merge = read.merge;  // for take_from_neighbours()
-    return module;
+    return published(read_hf_config(files.text(value.at("hf")), files.place(value.at("hf")), kind));
   }
   Module module;
   module.kind = kind;
@@ -208,6 +217,41 @@ std::vector<std::string> topological(const JsonValue& value, const std::vector<N
 }
 
 }  // namespace
+
+std::vector<ModuleWeights> read_weights(const JsonValue& value, const Model& model,
+                                        const OtherFiles& files) {
+  std::vector<ModuleWeights> all(model.modules.size());
+  for (std::size_t m = 0; m < all.size(); ++m) {
+    const Module& module = model.modules[m];
+    const JsonValue own = value.at(module.name);
+    if (!own.has("weights")) {
+      if (own.has("hf"))
+        all[m] = {"", files.place(own.at("hf")),
+                  hf_model_type(files.text(own.at("hf")), files.place(own.at("hf")), module.kind)};
+      continue;
+    }
+    const JsonValue weights = own.at("weights");
+    if (!weights.is_text()) {
+      const auto path = [&](const char* key) {
+        return weights.has(key) ? files.place(weights.at(key)) : std::string();
+      };
+      all[m] = {path("folder"), path("config"), weights.at("model_type").text()};
+      continue;
+    }
+    const std::string folder = files.place(weights), file = folder + "/" + kConfiguration;
+    const std::string text = files.text_in(weights, kConfiguration);
+    all[m] = {folder, file, hf_model_type(text, file, module.kind)};
+    if (module.kind == ModuleKind::projector) continue;
+    const HfModule published = read_hf_config(text, file, module.kind);
+    if (!published.deviations.empty())
+      own.refuse_at(
+          "weights",
+          "these weights do not mean the same in this program: " + joined(published.deviations),
+          "name the config.json by \"hf\" instead, to predict the model or to train it "
+          "from random weights");
+  }
+  return all;
+}
 
 Model read_model(const JsonValue& value, const OtherFiles& files, NumberFormat precision,
                  std::vector<std::string>& notes) {

@@ -15,12 +15,18 @@ namespace polyphony {
 struct OtherFiles {
   std::function<std::string(const JsonValue& path)> place;  // path relative to the current folder
   std::function<std::string(const JsonValue& path)> text;   // text of the file
+  // Text of the file `name` in the folder.
+  std::function<std::string(const JsonValue& folder, const std::string& name)> text_in;
 };
 
 // Reads the key "model". `precision` converts the sizes of abstract modules from bytes to elements.
 // Appends the differences from published models to `notes`.
 Model read_model(const JsonValue& value, const OtherFiles& files, NumberFormat precision,
                  std::vector<std::string>& notes);
+// Reads the key "weights" of the modules of `model`. Throws InputError if the model that a folder's
+// config.json describes computes something that this program does not.
+std::vector<ModuleWeights> read_weights(const JsonValue& value, const Model& model,
+                                        const OtherFiles& files);
 // Returns true if a module is abstract: described by measured times alone.
 bool is_abstract(const JsonValue& value, ModuleKind kind);
 // Reads an abstract module, except for its name and which weights are trained.

@@ -149,6 +149,9 @@ struct SourceJson {
     if (source.latent_tokens > 0) data["latents"]["per_sample"] = distribution_json(source.latents);
   }
   void operator()(const RecordedData& source) const { data["source"]["recorded"] = source.path; }
+  void operator()(const TextData& source) const {
+    data["source"] = {{"text", source.path}, {"tokenizer", source.tokenizer}};
+  }
   void operator()(const EasyVqaData& source) const {
     if (source.path.empty()) {
       data["source"] = "easy-vqa";
@@ -225,6 +228,13 @@ Json json_value(const Scenario& scenario) {
   for (std::size_t m = 0; m < scenario.model.modules.size(); ++m)
     json["model"][scenario.model.modules[m].name] =
         module_json(scenario.model, m, scenario.training.precision);
+  for (std::size_t m = 0; m < scenario.weights.size(); ++m)
+    if (const ModuleWeights& weights = scenario.weights[m]; !weights.type.empty()) {
+      Json& own = json["model"][scenario.model.modules[m].name]["weights"];
+      if (!weights.folder.empty()) own["folder"] = weights.folder;
+      if (!weights.config.empty()) own["config"] = weights.config;
+      own["model_type"] = weights.type;
+    }
   for (const auto& [module, entries] : scenario.layer_times)
     json["model"][module]["layer_times"] = json_value(entries);
   json["cluster"] = cluster_json(scenario.cluster);
@@ -245,8 +255,16 @@ std::string movable_text(Scenario scenario, const std::string& here) {
   };
   if (auto* recorded = std::get_if<RecordedData>(&scenario.data.source))
     from_anywhere(recorded->path);
+  if (auto* text = std::get_if<TextData>(&scenario.data.source)) {
+    from_anywhere(text->path);
+    from_anywhere(text->tokenizer);
+  }
   if (auto* easy_vqa = std::get_if<EasyVqaData>(&scenario.data.source))
     from_anywhere(easy_vqa->path);
+  for (ModuleWeights& weights : scenario.weights) {
+    from_anywhere(weights.folder);
+    from_anywhere(weights.config);
+  }
   if (is_profile_file(scenario.cluster.profile)) from_anywhere(scenario.cluster.profile);
   return resolved_text(scenario);
 }

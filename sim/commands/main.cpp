@@ -47,6 +47,8 @@ constexpr Command kCommands[] = {
      "verify, simulate, draw and compare pipeline schedules"},
     {"trace", polyphony::sim::trace_command, "where the time of PyTorch profiler traces goes"},
     {"scan", polyphony::sim::scan_command, "count the tokens of a data set on disk"},
+    {"export", polyphony::sim::export_command,
+     "a run's weights as a folder that transformers loads"},
     {"schema", polyphony::sim::schema_command, "the JSON Schema of scenario files and answers"},
     {"completion", polyphony::sim::completion_command, "a script for completion in bash and zsh"},
 };

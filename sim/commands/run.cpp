@@ -5,6 +5,7 @@
 #include "shared/check/check.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/weights/pretrained.h"
 #include "sim/cli/command.h"
 #include "sim/cli/worker_options.h"
 #include "sim/console/console.h"
@@ -104,9 +105,9 @@ int run_command(int argc, char** argv) {
       "run",
       "Trains the scenario's layout on ranks of this machine (one process each, which communicate "
       "over "
-      "Gloo, or NCCL on GPUs). Weights start random; recorded data sets give the shapes of "
-      "samples, "
-      "their content is random.",
+      "Gloo, or NCCL on GPUs). A module begins with the published weights that its key "
+      "\"weights\" names, or at random. Recorded data sets give the shapes of samples, their "
+      "content is random.",
       "SCENARIO",
       "  polyphony run scenarios/tiny_non_colocated.json --out runs/tiny --steps 20 --trace-steps "
       "8:20\n"
@@ -165,6 +166,7 @@ int run_command(int argc, char** argv) {
     throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", no->reason,
                    "polyphony simulate predicts it");
   check_memory(scenario, layout, profile, args);
+  if (!args.has("resume")) PretrainedModel(scenario.model, scenario.weights).check();
   const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
   const RunFolder claim(args.text("out"), earlier_run(args.has("resume"), args.has("fresh")),
                         "polyphony run");

@@ -5,15 +5,17 @@
 #include <cstring>
 #include <sstream>
 
-#include "exec/checkpoint/checkpoint_manifest.h"
-#include "exec/checkpoint/safetensors_header.h"
 #include "shared/check/check.h"
+#include "shared/checkpoint/checkpoint_manifest_json.h"
+#include "shared/checkpoint/safetensors_header.h"
 #include "shared/data/batch_json.h"
+#include "shared/export/tensor_files_json.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/model/hf_config.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/scenario_io/run_record_json.h"
+#include "shared/weights/tensor_folder.h"
 #include "sim/text/csv.h"
 #include "tests/shared/support/hand_made.h"
 #include "tests/shared/support/manifests.h"
@@ -54,7 +56,7 @@ const std::vector<std::string> kConfigs = {
   "encoder_ffn_dim": 5120, "num_mel_bins": 128, "max_source_positions": 1500, "vocab_size": 51866})"};
 
 std::string good_manifest() {
-  exec::Manifest manifest;
+  Manifest manifest;
   manifest.step = 40;
   manifest.optimizer_steps = 39;
   manifest.world_size = 2;
@@ -127,8 +129,8 @@ TEST_CASE("fuzz: traces") {
 
 TEST_CASE("fuzz: checkpoint manifests") {
   const auto read = [](const std::string& text) {
-    const exec::Manifest manifest = exec::parse_manifest(text, "manifest.json");
-    CHECK(to_json(exec::parse_manifest(to_json(manifest), "manifest.json")) == to_json(manifest));
+    const Manifest manifest = parse_manifest(text, "manifest.json");
+    CHECK(to_json(parse_manifest(to_json(manifest), "manifest.json")) == to_json(manifest));
   };
   // Damaged, with a checksum of the damaged text.
   const std::string original = good_manifest();
@@ -153,13 +155,33 @@ TEST_CASE("a flipped bit in a checkpoint's manifest never changes what is loaded
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
     std::string again = good;  // a flipped bit of white space may have no effect
     try {
-      again = to_json(exec::parse_manifest(damaged, "manifest.json"));
+      again = to_json(parse_manifest(damaged, "manifest.json"));
     } catch (const InputError&) {
       ++refused;
     }
     CHECK(again == good);
   }
   CHECK(refused > 7 * good.size());
+}
+
+// An index either contradicts its files, and is refused, or leads to the tensors that they hold.
+TEST_CASE("fuzz: indexes of folders of weights") {
+  const test::TempFolder folder;
+  const std::vector<TensorToWrite> tensors = {
+      {"model.a.weight", "F32", {2, 3}}, {"model.b.weight", "BF16", {4}}, {"c", "F16", {5, 2}}};
+  write_tensor_files(
+      folder.path(), "model", tensors,
+      [&](std::size_t i) { return std::string(static_cast<std::size_t>(tensors[i].bytes()), 'x'); },
+      Bytes(25));
+  const std::string index = folder / "model.safetensors.index.json";
+  const std::string good = test::slurp(index);
+  check_reader([&](std::uint64_t seed) { return seed % 8 == 0 ? good : mutated_json(seed, good); },
+               [&](const std::string& text) {
+                 test::spill(index, text);
+                 const TensorFolder opened(folder.path());
+                 for (const auto& [name, tensor] : opened.tensors())
+                   CHECK(*opened.data(tensor) == std::byte{'x'});
+               });
 }
 
 TEST_CASE("fuzz: safetensors headers") {
@@ -178,7 +200,7 @@ TEST_CASE("fuzz: safetensors headers") {
       },
       [&](const std::string& bytes) {
         test::spill(path, bytes);
-        const exec::SafetensorsHeader read = exec::read_safetensors_header(path);
+        const SafetensorsHeader read = read_safetensors_header(path);
         for (const auto& [name, entry] : read.entries)
           CHECK(static_cast<std::size_t>(read.data_begin + entry.end) <= bytes.size());
       });

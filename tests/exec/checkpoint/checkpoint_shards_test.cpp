@@ -2,8 +2,8 @@
 #include <random>
 #include <set>
 
-#include "exec/checkpoint/checkpoint_region.h"
 #include "exec/checkpoint/safetensors.h"
+#include "shared/checkpoint/checkpoint_region.h"
 #include "tests/exec/checkpoint/checkpoint_run.h"
 #include "tests/exec/parameters/held_parameters.h"
 #include "tests/shared/support/manifests.h"

@@ -69,7 +69,12 @@ Tensor SampleModel::feed_forward(const Module& m, const std::string& block, cons
     balance_ = balance_ + m.balance_weight / m.layers * balance;
     return y;
   }
-  if (!m.gated) return linear(block + "fc2", torch::gelu(linear(block + "fc1", x)));
+  if (!m.gated) {
+    const Tensor inner = linear(block + "fc1", x);
+    return linear(block + "fc2", m.gelu == Gelu::quick
+                                     ? inner * torch::sigmoid(1.702 * inner)
+                                     : torch::gelu(inner, m.gelu == Gelu::tanh ? "tanh" : "none"));
+  }
   const Tensor gate_up = linear(block + "gate_up", x);
   const Tensor gate = gate_up.slice(1, 0, c10::nullopt, 2),
                up = gate_up.slice(1, 1, c10::nullopt, 2);

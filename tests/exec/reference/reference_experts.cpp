@@ -76,7 +76,9 @@ ReferenceExperts reference_experts(const Module& module, const Tensors& values,
   const Tensor logits = torch::linear(x, values.at(block + "router.weight"), bias("router.bias"));
   const Tensor scores = module.router_scores == RouterScores::sigmoid ? torch::sigmoid(logits)
                                                                       : torch::softmax(logits, 1);
-  const Tensor chosen = chosen_experts(module, scores.detach());
+  const Tensor constants = bias("router.choice_bias");
+  const Tensor chosen =
+      chosen_experts(module, constants.defined() ? (scores + constants).detach() : scores.detach());
   const Tensor weights = module.routed_scale * (scores * chosen) / (scores * chosen).sum(1, true);
   const Tensor in = bias("experts.gate_up.bias"), out = bias("experts.down.bias");
   Tensor y = torch::zeros_like(x);

@@ -57,7 +57,8 @@ Tensor SampleModel::sequence(const Module& language, const Sample& sample,
     } else if (item.modality == Modality::audio) {
       parts.push_back(clip_rows(content.audio.at(clip++)));
     } else if (item.modality == Modality::text) {
-      parts.push_back(torch::embedding(at(language.name + ".embedding.weight"),
+      parts.push_back((language.scaled_embedding ? std::sqrt(language.hidden) : 1) *
+                      torch::embedding(at(language.name + ".embedding.weight"),
                                        tokens.narrow(0, token, item.tokens)));
       token += item.tokens;
     }
@@ -88,9 +89,21 @@ Tensor SampleModel::add_features(int layer, const Sample& sample, const SampleCo
   return x;
 }
 
+// The frequency of a model whose context was extended (RopeScaling): the wavelength decides.
+static double stretched(const Module& m, bool stretches, double frequency) {
+  if (!stretches || m.rope_scaling == RopeScaling::none) return frequency;
+  const double slow = frequency / m.rope_factor, length = 2 * M_PI / frequency;
+  if (m.rope_scaling == RopeScaling::linear || length > m.rope_context / m.rope_low_factor)
+    return slow;
+  if (length < m.rope_context / m.rope_high_factor) return frequency;
+  const double smooth =
+      (m.rope_context / length - m.rope_low_factor) / (m.rope_high_factor - m.rope_low_factor);
+  return (1 - smooth) * slow + smooth * frequency;
+}
+
 // Frequency i rotates by position · theta^(−2i/D), where the position is time, row or column.
-Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width,
-                               double base) const {
+Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width, double base,
+                               bool stretches) const {
   std::vector<std::array<double, 3>> places;
   double next = 0;
   for (const Item& item : sample.items) {
@@ -118,7 +131,8 @@ Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width,
     for (std::size_t i = 0; i < axis.size(); ++i)
       values[static_cast<std::int64_t>(t)][static_cast<std::int64_t>(i)] =
           places[t][axis[i]] *
-          std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+          stretched(m, stretches,
+                    std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
   return angle;
 }
 
@@ -177,7 +191,7 @@ Attend SampleModel::attend_of(const Module& m, const Sample& sample, int block,
   const bool part = block_at(m, block).attention == AttentionKind::latent ||
                     (m.rotary_dim > 0 && m.key_value_rank == 0);
   const int rotated = part ? m.rotary_dim : m.head_dim;
-  return {mask, text_angle(m, sample, rotated, own ? m.local_rope_theta : m.rope_theta)};
+  return {mask, text_angle(m, sample, rotated, own ? m.local_rope_theta : m.rope_theta, !own)};
 }
 
 Tensor SampleModel::logits(const Sample& sample, const SampleContent& content) {

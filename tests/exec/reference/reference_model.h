@@ -30,7 +30,8 @@ class SampleModel {
   // reference_language.cpp
   Tensor sequence(const Module& language, const Sample& sample, const SampleContent& content);
   Tensor add_features(int layer, const Sample& sample, const SampleContent& content, Tensor x);
-  Tensor text_angle(const Module& language, const Sample& sample, int width, double base) const;
+  Tensor text_angle(const Module& language, const Sample& sample, int width, double base,
+                    bool stretches) const;
   struct RowKind {
     int item = 0;
     Modality modality = Modality::text;

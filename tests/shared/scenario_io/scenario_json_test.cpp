@@ -149,8 +149,7 @@ TEST_CASE("what is derived: order, projector widths, head width, ranks") {
   CHECK(scenario.cluster.ranks() == 512);
   CHECK(scenario.cluster.fabric_link.rate == BytesPerSecond(50e9));
   CHECK(scenario.cluster.profile == "h100-roofline");
-  CHECK(scenario.notes ==
-        std::vector<std::string>{"language: RoPE scaling for long contexts is not modeled"});
+  CHECK(scenario.notes.empty());
   CHECK(scenario.search->modules[0].ranks == std::vector<int>{64, 128});
   CHECK(scenario.search->modules[2].tp.empty());
   CHECK(scenario.search->modules[2].cp == std::vector<int>{1, 2});
@@ -368,8 +367,7 @@ TEST_CASE("errors have file, pointer, what is wrong, and a hint") {
        "1048576)"},
       {"\"merge\": \"2x2\"", "\"heads\": 2",
        "s.json: /model/projector/heads: a projector module has no \"heads\" (it can have: kind, "
-       "from, "
-       "train, merge, hidden, layer_times)"},
+       "from, weights, train, merge, hidden, layer_times)"},
       {"\"layers\": 4, ", "",
        "s.json: /model/language: key \"layers\" is missing (write its value, or a \"preset\" such "
        "as "

@@ -1,0 +1,153 @@
+// The key "weights" of a module, and the data source "text".
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "shared/error.h"
+#include "shared/files/whole.h"
+#include "shared/scenario_io/data_set.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "tests/shared/support/temp_folder.h"
+
+namespace polyphony {
+namespace {
+
+using test::spill;
+using test::TempFolder;
+
+const char* const kConfig =
+    R"({"model_type": "llama", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96,
+        "tie_word_embeddings": false)";
+
+std::string scenario_of(const std::string& module, const std::string& data) {
+  return R"({"polyphony": 1, "model": {"language": )" + module +
+         R"(}, "cluster": {"node": "this-machine", "ranks": 1}, "data": )" + data + "}";
+}
+const std::string kSynthetic =
+    R"({"source": "synthetic", "text": {"tokens": 8}, "global_batch": 1})";
+
+Scenario read(const std::string& text, const std::string& file) {
+  return read_scenario(text, file, [](const std::string& path) { return read_file(path); });
+}
+std::string refusal(const std::string& text, const std::string& file) {
+  try {
+    read(text, file);
+  } catch (const InputError& error) {
+    return error.pointer + ": " + error.what_is_wrong + " | " + error.hint;
+  }
+  return "";
+}
+
+// A tokenizer whose tokens are the letters a to d and the space.
+const char* const kTokenizer =
+    R"({"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": null,
+        "post_processor": null, "decoder": null,
+        "model": {"type": "BPE", "dropout": null, "unk_token": null,
+                  "continuing_subword_prefix": null, "end_of_word_suffix": null,
+                  "fuse_unk": false, "byte_fallback": false,
+                  "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, " ": 4}, "merges": []}})";
+
+}  // namespace
+
+TEST_CASE("a folder of weights gives the module's dimensions and its model type") {
+  const TempFolder folder;
+  spill(folder / "model/config.json", std::string(kConfig) + "}");
+  const Scenario scenario =
+      read(scenario_of(R"({"weights": "model", "train": "lora", "lora_rank": 2})", kSynthetic),
+           folder / "scenario.json");
+  CHECK(scenario.model.modules[0].hidden == 32);
+  CHECK(scenario.model.modules[0].trainable == Trainable::lora);
+  CHECK(scenario.weights ==
+        std::vector<ModuleWeights>{{folder / "model", folder / "model/config.json", "llama"}});
+  // The resolved form needs no config.json, wherever it is read.
+  const std::string moved = movable_text(scenario, "/somewhere");
+  std::filesystem::remove_all(folder / "model");
+  const Scenario again = read(moved, "/elsewhere/scenario.json");
+  CHECK(again.weights == scenario.weights);
+  CHECK(again.model == scenario.model);
+}
+
+TEST_CASE("a module with only a config.json begins at random and keeps its model type") {
+  const TempFolder folder;
+  spill(folder / "config.json", std::string(kConfig) + "}");
+  const Scenario scenario =
+      read(scenario_of(R"({"hf": "config.json"})", kSynthetic), folder / "scenario.json");
+  CHECK(scenario.weights == std::vector<ModuleWeights>{{"", folder / "config.json", "llama"}});
+  CHECK(read(resolved_text(scenario), "x.json").weights == scenario.weights);
+}
+
+TEST_CASE(
+    "weights of a model that computes something else are refused, and the message says what") {
+  const TempFolder folder;
+  spill(folder / "model/config.json",
+        std::string(kConfig) + R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4}})");
+  const std::string refused =
+      refusal(scenario_of(R"({"weights": "model"})", kSynthetic), folder / "scenario.json");
+  CHECK(refused.find("/model/language/weights: these weights do not mean the same in this program: "
+                     "RoPE scaling for long contexts is not modeled: \"yarn\"") == 0);
+  CHECK(refused.find("\"hf\"") != std::string::npos);
+  CHECK(refusal(scenario_of(R"({"weights": "absent"})", kSynthetic), folder / "scenario.json")
+            .find("/model/language/weights: ") == 0);
+}
+
+TEST_CASE("a text is cut into samples whose tokens predict the next ones") {
+  const TempFolder folder;
+  spill(folder / "tokenizer.json", kTokenizer);
+  spill(folder / "page.txt", "abcd dcba a");
+  const std::string module = R"({"layers": 1, "hidden": 8, "heads": 2, "ffn": 8, "vocab": 5})";
+  const std::string data =
+      R"({"source": {"text": "page.txt", "tokenizer": "tokenizer.json"}, "sequence": 4,
+          "global_batch": 2})";
+  Scenario scenario = read(scenario_of(module, data), folder / "scenario.json");
+  const auto load = [](const std::string& path) { return read_file(path); };
+  const TextSamples text = text_samples(scenario, load);
+  CHECK(text.ids == std::vector<std::int32_t>{0, 1, 2, 3, 4, 3, 2, 1, 0, 4, 0});
+  // Ten tokens have a next one: 4 + 4 + 2.
+  REQUIRE(text.samples.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::int32_t tokens = i < 2 ? 4 : 2;
+    CHECK(text.samples[i] ==
+          Sample{static_cast<std::uint32_t>(i), {{Modality::text, tokens, tokens}}});
+  }
+  load_samples(scenario, "", load);
+  CHECK(scenario.data.samples == text.samples);
+  CHECK(std::get<TextData>(read(resolved_text(scenario), "x.json").data.source) ==
+        std::get<TextData>(scenario.data.source));
+}
+
+TEST_CASE("texts that cannot be used are refused by name") {
+  const TempFolder folder;
+  spill(folder / "tokenizer.json", kTokenizer);
+  spill(folder / "page.txt", "a");
+  const auto module = [](int vocab) {
+    return R"({"layers": 1, "hidden": 8, "heads": 2, "ffn": 8, "vocab": )" + std::to_string(vocab) +
+           "}";
+  };
+  const std::string source =
+      R"({"global_batch": 1, "source": {"text": "page.txt", "tokenizer": "tokenizer.json"})";
+  const auto reading = [&](const std::string& text) {
+    try {
+      text_samples(read(text, folder / "scenario.json"),
+                   [](const std::string& path) { return read_file(path); });
+    } catch (const InputError& error) {
+      return error.what_is_wrong;
+    }
+    return std::string();
+  };
+  CHECK(reading(scenario_of(module(5), source + R"(, "sequence": 4})")) ==
+        "must have at least two tokens");
+  CHECK(reading(scenario_of(module(4), source + R"(, "sequence": 4})")) ==
+        "has 5 ids, but the language module's vocabulary has 4");
+  CHECK(refusal(scenario_of(module(5), source + "}"), folder / "scenario.json")
+            .find("key \"sequence\" is missing") != std::string::npos);
+  CHECK(
+      refusal(scenario_of(module(5),
+                          R"({"source": {"text": "page.txt"}, "sequence": 4, "global_batch": 1})"),
+              folder / "scenario.json")
+          .find("text and tokenizer must be given together") != std::string::npos);
+  spill(folder / "page.txt", "a€");
+  CHECK(reading(scenario_of(module(5), source + R"(, "sequence": 4})")) != "");
+}
+
+}  // namespace polyphony
