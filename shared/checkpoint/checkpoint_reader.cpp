@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "shared/checkpoint/tensor_size.h"
 #include "shared/error.h"
 #include "shared/files/run_paths.h"
 #include "shared/files/whole.h"
@@ -17,12 +18,6 @@ namespace {
 std::string missing(const Parameter& parameter, std::int64_t elements) {
   return std::to_string(elements) + " of " + std::to_string(parameter.count()) + " elements of " +
          parameter.name;
-}
-
-std::size_t width_of(const std::string& format) {
-  for (const SafetensorsFormat& known : kSafetensorsFormats)
-    if (format == known.name) return static_cast<std::size_t>(known.bytes);
-  POLYPHONY_CHECK(false, format << " is not a number format");
 }
 
 }  // namespace
@@ -52,7 +47,7 @@ Manifest read_manifest(const std::string& checkpoints, std::int64_t step) {
 
 void CheckpointReader::read(const Parameter& parameter, const std::string& suffix,
                             const Region& region, const std::string& format, std::byte* out) {
-  const std::size_t width = width_of(format);
+  const auto width = static_cast<std::size_t>(element_bytes(format));
   const std::vector<ElementRun> wanted = region.runs(parameter);
   for (const Stored& stored : stored_of(parameter)) {
     const std::vector<ElementCopy> copies = overlap(stored.runs, wanted);

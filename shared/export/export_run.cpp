@@ -8,6 +8,7 @@
 #include <set>
 
 #include "shared/checkpoint/checkpoint_reader.h"
+#include "shared/checkpoint/tensor_size.h"
 #include "shared/error.h"
 #include "shared/export/export_config_json.h"
 #include "shared/export/tensor_files_json.h"
@@ -51,9 +52,7 @@ struct Group {
 bool is_lora(const Module& module) { return module.trainable == Trainable::lora; }
 
 std::vector<std::byte> bytes_for(std::int64_t count, const std::string& format) {
-  const std::int64_t width =
-      with_format(format, [](auto f) { return std::int64_t{sizeof(typename decltype(f)::Bits)}; });
-  return std::vector<std::byte>(static_cast<std::size_t>(count * width));
+  return std::vector<std::byte>(static_cast<std::size_t>(count * element_bytes(format)));
 }
 
 // The numbers of one parameter, all of it.
@@ -171,11 +170,7 @@ class Export {
     write_tensor_files(folder, group.adapter ? "adapter_model" : "model", tensors,
                        [&](std::size_t i) { return data(plan_[i]); });
     made.tensors = static_cast<std::int64_t>(tensors.size());
-    for (const TensorToWrite& tensor : tensors) {
-      std::int64_t count = 1;
-      for (const std::int64_t size : tensor.shape) count *= size;
-      made.parameters += count;
-    }
+    for (const TensorToWrite& tensor : tensors) made.parameters += element_count(tensor.shape);
     write_config(group, folder);
     made.copied = carry(group, folder);
     result_.models.push_back(std::move(made));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/checkpoint/safetensors_header.h"
+#include "shared/checkpoint/tensor_size.h"
 #include "shared/error.h"
 #include "shared/files/files.h"
 #include "shared/files/whole.h"
@@ -67,13 +68,7 @@ void write_one(const std::string& path, const File& file, const std::vector<Tens
 
 }  // namespace
 
-std::int64_t TensorToWrite::bytes() const {
-  std::int64_t count = 1;
-  for (const std::int64_t size : shape) count *= size;
-  for (const SafetensorsFormat& known : kSafetensorsFormats)
-    if (format == known.name) return count * known.bytes;
-  POLYPHONY_CHECK(false, format << " is not a number format");
-}
+std::int64_t TensorToWrite::bytes() const { return element_count(shape) * element_bytes(format); }
 
 void write_tensor_files(const std::string& folder, const std::string& stem,
                         const std::vector<TensorToWrite>& tensors, const TensorData& data,

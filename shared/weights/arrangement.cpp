@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shared/checkpoint/tensor_size.h"
 #include "shared/weights/number_bytes.h"
 
 namespace polyphony {
@@ -110,9 +111,7 @@ std::string scatter(const Arrangement& arrangement, const std::string& tensor,
       constexpr auto kTo = static_cast<std::int64_t>(sizeof(typename To::Bits));
       for (const TensorPart& part : arrangement.parts) {
         if (part.tensor != tensor) continue;
-        std::int64_t count = 1;
-        for (const std::int64_t size : part.shape) count *= size;
-        bytes.resize(static_cast<std::size_t>(count * kTo));
+        bytes.resize(static_cast<std::size_t>(element_count(part.shape) * kTo));
         auto* const out = reinterpret_cast<std::byte*>(bytes.data());
         constexpr std::int64_t kAll = INT64_MAX / 2;
         part.lines({{0, 0, kAll}}, [&](std::int64_t place, std::int64_t local, std::int64_t run) {

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "shared/checkpoint/tensor_size.h"
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "shared/text/strict_json.h"
@@ -95,11 +96,7 @@ struct TensorFolder::Mapping {
   std::size_t size = 0;
 };
 
-std::int64_t StoredTensor::count() const {
-  std::int64_t count = 1;
-  for (const std::int64_t size : shape) count *= size;
-  return count;
-}
+std::int64_t StoredTensor::count() const { return element_count(shape); }
 
 TensorFolder::TensorFolder(const std::string& folder) : folder_(folder) {
   const std::string index = folder + "/" + kIndex, single = folder + "/" + kSingle;
