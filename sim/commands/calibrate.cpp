@@ -7,7 +7,7 @@
 #include "sim/cli/measurements.h"
 #include "sim/console/console.h"
 #include "sim/evidence/evidence_json.h"
-#include "sim/shown/calibration_text.h"
+#include "sim/shown_runs/calibration_text.h"
 #include "sim/text/layout_words.h"
 #include "traces/calibrate/collective_fit.h"
 

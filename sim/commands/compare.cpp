@@ -5,8 +5,8 @@
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/measurements.h"
-#include "sim/shown/comparison_table.h"
 #include "sim/shown/headline.h"
+#include "sim/shown_runs/comparison_table.h"
 
 namespace polyphony::sim {
 namespace {

@@ -13,7 +13,7 @@
 #include "sim/console/console.h"
 #include "sim/evidence/evidence_json.h"
 #include "sim/evidence/profile_tables.h"
-#include "sim/shown/profile_tables_text.h"
+#include "sim/shown_runs/profile_tables_text.h"
 #include "traces/calibrate/merge_profiles.h"
 
 namespace polyphony::sim {

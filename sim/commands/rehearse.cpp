@@ -10,7 +10,7 @@
 #include "sim/cli/measurements.h"
 #include "sim/cli/worker_options.h"
 #include "sim/console/console.h"
-#include "sim/shown/comparison_table.h"
+#include "sim/shown_runs/comparison_table.h"
 #include "traces/evidence/run_folder.h"
 
 namespace polyphony::sim {

@@ -12,7 +12,7 @@
 #include "sim/load/profile_overrides.h"
 #include "sim/replay/changed_run.h"
 #include "sim/replay/replay_json.h"
-#include "sim/shown/replay_text.h"
+#include "sim/shown_runs/replay_text.h"
 
 namespace polyphony::sim {
 

@@ -9,7 +9,7 @@
 #include "sim/commands/replay.h"
 #include "sim/console/console.h"
 #include "sim/replay/kernel_replay_json.h"
-#include "sim/shown/kernel_replay_text.h"
+#include "sim/shown_runs/kernel_replay_text.h"
 
 namespace polyphony::sim {
 namespace {

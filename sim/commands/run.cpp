@@ -11,7 +11,7 @@
 #include "sim/console/console.h"
 #include "sim/console/free_memory.h"
 #include "sim/prediction/ranks_memory.h"
-#include "sim/shown/trained_text.h"
+#include "sim/shown_runs/trained_text.h"
 #include "sim/sweep/sweep.h"
 #include "sim/text/layout_words.h"
 

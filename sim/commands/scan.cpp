@@ -12,7 +12,7 @@
 #include "sim/datasets/found.h"
 #include "sim/datasets/pack.h"
 #include "sim/datasets/spreads.h"
-#include "sim/shown/spreads_text.h"
+#include "sim/shown_runs/spreads_text.h"
 
 namespace polyphony::sim {
 namespace {

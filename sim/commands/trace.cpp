@@ -4,7 +4,7 @@
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/measurements.h"
-#include "sim/shown/trace_text.h"
+#include "sim/shown_runs/trace_text.h"
 
 namespace polyphony::sim {
 int trace_command(int argc, char** argv) {

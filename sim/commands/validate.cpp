@@ -8,8 +8,8 @@
 #include "sim/judged/summary.h"
 #include "sim/judged/validation_json.h"
 #include "sim/published/scenarios.h"
-#include "sim/shown/coverage_text.h"
-#include "sim/shown/validation_text.h"
+#include "sim/shown_runs/coverage_text.h"
+#include "sim/shown_runs/validation_text.h"
 
 namespace polyphony::sim {
 namespace {

@@ -13,7 +13,7 @@
 #include "sim/console/console.h"
 #include "sim/console/signal_counter.h"
 #include "sim/evidence/watched_steps.h"
-#include "sim/shown/watch_text.h"
+#include "sim/shown_runs/watch_text.h"
 #include "traces/format/metrics.h"
 
 namespace polyphony::sim {

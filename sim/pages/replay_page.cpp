@@ -1,6 +1,6 @@
 #include "sim/console/console.h"
-#include "sim/shown/replay_tables.h"
-#include "sim/shown/replay_text.h"
+#include "sim/shown_runs/replay_tables.h"
+#include "sim/shown_runs/replay_text.h"
 #include "traces/report/report_parts.h"
 
 namespace polyphony::sim {

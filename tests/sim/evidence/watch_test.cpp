@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/error.h"
-#include "sim/shown/watch_text.h"
+#include "sim/shown_runs/watch_text.h"
 
 namespace polyphony::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/replay/kernel_replay_json.h"
-#include "sim/shown/kernel_replay_text.h"
+#include "sim/shown_runs/kernel_replay_text.h"
 #include "tests/shared/support/scenario_files.h"
 #include "tests/shared/support/schema_validator.h"
 #include "traces/kineto/kineto.h"

@@ -11,7 +11,7 @@
 #include "shared/scenario/typical_batch.h"
 #include "shared/split/balanced_plan.h"
 #include "sim/replay/replay_json.h"
-#include "sim/shown/replay_text.h"
+#include "sim/shown_runs/replay_text.h"
 #include "tests/shared/support/scenario_files.h"
 #include "tests/shared/support/schema_validator.h"
 

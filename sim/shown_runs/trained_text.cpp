@@ -1,4 +1,4 @@
-#include "sim/shown/trained_text.h"
+#include "sim/shown_runs/trained_text.h"
 
 #include "shared/text/figure_text.h"
 

@@ -1,4 +1,4 @@
-#include "sim/shown/watch_text.h"
+#include "sim/shown_runs/watch_text.h"
 
 #include "shared/text/figure_text.h"
 

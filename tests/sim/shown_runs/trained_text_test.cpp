@@ -1,5 +1,5 @@
 // The line at the end of `polyphony run`.
-#include "sim/shown/trained_text.h"
+#include "sim/shown_runs/trained_text.h"
 
 #include <doctest/doctest.h>
 

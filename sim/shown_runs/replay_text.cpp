@@ -1,9 +1,9 @@
-#include "sim/shown/replay_text.h"
+#include "sim/shown_runs/replay_text.h"
 
 #include <algorithm>
 
 #include "sim/console/console.h"
-#include "sim/shown/replay_tables.h"
+#include "sim/shown_runs/replay_tables.h"
 
 namespace polyphony::sim {
 namespace {

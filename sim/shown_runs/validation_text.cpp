@@ -1,4 +1,4 @@
-#include "sim/shown/validation_text.h"
+#include "sim/shown_runs/validation_text.h"
 
 #include <map>
 

@@ -1,4 +1,4 @@
-#include "sim/shown/profile_tables_text.h"
+#include "sim/shown_runs/profile_tables_text.h"
 
 #include <cmath>
 
@@ -7,8 +7,8 @@
 #include "sim/console/console.h"
 #include "sim/evidence/profile_tables.h"
 #include "sim/evidence/step_fit.h"
-#include "sim/shown/calibration_text.h"
 #include "sim/shown/profile_text.h"
+#include "sim/shown_runs/calibration_text.h"
 
 namespace polyphony::sim {
 namespace {

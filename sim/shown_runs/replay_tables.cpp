@@ -1,4 +1,4 @@
-#include "sim/shown/replay_tables.h"
+#include "sim/shown_runs/replay_tables.h"
 
 #include <algorithm>
 #include <cmath>

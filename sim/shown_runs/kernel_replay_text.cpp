@@ -1,10 +1,10 @@
-#include "sim/shown/kernel_replay_text.h"
+#include "sim/shown_runs/kernel_replay_text.h"
 
 #include <algorithm>
 #include <map>
 
 #include "sim/console/console.h"
-#include "sim/shown/replay_tables.h"
+#include "sim/shown_runs/replay_tables.h"
 #include "traces/report/svg_streams.h"
 
 namespace polyphony::sim {

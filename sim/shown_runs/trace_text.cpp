@@ -1,4 +1,4 @@
-#include "sim/shown/trace_text.h"
+#include "sim/shown_runs/trace_text.h"
 
 #include <algorithm>
 #include <sstream>

@@ -1,4 +1,4 @@
-#include "sim/shown/spreads_text.h"
+#include "sim/shown_runs/spreads_text.h"
 
 #include "sim/console/console.h"
 

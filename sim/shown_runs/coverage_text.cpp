@@ -1,4 +1,4 @@
-#include "sim/shown/coverage_text.h"
+#include "sim/shown_runs/coverage_text.h"
 
 #include <iostream>
 

@@ -1,4 +1,4 @@
-#include "sim/shown/comparison_table.h"
+#include "sim/shown_runs/comparison_table.h"
 
 #include "sim/console/console.h"
 #include "sim/shown/part_notes.h"

@@ -1,4 +1,4 @@
-#include "sim/shown/calibration_text.h"
+#include "sim/shown_runs/calibration_text.h"
 
 #include <cmath>
 #include <sstream>
