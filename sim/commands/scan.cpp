@@ -3,13 +3,13 @@
 #include <map>
 
 #include "shared/data/batch_json.h"
+#include "shared/datasets/found.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/work.h"
 #include "shared/tokenizer/unicode.h"
 #include "sim/cli/command.h"
 #include "sim/console/console.h"
 #include "sim/datasets/count.h"
-#include "sim/datasets/found.h"
 #include "sim/datasets/pack.h"
 #include "sim/datasets/spreads.h"
 #include "sim/shown_runs/spreads_text.h"

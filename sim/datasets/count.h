@@ -13,9 +13,9 @@
 #include <optional>
 
 #include "shared/data/data.h"
+#include "shared/datasets/found.h"
 #include "shared/model/model.h"
 #include "shared/tokenizer/tokenizer.h"
-#include "sim/datasets/found.h"
 
 namespace polyphony::sim {
 

@@ -1,11 +1,11 @@
 // Data sets on disk: handmade file headers, archives, conversations, and skipped samples.
 #include <doctest/doctest.h>
 
+#include "shared/datasets/sound_length.h"
+#include "shared/datasets/tar.h"
 #include "shared/error.h"
 #include "sim/datasets/count.h"
 #include "sim/datasets/pack.h"
-#include "sim/datasets/sound_length.h"
-#include "sim/datasets/tar.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/temp_folder.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace polyphony::sim {
+namespace polyphony {
 
 struct PictureSize {
   std::int64_t width = 0, height = 0;
@@ -27,4 +27,4 @@ std::optional<PictureSize> picture_size(std::string_view head);
 // Decides by the file name extension, ignoring case.
 bool is_picture(const std::string& name);
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

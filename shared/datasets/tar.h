@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace polyphony::sim {
+namespace polyphony {
 
 class TarReader {
  public:
@@ -37,4 +37,4 @@ class TarReader {
   std::int64_t begin_ = 0, end_ = 0;  // of the member's content
 };
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

@@ -1,12 +1,12 @@
-#include "sim/datasets/picture_size.h"
+#include "shared/datasets/picture_size.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 
-#include "sim/datasets/bytes.h"
+#include "shared/datasets/bytes.h"
 
-namespace polyphony::sim {
+namespace polyphony {
 namespace {
 
 std::optional<PictureSize> of_jpeg(std::string_view head) {
@@ -70,4 +70,4 @@ bool is_picture(const std::string& name) {
   return ends_in(name, {".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"});
 }
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

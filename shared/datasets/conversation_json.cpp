@@ -1,11 +1,11 @@
 #include <nlohmann/json.hpp>
 
+#include "shared/datasets/bytes.h"
+#include "shared/datasets/found.h"
 #include "shared/error.h"
 #include "shared/files/whole.h"
-#include "sim/datasets/bytes.h"
-#include "sim/datasets/found.h"
 
-namespace polyphony::sim {
+namespace polyphony {
 namespace {
 
 using Json = nlohmann::json;
@@ -78,4 +78,4 @@ std::vector<std::string> conversation_lines(const std::string& path) {
   return lines;
 }
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

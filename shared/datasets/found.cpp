@@ -1,15 +1,15 @@
-#include "sim/datasets/found.h"
+#include "shared/datasets/found.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include "shared/datasets/bytes.h"
+#include "shared/datasets/sound_length.h"
+#include "shared/datasets/tar.h"
 #include "shared/error.h"
-#include "sim/datasets/bytes.h"
-#include "sim/datasets/sound_length.h"
-#include "sim/datasets/tar.h"
 
-namespace polyphony::sim {
+namespace polyphony {
 namespace {
 
 namespace fs = std::filesystem;
@@ -179,4 +179,4 @@ void find_samples(const std::string& path, const Finder& finder) {
   }
 }
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

@@ -1,10 +1,10 @@
-#include "sim/datasets/sound_length.h"
+#include "shared/datasets/sound_length.h"
 
 #include <algorithm>
 
-#include "sim/datasets/bytes.h"
+#include "shared/datasets/bytes.h"
 
-namespace polyphony::sim {
+namespace polyphony {
 namespace {
 
 std::optional<Seconds> of_wav(std::string_view file) {
@@ -51,4 +51,4 @@ std::optional<Seconds> sound_length(std::string_view file) {
 
 bool is_sound(const std::string& name) { return ends_in(name, {".wav", ".ogg", ".oga", ".opus"}); }
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

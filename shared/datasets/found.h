@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "shared/datasets/picture_size.h"
 #include "shared/units.h"
-#include "sim/datasets/picture_size.h"
 
-namespace polyphony::sim {
+namespace polyphony {
 
 // A sample as found on disk.
 struct Found {
@@ -73,4 +73,4 @@ bool read_conversation(const std::string& line, Found& found, std::vector<std::s
 // Returns each object of a file of JSON lines, or of one array, as text.
 std::vector<std::string> conversation_lines(const std::string& path);
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

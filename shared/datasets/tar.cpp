@@ -1,4 +1,4 @@
-#include "sim/datasets/tar.h"
+#include "shared/datasets/tar.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 #include "shared/error.h"
 
-namespace polyphony::sim {
+namespace polyphony {
 namespace {
 
 constexpr std::int64_t kBlock = 512;
@@ -132,4 +132,4 @@ double TarReader::share() const {
   return total_ > 0 ? static_cast<double>(at_) / static_cast<double>(total_) : 1;
 }
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

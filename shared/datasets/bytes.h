@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace polyphony::sim {
+namespace polyphony {
 
 inline unsigned byte(std::string_view bytes, std::size_t at) {
   return static_cast<unsigned char>(bytes[at]);
@@ -37,4 +37,4 @@ inline bool ends_in(const std::string& name, std::initializer_list<std::string_v
   });
 }
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

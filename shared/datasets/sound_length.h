@@ -9,7 +9,7 @@
 
 #include "shared/units.h"
 
-namespace polyphony::sim {
+namespace polyphony {
 
 // Takes a whole file. Returns nothing if the format is none of these, or the file is damaged.
 std::optional<Seconds> sound_length(std::string_view file);
@@ -17,4 +17,4 @@ std::optional<Seconds> sound_length(std::string_view file);
 // Decides by the file name extension, ignoring case.
 bool is_sound(const std::string& name);
 
-}  // namespace polyphony::sim
+}  // namespace polyphony
