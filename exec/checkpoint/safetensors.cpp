@@ -1,10 +1,9 @@
 #include "exec/checkpoint/safetensors.h"
 
 #include <array>
-#include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "shared/checkpoint/write_safetensors_json.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -38,29 +37,14 @@ std::string dtype_name(torch::Dtype dtype) {
 
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const std::map<std::string, std::string>& metadata) {
-  nlohmann::json header;
-  if (!metadata.empty()) header[kSafetensorsMetadata] = metadata;
-  std::int64_t offset = 0;
-  for (const auto& [name, tensor] : tensors) {
-    POLYPHONY_CHECK(name != kSafetensorsMetadata && !header.contains(name),
-                    name << " occurs twice");
-    const auto size = static_cast<std::int64_t>(tensor.nbytes());
-    header[name] = {{"dtype", dtype_name(tensor.scalar_type())},
-                    {"shape", tensor.sizes().vec()},
-                    {"data_offsets", {offset, offset + size}}};
-    offset += size;
-  }
-  std::string text = tensors.empty() && metadata.empty() ? "{}" : header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
-  const std::uint64_t length = text.size();
-  SyncedFile file(path);
-  file.write(&length, sizeof length);
-  file.write(text.data(), text.size());
-  for (const auto& [name, tensor] : tensors) {
-    const torch::Tensor data = tensor.detach().cpu().contiguous();
-    if (data.numel() > 0) file.write(data.const_data_ptr(), data.nbytes());
-  }
-  return file.finish();
+  std::vector<TensorToWrite> list;
+  for (const auto& [name, tensor] : tensors)
+    list.push_back({name, dtype_name(tensor.scalar_type()), tensor.sizes().vec()});
+  return polyphony::write_safetensors(
+      path, list, metadata, [&](std::size_t position, SyncedFile& file) {
+        const torch::Tensor data = tensors[position].tensor.detach().cpu().contiguous();
+        if (data.numel() > 0) file.write(data.const_data_ptr(), data.nbytes());
+      });
 }
 
 Safetensors::Safetensors(const std::string& path)

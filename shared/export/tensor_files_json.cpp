@@ -3,10 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "shared/checkpoint/safetensors_header.h"
-#include "shared/checkpoint/tensor_size.h"
 #include "shared/error.h"
-#include "shared/files/files.h"
 #include "shared/files/whole.h"
 
 namespace polyphony {
@@ -42,33 +39,18 @@ std::vector<File> files_of(const std::string& stem, const std::vector<TensorToWr
 
 void write_one(const std::string& path, const File& file, const std::vector<TensorToWrite>& tensors,
                const TensorData& data) {
-  Json header = {{kSafetensorsMetadata, {{"format", "pt"}}}};
-  std::int64_t offset = 0;
-  for (std::size_t i = file.begin; i < file.end; ++i) {
-    const std::int64_t end = offset + tensors[i].bytes();
-    POLYPHONY_CHECK(!header.contains(tensors[i].name), tensors[i].name << " occurs twice");
-    header[tensors[i].name] = {
-        {"dtype", tensors[i].format}, {"shape", tensors[i].shape}, {"data_offsets", {offset, end}}};
-    offset = end;
-  }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
-  const std::uint64_t length = text.size();
-  SyncedFile out(path);
-  out.write(&length, sizeof length);
-  out.write(text.data(), text.size());
-  for (std::size_t i = file.begin; i < file.end; ++i) {
-    const std::string bytes = data(i);
-    POLYPHONY_CHECK(std::cmp_equal(bytes.size(), tensors[i].bytes()),
-                    tensors[i].name << " has " << bytes.size() << " bytes");
-    out.write(bytes.data(), bytes.size());
-  }
-  out.finish();
+  const auto at = [](std::size_t position) { return static_cast<std::ptrdiff_t>(position); };
+  write_safetensors(path, {tensors.begin() + at(file.begin), tensors.begin() + at(file.end)},
+                    {{"format", "pt"}}, [&](std::size_t position, SyncedFile& out) {
+                      const std::size_t i = file.begin + position;
+                      const std::string bytes = data(i);
+                      POLYPHONY_CHECK(std::cmp_equal(bytes.size(), tensors[i].bytes()),
+                                      tensors[i].name << " has " << bytes.size() << " bytes");
+                      out.write(bytes.data(), bytes.size());
+                    });
 }
 
 }  // namespace
-
-std::int64_t TensorToWrite::bytes() const { return element_count(shape) * element_bytes(format); }
 
 void write_tensor_files(const std::string& folder, const std::string& stem,
                         const std::vector<TensorToWrite>& tensors, const TensorData& data,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/checkpoint/write_safetensors_json.h"
 #include "shared/units.h"
 
 namespace polyphony {
@@ -15,12 +16,6 @@ namespace polyphony {
 // file.
 inline constexpr Bytes kLargestFile{5'000'000'000};
 
-struct TensorToWrite {
-  std::string name;
-  std::string format;  // "F32", "BF16", …
-  std::vector<std::int64_t> shape;
-  std::int64_t bytes() const;
-};
 // Returns the data of the tensor at a position of the list. Called once for each, in order.
 using TensorData = std::function<std::string(std::size_t position)>;
 

@@ -12,7 +12,6 @@
 #include <set>
 #include <utility>
 
-#include "shared/checkpoint/tensor_size.h"
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "shared/text/strict_json.h"
@@ -95,8 +94,6 @@ struct TensorFolder::Mapping {
   void* begin = MAP_FAILED;
   std::size_t size = 0;
 };
-
-std::int64_t StoredTensor::count() const { return element_count(shape); }
 
 TensorFolder::TensorFolder(const std::string& folder) : folder_(folder) {
   const std::string index = folder + "/" + kIndex, single = folder + "/" + kSingle;

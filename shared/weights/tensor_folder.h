@@ -22,7 +22,6 @@ struct StoredTensor {
   std::string format;  // "F32", "BF16", …
   std::vector<std::int64_t> shape;
   std::int64_t begin = 0, end = 0;  // of the data in the file, in bytes
-  std::int64_t count() const;
 };
 
 class TensorFolder {

@@ -57,7 +57,7 @@ TEST_SUITE("checkpoint") {
     const std::string path = folder / "x.safetensors";
     write_safetensors(path, {{"w", torch::tensor({1.0F, 2.0F})}}, {});
     // 57 characters of header, padded to 64; 1.0 and 2.0 are 0x3f800000 and 0x40000000.
-    const std::string header = "{\"w\":{\"data_offsets\":[0,8],\"dtype\":\"F32\",\"shape\":[2]}}";
+    const std::string header = "{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
     const std::string data("\x00\x00\x80\x3f\x00\x00\x00\x40", 8);
     const std::size_t padded = (header.size() + 7) / 8 * 8;
     CHECK(slurp(path) == with_header(header + std::string(padded - header.size(), ' '), data));
