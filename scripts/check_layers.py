@@ -27,7 +27,7 @@ LIBRARIES = {  # folder -> what its files may include besides our folders and th
     "shared": {"nlohmann", "pcre2", "utf8proc"},
     "traces": {"Eigen", "nlohmann", "zlib"},
     "sim": {"simgrid", "xbt", "cxxopts", "nlohmann"},
-    "exec": {"torch", "ATen", "c10", "gloo", "png", "cuda", "nccl", "cxxopts", "nlohmann"},
+    "exec": {"torch", "ATen", "c10", "gloo", "png", "turbojpeg", "webp", "cuda", "nccl", "cxxopts", "nlohmann"},
 }
 FOLDERS = {"shared": ["shared"], "traces": ["shared", "traces"], "sim": ["shared", "traces", "sim"],
            "exec": ["shared", "traces", "exec"]}

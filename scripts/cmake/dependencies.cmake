@@ -23,6 +23,11 @@ function(require_file path)
 endfunction()
 
 find_package(Threads REQUIRED)
+# Images, for the executor's data sets (and their tests, which are built without LibTorch, too).
+find_package(PNG REQUIRED)
+find_library(POLYPHONY_TURBOJPEG turbojpeg REQUIRED)
+find_library(POLYPHONY_WEBP webp REQUIRED)
+find_library(POLYPHONY_WEBPDEMUX webpdemux REQUIRED)
 if(POLYPHONY_SIM)
   find_package(cxxopts REQUIRED)
   # Without <regex>, which costs every file that includes cxxopts 4 s to compile.
@@ -35,7 +40,6 @@ if(POLYPHONY_SIM)
 endif()
 
 if(POLYPHONY_EXEC)
-  find_package(PNG REQUIRED)
   # Not find_package(Torch): the PyPI wheel's package insists on nvcc, even for the CPU part.
   set(torch ${POLYPHONY_TORCH_ROOT}/torch)
   require_file(${torch}/lib/libtorch_cpu.so)

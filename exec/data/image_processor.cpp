@@ -1,0 +1,308 @@
+#include "exec/data/image_processor.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/files/whole.h"
+#include "shared/text/strict_json.h"
+
+namespace polyphony::exec {
+namespace {
+
+using Triple = std::array<double, 3>;
+constexpr Triple kHalf{0.5, 0.5, 0.5};
+// OPENAI_CLIP_MEAN and OPENAI_CLIP_STD of transformers/utils/constants.py.
+constexpr Triple kClipMean{0.48145466, 0.4578275, 0.40821073};
+constexpr Triple kClipDeviation{0.26862954, 0.26130258, 0.27577711};
+constexpr std::int64_t kLongestEdge = 1 << 14;
+constexpr std::int64_t kDefaultEdge = 224;           // of all types below
+constexpr std::int64_t kBilinear = 2, kBicubic = 3;  // PIL.Image.Resampling
+
+// Values of missing keys (transformers/models/*/image_processing_pil_*.py).
+struct Type {
+  const char* name;
+  std::int64_t resample;
+  Triple mean, deviation;
+  bool shortest_edge;   // the default of "size" is a shorter edge, not a square
+  bool number_is_edge;  // a number as "size" is a shorter edge, too
+  bool crop, can_pad;
+};
+constexpr std::array<Type, 5> kTypes{
+    {{"CLIP", kBicubic, kClipMean, kClipDeviation, true, true, true, false},
+     {"Siglip", kBicubic, kHalf, kHalf, false, true, false, false},
+     {"Llava", kBicubic, kClipMean, kClipDeviation, true, true, true, true},
+     {"ViT", kBilinear, kHalf, kHalf, false, false, false, false},
+     {"Bit", kBicubic, kClipMean, kClipDeviation, true, true, true, false}}};
+
+// Sizes of supported files. Nulls are removed before the check.
+const ObjectForm kSizeForm{"image_size",
+                           "height and width, or the shorter edge",
+                           {{"height", integer_form(1, kLongestEdge), "pixels"},
+                            {"width", integer_form(1, kLongestEdge), "pixels"},
+                            {"shortest_edge", integer_form(1, kLongestEdge), "pixels"}},
+                           {}};
+Form size_form() { return any_form({integer_form(1, kLongestEdge), object_form(kSizeForm)}); }
+Form triple_form(double least) {
+  const Form one = number_form(least, 1e3);
+  return any_form({one, list_form(one, 3, 3)});
+}
+const ObjectForm kForm{
+    "image_processor",
+    "the settings of an image processor",
+    {{"image_processor_type", text_form("CLIPImageProcessor"), "its class"},
+     {"feature_extractor_type", text_form("CLIPFeatureExtractor"), "its class in old files"},
+     {"do_pad", boolean_form(), "pads to a square"},
+     {"image_aspect_ratio", choice_form({"square", "pad"}), "as do_pad"},
+     {"do_resize", boolean_form(), "resizes to size"},
+     {"size", size_form(), "pixels"},
+     {"resample", integer_form(0, 5), "PIL's number of the filter"},
+     {"do_center_crop", boolean_form(), "crops to crop_size"},
+     {"crop_size", size_form(), "pixels"},
+     {"do_rescale", boolean_form(), "multiplies by rescale_factor"},
+     {"rescale_factor", number_form(1e-9, 1e9), "usually 1/255"},
+     {"do_normalize", boolean_form(), "subtracts image_mean, divides by image_std"},
+     {"image_mean", triple_form(-1e3), "by channel"},
+     {"image_std", triple_form(1e-6), "by channel"},
+     // These do not change the pixels of an RGB image.
+     {"processor_class", text_form("CLIPProcessor"), "the processor of the whole model"},
+     {"do_convert_rgb", boolean_form(), "images are always RGB here"},
+     {"data_format", text_form("channels_first"), "order of the result"},
+     {"input_data_format", text_form("channels_first"), "order of the input"},
+     {"device", text_form("cpu"), "where transformers computes"},
+     {"return_tensors", text_form("pt"), "type of the result"},
+     {"disable_grouping", boolean_form(), "batches of equal sizes"},
+     {"image_seq_length", integer_form(0), "tokens of an image"},
+     {"_valid_processor_keys", list_form(text_form("images")), "names of arguments"}},
+    {}};
+
+std::string pixels(std::int64_t height, std::int64_t width) {
+  return std::to_string(height) + " × " + std::to_string(width) + " pixels";
+}
+
+// Returns the settings of the folder's image processor, without nulls, which mean the default.
+JsonValue settings(const std::string& folder, int image_size) {
+  const std::string all = folder + "/processor_config.json";
+  const std::string own = folder + "/preprocessor_config.json";
+  const auto parsed = [](const std::string& text, const std::string& file) {
+    return JsonValue::merge(JsonValue::parse("{}", file), JsonValue::parse(text, file));
+  };
+  // Since version 5, transformers writes all processors of a model to one file.
+  if (!folder.empty() && std::filesystem::exists(all)) {
+    const JsonValue root = parsed(read_file(all), all);
+    if (root.is_object() && root.has("image_processor")) return root.at("image_processor");
+  }
+  if (!folder.empty() && std::filesystem::exists(own)) return parsed(read_file(own), own);
+  const std::string edge = std::to_string(image_size);
+  return parsed(R"({"image_processor_type": "SiglipImageProcessor", "size": {"height": )" + edge +
+                    R"(, "width": )" + edge + "}}",
+                own);
+}
+
+Type type_of(const JsonValue& json) {
+  const char* key = "image_processor_type";
+  if (json.is_object() && !json.has(key)) key = "feature_extractor_type";
+  if (!json.is_object() || !json.has(key) || !json.at(key).is_text())
+    json.refuse("has no image_processor_type", "add it, for example \"CLIPImageProcessor\"");
+  const std::string name = json.at(key).text();
+  for (const Type& type : kTypes)
+    for (const char* end : {"ImageProcessor", "ImageProcessorFast", "FeatureExtractor"})
+      if (name == std::string(type.name) + end) return type;
+  const bool own_size = name.starts_with("Qwen2VL");
+  json.refuse_at(
+      key, name + " is not supported" + (own_size ? ": its images keep their own size" : ""),
+      "use a vision model with the image processor of CLIP, SigLIP, LLaVA-1.5, ViT or BiT");
+}
+
+Triple triple(const JsonValue& json, const char* key, const Triple& otherwise) {
+  if (!json.has(key)) return otherwise;
+  const JsonValue value = json.at(key);
+  if (value.is_number()) return {value.number(), value.number(), value.number()};
+  return {value.at(std::size_t{0}).number(), value.at(1).number(), value.at(2).number()};
+}
+
+}  // namespace
+
+struct ImageProcessorReader {
+  const JsonValue json;
+  const Type type;
+  ImageProcessor out;
+
+  bool flag(const char* key, bool value) const {
+    json.read(key, value);
+    return value;
+  }
+
+  void read_resize() {
+    static constexpr std::array<const char*, 6> kFilters{"nearest", "Lanczos", "bilinear",
+                                                         "bicubic", "box",     "Hamming"};
+    std::int64_t resample = type.resample;
+    json.read("resample", resample);
+    if (resample != kBilinear && resample != kBicubic)
+      json.refuse_at(
+          "resample",
+          std::string(kFilters[static_cast<std::size_t>(resample)]) + " is not supported",
+          "use 2 (bilinear) or 3 (bicubic)");
+    out.bicubic_ = resample == kBicubic;
+    out.resize_ = flag("do_resize", true);
+    out.shortest_ = type.shortest_edge ? kDefaultEdge : 0;
+    out.size_ = {kDefaultEdge, kDefaultEdge};
+    if (!json.has("size")) return;
+    const JsonValue size = json.at("size");
+    if (size.is_number()) {
+      out.shortest_ = type.number_is_edge ? size.integer() : 0;
+      out.size_ = {size.integer(), size.integer()};
+      return;
+    }
+    out.shortest_ = 0;
+    const bool edge = size.read("shortest_edge", out.shortest_);
+    const bool height = size.read("height", out.size_.first);
+    const bool width = size.read("width", out.size_.second);
+    if (height != width || height == edge)
+      size.refuse("must have either height and width, or shortest_edge", wanted_size());
+  }
+
+  void read_crop() {
+    out.crop_ = flag("do_center_crop", type.crop);
+    if (!out.crop_) return;
+    ImageProcessor::Size crop{kDefaultEdge, kDefaultEdge};
+    if (json.has("crop_size")) {
+      const JsonValue size = json.at("crop_size");
+      if (size.is_number())
+        crop = {size.integer(), size.integer()};
+      else if (!size.read("height", crop.first) || !size.read("width", crop.second))
+        size.refuse("must have height and width", wanted_size());
+    }
+    expect("crop_size", crop);
+  }
+
+  void read_padding() {
+    const bool pad = flag("do_pad", false);
+    if (pad && !type.can_pad)
+      json.refuse_at("do_pad", "is supported for LlavaImageProcessor only", "set it to false");
+    std::string ratio;
+    json.read("image_aspect_ratio", ratio);
+    out.pad_ = pad || ratio == "pad";
+  }
+
+  // In transformers' order of operations and types, so that each value equals its bit for bit.
+  void read_values() {
+    const Triple mean = triple(json, "image_mean", type.mean);
+    const Triple deviation = triple(json, "image_std", type.deviation);
+    double factor = 1.0 / 255;
+    json.read("rescale_factor", factor);
+    if (!flag("do_rescale", true)) factor = 1;
+    const bool normalize = flag("do_normalize", true);
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      for (std::size_t i = 0; i < 256; ++i) {
+        auto value = static_cast<float>(static_cast<double>(i) * factor);
+        if (normalize)
+          value =
+              (value - static_cast<float>(mean[channel])) / static_cast<float>(deviation[channel]);
+        out.values_[channel][i] = value;
+      }
+      const double color = 255 * mean[channel];
+      if (out.pad_ && (color < 0 || color > 255))
+        json.refuse_at("image_mean", "is no color to pad with", "use means from 0 to 1");
+      out.padding_[channel] = static_cast<std::int64_t>(color);
+    }
+  }
+
+  std::string wanted_size() const {
+    const std::string edge = std::to_string(out.image_size_);
+    return "write {\"height\": " + edge + ", \"width\": " + edge + "}";
+  }
+  // The result must have the size that the model reads.
+  void expect(const char* key, const ImageProcessor::Size& size) const {
+    if (size.first != out.image_size_ || size.second != out.image_size_)
+      json.refuse_at(key,
+                     "gives images of " + pixels(size.first, size.second) +
+                         ", but the model expects " + pixels(out.image_size_, out.image_size_),
+                     "change it, or the vision module's image_size");
+  }
+  void check_result() const {
+    if (out.crop_) return;  // checked
+    if (!out.resize_)
+      json.refuse_at("do_resize", "is false without do_center_crop: images would keep their size",
+                     "set it to true");
+    if (out.shortest_ && !out.pad_)
+      json.refuse_at("size",
+                     "keeps the aspect ratio without do_center_crop: not all images are "
+                     "square",
+                     wanted_size());
+    expect("size", out.shortest_ ? ImageProcessor::Size{out.shortest_, out.shortest_} : out.size_);
+  }
+};
+
+ImageProcessor ImageProcessor::of(const std::string& folder, int image_size) {
+  const JsonValue json = settings(folder, image_size);
+  const Type type = type_of(json);
+  json.check(object_form(kForm));
+  ImageProcessorReader reader{json, type, ImageProcessor()};
+  reader.out.image_size_ = image_size;
+  reader.read_padding();
+  reader.read_resize();
+  reader.read_crop();
+  reader.check_result();
+  reader.read_values();
+  return reader.out;
+}
+
+// The longer edge is rounded down, as in get_resize_output_image_size() of transformers.
+ImageProcessor::Size ImageProcessor::resized(Size from) const {
+  if (!resize_) return from;
+  if (!shortest_) return size_;
+  const auto [height, width] = from;
+  return height < width ? Size{shortest_, shortest_ * width / height}
+                        : Size{shortest_ * height / width, shortest_};
+}
+
+torch::Tensor ImageProcessor::process(const DecodedImage& image) const {
+  const std::int64_t longer = std::max(image.height, image.width);
+  const Size from = pad_ ? Size{longer, longer} : Size{image.height, image.width};
+  const Size to = resized(from);
+  for (const auto& [height, width] : {from, to})
+    if (height * width > kMostPixels)
+      throw InputError(image.name, "",
+                       "has " + pixels(image.height, image.width) + ", which would become " +
+                           pixels(height, width) + " before they are cropped or resized",
+                       "crop the image, or remove its sample");
+  // [1, 3, height, width] over the decoded rows. LibTorch has vector kernels for this order.
+  torch::Tensor input = torch::from_blob(const_cast<unsigned char*>(image.rgb.data()),
+                                         {1, image.height, image.width, 3}, torch::kUInt8)
+                            .permute({0, 3, 1, 2});
+  if (pad_ && image.height != image.width) {
+    const torch::Tensor color = torch::tensor(at::ArrayRef<std::int64_t>(padding_), torch::kUInt8);
+    torch::Tensor square = torch::empty({1, longer, longer, 3}, torch::kUInt8);
+    square.copy_(color.expand_as(square));
+    square = square.permute({0, 3, 1, 2});
+    square.narrow(2, (longer - image.height) / 2, image.height)
+        .narrow(3, (longer - image.width) / 2, image.width)
+        .copy_(input);
+    input = square;
+  }
+  if (to != from)
+    input = bicubic_ ? at::_upsample_bicubic2d_aa(input, {to.first, to.second}, false)
+                     : at::_upsample_bilinear2d_aa(input, {to.first, to.second}, false);
+  if (crop_) {
+    // Negative padding crops. Of an odd number of pixels, the larger half is cut below and right of
+    // the crop, but padded above and left of the image.
+    std::vector<std::int64_t> edges;
+    for (const std::int64_t length : {to.second, to.first}) {
+      const std::int64_t missing = image_size_ - length;
+      const std::int64_t before = missing < 0 ? -(-missing / 2) : (missing + 1) / 2;
+      edges.insert(edges.end(), {before, missing - before});
+    }
+    input = at::constant_pad_nd(input, edges, 0);
+  }
+  input = input.contiguous();  // by channel
+  torch::Tensor result = torch::empty({3, image_size_, image_size_}, torch::kFloat32);
+  const unsigned char* read = input.const_data_ptr<unsigned char>();
+  float* write = result.data_ptr<float>();
+  for (const std::array<float, 256>& values : values_)
+    for (std::int64_t i = 0; i < image_size_ * image_size_; ++i) *write++ = values[*read++];
+  return result;
+}
+
+}  // namespace polyphony::exec

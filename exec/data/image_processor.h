@@ -1,0 +1,55 @@
+// Prepares images as the image processor of a published vision model does: what
+// preprocessor_config.json, or "image_processor" in processor_config.json, of Hugging Face's
+// transformers asks for, in this order:
+//   pad          to a square, with the mean color around the centered image (LLaVA-1.5)
+//   resize       to {height, width}, or the shorter edge to a length (shortest_edge), which keeps
+//                the aspect ratio; bilinear or bicubic, antialiased
+//   center crop  zeros around the image where it is smaller
+//   rescale, normalize   (x · rescale_factor − mean) / standard deviation
+// Supported are the types CLIP, SigLIP, LLaVA (1.5), ViT and BiT (DINOv2), whose defaults replace
+// missing keys, as in transformers 5. Other types, such as Qwen2-VL's, whose images keep their own
+// size, and every other key that could change pixels are refused by name.
+//
+// Source: transformers 5.23, image_processing_backends.py (PilBackend). Padding, cropping,
+// rescaling and normalizing equal it bit for bit. LibTorch's kernels for 8-bit images resize, with
+// coarser weights than PIL's: 0.3 to 0.5 % of the resized values differ from PIL's by 1 of 255, and
+// less than 0.004 % by 2, never by more (scripts/oracle_images).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "exec/data/decode_image.h"
+#include "exec/torch_pch.h"
+
+namespace polyphony::exec {
+
+class ImageProcessor {
+ public:
+  // Returns what the files in `folder` ask for. If `folder` is empty or has neither file, returns
+  // SigLIP's: resizes to image_size × image_size, bicubic; mean and standard deviation are 0.5.
+  // Throws InputError naming file and key if something is not supported or the result would not
+  // have image_size × image_size pixels.
+  static ImageProcessor of(const std::string& folder, int image_size);
+
+  // Returns [3, image_size, image_size] float32. Throws InputError if the padded or resized image
+  // would have more than kMostPixels, as a line of one pixel's width could. Thread-safe.
+  torch::Tensor process(const DecodedImage& image) const;
+
+ private:
+  friend struct ImageProcessorReader;
+  ImageProcessor() = default;
+  using Size = std::pair<std::int64_t, std::int64_t>;  // height, width
+  Size resized(Size from) const;
+
+  std::int64_t image_size_ = 0;
+  bool pad_ = false, resize_ = true, bicubic_ = true, crop_ = false;
+  std::int64_t shortest_ = 0;  // 0: resize to size_
+  Size size_{0, 0};
+  std::array<std::int64_t, 3> padding_{};           // color
+  std::array<std::array<float, 256>, 3> values_{};  // by channel, of each pixel value
+};
+
+}  // namespace polyphony::exec
