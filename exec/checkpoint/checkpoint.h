@@ -45,14 +45,21 @@ struct RankState {
 // of Runner::stores().
 RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParameters*> stores);
 
-// Writes the checkpoint of a step, then removes the oldest checkpoints beyond `keep`. Checkpoints
-// of later steps, which must come from another run, stay. `structure` provides the model, the
+// Which checkpoints of earlier steps stay when a new one is written.
+struct KeptCheckpoints {
+  int newest = 2;                      // so many, the new one included; at least 1
+  std::optional<std::int64_t> best{};  // and that of this step
+};
+
+// Writes the checkpoint of a step, then removes those that need not be kept. Checkpoints of later
+// steps, which must come from another run, stay. `structure` provides the model, the
 // number format and the number of ranks. Collective.
 void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     const RankState& state, const Program& structure, int keep = 2);
+                     const RankState& state, const Program& structure,
+                     const KeptCheckpoints& keep = {});
 void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
                      Runner& runner, const Program& structure, const std::string& run,
-                     int keep = 2);
+                     const KeptCheckpoints& keep = {});
 // Returns the step of the newest checkpoint, if there is one. Throws InputError if its manifest or
 // a file is missing, or a file has the wrong size.
 std::optional<std::int64_t> newest_checkpoint(const std::string& folder);

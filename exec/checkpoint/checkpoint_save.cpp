@@ -140,7 +140,8 @@ void write_manifest(const std::string& partial, std::int64_t step, const RankSta
 }  // namespace
 
 void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     const RankState& state, const Program& structure, int keep) {
+                     const RankState& state, const Program& structure,
+                     const KeptCheckpoints& keep) {
   const std::string path = step_folder(folder, step), partial = path + kPartialSuffix;
   std::optional<Partial> owner;
   if (transport.rank().value == 0) owner.emplace(folder, partial);
@@ -164,14 +165,17 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
     owner.reset();
     std::vector<std::int64_t> steps = steps_in(folder);
     std::erase_if(steps, [&](std::int64_t other) { return other > step; });
-    for (std::size_t i = 0; i + static_cast<std::size_t>(std::max(1, keep)) < steps.size(); ++i)
-      remove_checkpoint(step_folder(folder, steps[i]));  // keeping one more does no harm
+    const auto newest = static_cast<std::size_t>(std::max(1, keep.newest));
+    for (std::size_t i = 0; i + newest < steps.size(); ++i)
+      if (steps[i] != keep.best)
+        remove_checkpoint(step_folder(folder, steps[i]));  // keeping one more does no harm
   }
   transport.barrier();
 }
 
 void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     Runner& runner, const Program& structure, const std::string& run, int keep) {
+                     Runner& runner, const Program& structure, const std::string& run,
+                     const KeptCheckpoints& keep) {
   RankState state = rank_state(structure, transport.rank(), runner.stores());
   state.updates = runner.updates();
   state.run = run;

@@ -208,9 +208,9 @@ Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
       .output;
 }
 
-Tensor predict_layer(const Frame& frame, const Layer& head, const Tensor& x) {
+Predicted predict_layer(const Frame& frame, const Layer& head, const Tensor& x) {
   const LossRows rows = loss_rows(frame, head, x);
-  return vocabulary_argmax(rows.pass, rows.normed, output_matrix(frame, head));
+  return vocabulary_predict(rows.pass, rows.normed, frame.data.labels, output_matrix(frame, head));
 }
 
 }  // namespace polyphony::exec

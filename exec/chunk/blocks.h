@@ -16,12 +16,13 @@
 #pragma once
 
 #include "exec/frame/frame.h"
+#include "exec/predicted.h"
 
 namespace polyphony::exec {
 
 // x and the result as at the top of exec/chunk/chunk.h.
 torch::Tensor run_layer(const Frame& frame, const Layer& layer, const torch::Tensor& x);
-// The head without its loss.
-torch::Tensor predict_layer(const Frame& frame, const Layer& head, const torch::Tensor& x);
+// Returns what the head predicts, instead of the sum of its losses.
+Predicted predict_layer(const Frame& frame, const Layer& head, const torch::Tensor& x);
 
 }  // namespace polyphony::exec

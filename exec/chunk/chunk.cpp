@@ -256,7 +256,7 @@ void Chunk::backward_weight(std::uint64_t work) {
 
 void Chunk::drop(std::uint64_t work) { impl_->tapes.erase(work); }
 
-Tensor Chunk::predict(const std::vector<Tensor>& inputs, const WorkInput& data) {
+Predicted Chunk::predict(const std::vector<Tensor>& inputs, const WorkInput& data) {
   POLYPHONY_CHECK(!impl_->layers.empty() && impl_->layers.back().kind == LayerKind::language_head,
                   impl_->module.name << ": predict() without the head");
   const torch::NoGradGuard no_grad;

@@ -30,6 +30,7 @@
 #include "exec/attention_calls/attention_calls.h"
 #include "exec/autograd/inner_groups.h"
 #include "exec/parameters/init.h"
+#include "exec/predicted.h"
 #include "exec/work_input.h"
 #include "shared/chunk/expand.h"
 #include "shared/chunk/parameters.h"
@@ -92,9 +93,9 @@ class Chunk {
   void backward_weight(std::uint64_t work);
   // Frees saved activations without a backward pass (frozen chunks, evaluation).
   void drop(std::uint64_t work);
-  // For evaluation: returns the arg max over the vocabulary of each loss row instead of a loss. The
-  // chunk must end in the head.
-  torch::Tensor predict(const std::vector<torch::Tensor>& inputs, const WorkInput& data);
+  // For evaluation: returns the predictions and losses of each loss row instead of the sum of
+  // losses. The chunk must end in the head.
+  Predicted predict(const std::vector<torch::Tensor>& inputs, const WorkInput& data);
 
   std::vector<LocalParameter>& parameters();
   // Returns the collectives issued inside forward and backward since the last call, in order. For

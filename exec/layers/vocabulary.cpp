@@ -173,20 +173,28 @@ Tensor vocabulary_loss(const Pass& pass, const Tensor& h, const Tensor& labels, 
                                           local_ids(pass.groups->tensor, labels, *weight), scale));
 }
 
-Tensor vocabulary_argmax(const Pass& pass, const Tensor& h, LocalParameter* weight) {
+Predicted vocabulary_predict(const Pass& pass, const Tensor& h, const Tensor& labels,
+                             LocalParameter* weight) {
   const torch::NoGradGuard no_grad;
   InnerGroup& group = pass.groups->tensor;
   const Tensor logits = logits_of(all_rows(pass, h), *weight);
   auto [largest, position] = logits.max(1);
-  if (group.size() == 1) return position;
   Tensor over_group = largest.clone();
   group.all_reduce(over_group, Reduction::max);
+  const LocalIds ids = local_ids(group, labels, *weight);
+  Tensor label = logits.gather(1, ids.ids.unsqueeze(1)).squeeze(1);
+  if (ids.away.defined()) label.masked_fill_(ids.away, 0);
+  group.all_reduce(label);
+  Tensor sum = at::exp(logits - over_group.unsqueeze(1)).sum(1);
+  group.all_reduce(sum);
+  const Tensor losses = (sum.log() + over_group - label).to(torch::kFloat64);
+  if (group.size() == 1) return {position, losses};
   // The lowest index among the ranks that hold the largest value, as a maximum of negatives. fp64
   // represents every index exactly.
   Tensor negative = position.add(first_id(group, *weight)).to(torch::kFloat64).neg_();
   negative.masked_fill_(largest.lt(over_group), -std::numeric_limits<double>::infinity());
   group.all_reduce(negative, Reduction::max);
-  return negative.neg_().to(torch::kInt64);
+  return {negative.neg_().to(torch::kInt64), losses};
 }
 
 }  // namespace polyphony::exec

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "exec/autograd/linear.h"
+#include "exec/predicted.h"
 
 namespace polyphony::exec {
 
@@ -20,8 +21,8 @@ torch::Tensor embedding(const Pass& pass, const torch::Tensor& ids, LocalParamet
 // in at least fp32. h [rows, H] (the rank's own rows under sequence parallelism), labels [rows].
 torch::Tensor vocabulary_loss(const Pass& pass, const torch::Tensor& h, const torch::Tensor& labels,
                               double scale, LocalParameter* weight);
-// Returns the arg max over the vocabulary for each of these rows, the lowest index if there are
-// ties: [rows] int64. Not differentiable.
-torch::Tensor vocabulary_argmax(const Pass& pass, const torch::Tensor& h, LocalParameter* weight);
+// Returns the predictions for rows h and labels as of vocabulary_loss(). Not differentiable.
+Predicted vocabulary_predict(const Pass& pass, const torch::Tensor& h, const torch::Tensor& labels,
+                             LocalParameter* weight);
 
 }  // namespace polyphony::exec

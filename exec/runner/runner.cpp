@@ -184,7 +184,7 @@ StepScalars Runner::train_step(const Program& program, const Inputs& inputs, dou
   return end_step();
 }
 
-std::map<WorkId, torch::Tensor> Runner::evaluate(const Program& program, const Inputs& inputs) {
+std::map<WorkId, Predicted> Runner::evaluate(const Program& program, const Inputs& inputs) {
   impl_->inputs = &inputs;
   impl_->pace = nullptr;
   impl_->evaluating = true;

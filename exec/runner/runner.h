@@ -26,6 +26,7 @@
 
 #include "exec/chunk/chunk.h"
 #include "exec/parameters/held_parameters.h"
+#include "exec/predicted.h"
 #include "exec/transport/communicator.h"
 #include "exec/work_input.h"
 #include "shared/program/program.h"
@@ -79,9 +80,9 @@ class Runner {
   StepScalars end_step();
   StepScalars train_step(const Program& program, const Inputs& inputs, double learning_rate,
                          const Pace& pace = {});
-  // Runs forward passes only. Returns the predicted labels of all loss rows of the microbatches
-  // whose head this rank runs.
-  std::map<WorkId, torch::Tensor> evaluate(const Program& program, const Inputs& inputs);
+  // Runs forward passes only. Returns the predictions at all loss rows of the microbatches whose
+  // head this rank runs.
+  std::map<WorkId, Predicted> evaluate(const Program& program, const Inputs& inputs);
 
   // Returns when this rank's ops ran, in steady_now() (exec/system/process.h). Ranks of one host
   // share that clock; others are aligned by exec/runner/clock.h. Call before the next step; waits

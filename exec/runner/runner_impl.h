@@ -62,7 +62,7 @@ struct Runner::Impl {
         norms;  // by trained store: gradient norms, if on a device
   };
   std::deque<Result> results;  // of steps whose scalars are not taken yet; the last one runs
-  std::map<WorkId, torch::Tensor> predictions;
+  std::map<WorkId, Predicted> predictions;
 
   Impl(Transport& transport_, const Scenario& scenario, const Program& structure,
        const RunnerOptions& options_)

@@ -10,6 +10,7 @@
 #include "shared/chunk/expand.h"
 #include "shared/error.h"
 #include "shared/program/expand_op.h"
+#include "shared/scenario/learning_rate.h"
 
 namespace polyphony::exec {
 
@@ -277,7 +278,9 @@ void Runner::Impl::update() {
   if (training.clip_norm > 0)
     terms.clip = (training.clip_norm / (values[1].sqrt() + 1e-6)).clamp_max_(1.0);
   const AdamWOptions adamw{training.beta1, training.beta2, training.epsilon, training.weight_decay};
-  each_trained([&](HeldGroup& group) { group.store->step(adamw, rate, terms); });
+  each_trained([&](HeldGroup& group) {
+    group.store->step(adamw, rate * rate_factor(training, group.group.module), terms);
+  });
 }
 
 }  // namespace polyphony::exec

@@ -24,29 +24,39 @@ std::vector<Sample> spread_out(std::vector<Sample> samples, int wanted) {
   return chosen;
 }
 
-// Counts right answers and samples among the first `real` samples of a batch, as far as this rank
-// predicted them. `positions`: positions of the Program's samples in the batch.
-std::pair<double, double> count_right(const Program& program,
-                                      const std::vector<std::uint32_t>& positions,
-                                      const std::map<WorkId, torch::Tensor>& predictions,
-                                      const std::map<WorkId, WorkInput>& inputs, std::size_t real) {
-  double right = 0, asked = 0;
+struct Sums {
+  double right = 0, asked = 0, loss = 0, labels = 0;
+};
+// Sums over the first `real` samples of a batch, as far as this rank predicted them. `positions`:
+// positions of the Program's samples in the batch.
+Sums sum_up(const Program& program, const std::vector<std::uint32_t>& positions,
+            const std::map<WorkId, Predicted>& predictions,
+            const std::map<WorkId, WorkInput>& inputs, std::size_t real) {
+  Sums sums;
   for (const auto& [work, predicted] : predictions) {
     const torch::Tensor same =
-        predicted.eq(inputs.at(work).labels).to(torch::kInt64).cpu().contiguous();
+        predicted.ids.eq(inputs.at(work).labels).to(torch::kInt64).cpu().contiguous();
+    const torch::Tensor losses = predicted.losses.cpu().contiguous();
     const std::int64_t* hit = same.const_data_ptr<std::int64_t>();
+    const double* loss = losses.const_data_ptr<double>();
     const Range samples = program.works[work.value].samples;
     for (std::uint32_t i = samples.begin; i < samples.end; ++i) {
       const std::uint32_t position = program.work_samples[i];
       std::int64_t labels = 0, hits = 0;
+      double lost = 0;
       for (const Item& item : program.batch.samples[position].items) labels += item.loss_tokens;
-      for (std::int64_t k = 0; k < labels; ++k) hits += *hit++;
+      for (std::int64_t k = 0; k < labels; ++k) {
+        hits += *hit++;
+        lost += *loss++;
+      }
       if (labels == 0 || positions[position] >= real) continue;
-      asked += 1;
-      right += hits == labels ? 1 : 0;
+      sums.asked += 1;
+      sums.right += hits == labels ? 1 : 0;
+      sums.loss += lost;
+      sums.labels += static_cast<double>(labels);
     }
   }
-  return {right, asked};
+  return sums;
 }
 
 }  // namespace
@@ -59,7 +69,7 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
     throw InputError(scenario.file, "/data/source", "has no held-out samples to evaluate on",
                      "use a data set with a test split, or omit evaluation");
   const auto size = static_cast<std::size_t>(scenario.data.global_batch);
-  torch::Tensor counts = torch::zeros({2}, torch::kFloat64);
+  torch::Tensor counts = torch::zeros({4}, torch::kFloat64);
   for (std::size_t begin = 0; begin < questions.size(); begin += size) {
     Batch batch;
     for (std::size_t i = 0; i < size;
@@ -72,14 +82,13 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
     const auto predictions =
         runner.evaluate(program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
     if (!counts_predictions(program, transport.rank())) continue;
-    const auto [right, asked] =
-        count_right(program, part.positions, predictions, inputs, questions.size() - begin);
-    counts[0] += right;
-    counts[1] += asked;
+    const Sums sums =
+        sum_up(program, part.positions, predictions, inputs, questions.size() - begin);
+    counts += torch::tensor({sums.right, sums.asked, sums.loss, sums.labels}, torch::kFloat64);
   }
   control.sum(counts);
-  const auto asked = counts[1].item<double>();
-  return {counts[0].item<double>() / asked, static_cast<int>(asked)};
+  const double* sum = counts.const_data_ptr<double>();
+  return {sum[0] / sum[1], static_cast<int>(sum[1]), sum[2] / sum[3]};
 }
 
 }  // namespace polyphony::exec

@@ -54,9 +54,14 @@ cxxopts::Options make_options() {
       cxxopts::value<std::string>()->default_value(""))(
       "steps", "train until this step; default: training.steps of the scenario",
       cxxopts::value<std::int64_t>())("resume", "continue from the newest checkpoint in --out")(
+      "auto-resume",
+      "continue the run in --out if there is one, else begin it: for scripts that restart")(
       "fresh", "remove an earlier run in --out first")(
       "checkpoint-every", "seconds between checkpoints; 0: only at the end",
       cxxopts::value<double>()->default_value("60"))(
+      "keep-checkpoints", "number of newest checkpoints that stay; 0: none is written",
+      cxxopts::value<int>()->default_value("2"))(
+      "keep-best", "keep also the checkpoint with the least held-out loss")(
       "evaluate-every", "steps between evaluations on held-out samples; 0: never",
       cxxopts::value<std::int64_t>()->default_value("0"))(
       "evaluate-samples", "held-out samples per evaluation; 0: all",
@@ -189,7 +194,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       prepare(args["scenario"].as<std::string>(), read_file, launch,
               data_path.empty() ? download_folder(process_environment()) : data_path,
               memory_per_rank(device, launch) - (device.is_cpu() ? Bytes(0) : kRunAhead),
-              args.count("resume") ? RunPaths{args["out"].as<std::string>()}.checkpoints() : "");
+              resumes(args) ? RunPaths{args["out"].as<std::string>()}.checkpoints() : "");
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << no->reason << std::endl;
     return static_cast<int>(ExitCode::infeasible);
@@ -231,6 +236,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
         summary["loss"] = result.loss;  // else the run was at its last step already
       if (result.live > 0) summary["plans"] = {{"steps", result.live}, {"late", result.late}};
       if (result.accuracy) summary["accuracy"] = *result.accuracy;
+      if (result.held_out_loss) summary["held_out_loss"] = *result.held_out_loss;
       std::cout << summary.dump() << std::endl;
     }
     return static_cast<int>(ExitCode::ok);

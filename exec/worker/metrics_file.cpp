@@ -38,6 +38,11 @@ MetricsFile::MetricsFile(const std::string& folder, Rank rank, std::int64_t done
   write_file(path_, kept.text);
   file_.open(path_, std::ios::app);
   if (!file_) throw InputError(path_, "", "cannot be opened for writing", "choose another folder");
+  for (const traces::MetricsLine& line : kept.lines)
+    if (const auto* held_out = std::get_if<traces::Accuracy>(&line))
+      if (held_out->loss && (!best_ || *held_out->loss < best_->loss))
+        best_ = {held_out->step, *held_out->loss};
+  events_.emplace(folder, rank, done, kept.lines);
 }
 
 void MetricsFile::write(const traces::MetricsLine& line) {
@@ -46,10 +51,13 @@ void MetricsFile::write(const traces::MetricsLine& line) {
   if (!file_)
     throw InputError(path_, "", "cannot be written",
                      "free some disk space or choose another folder");
+  events_->write(line);
 }
 
-void MetricsFile::sync() const {
-  if (!path_.empty()) sync_file(path_);
+void MetricsFile::sync() {
+  if (path_.empty()) return;
+  sync_file(path_);
+  events_->sync();
 }
 
 }  // namespace polyphony::exec

@@ -1,14 +1,22 @@
-// Writes the losses and times of a training run to its folder. Every write is checked: a full disk
-// is an error that names the file.
+// Writes the losses and times of a training run to its folder: metrics.jsonl, and an event file for
+// TensorBoard. Every write is checked: a full disk is an error that names the file.
 #pragma once
 
 #include <fstream>
+#include <optional>
 #include <string>
 
+#include "exec/worker/event_metrics.h"
 #include "exec/worker/train.h"
 #include "traces/format/metrics.h"
 
 namespace polyphony::exec {
+
+// The evaluation with the least held-out loss.
+struct BestEvaluation {
+  std::int64_t step = 0;
+  double loss = 0;
+};
 
 // The format of the lines: traces/format/metrics.h.
 class MetricsFile {
@@ -18,11 +26,15 @@ class MetricsFile {
   // one. Writes nothing without a folder, and on ranks other than 0.
   MetricsFile(const std::string& folder, Rank rank, std::int64_t done);
   void write(const traces::MetricsLine& line);
-  void sync() const;  // makes written lines survive a crash
+  // Returns the best evaluation among the lines that were kept; nothing on ranks other than 0.
+  std::optional<BestEvaluation> best() const { return best_; }
+  void sync();  // makes written lines survive a crash
 
  private:
   std::string path_;
   std::ofstream file_;
+  std::optional<BestEvaluation> best_;
+  std::optional<EventMetrics> events_;  // none if nothing is written
 };
 
 }  // namespace polyphony::exec

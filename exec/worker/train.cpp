@@ -19,18 +19,13 @@
 #include "shared/files/whole.h"
 #include "shared/lower/lower.h"
 #include "shared/program/message_order.h"
+#include "shared/scenario/learning_rate.h"
 #include "shared/scenario_io/run_record_json.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/verify/verify.h"
 
 namespace polyphony::exec {
 namespace {
-
-double learning_rate(const Training& training, std::int64_t step) {
-  if (step >= training.warmup_steps) return training.learning_rate;
-  return training.learning_rate * static_cast<double>(step + 1) /
-         static_cast<double>(training.warmup_steps);
-}
 
 // Whether a checkpoint will replace the weights that the run began with.
 bool resumes(const TrainOptions& options) {
@@ -97,6 +92,7 @@ class Trainer {
   void end_step(const Begun& step, MetricsFile& metrics);
   void end_steps(MetricsFile& metrics, std::size_t left);
   bool stop_here(std::int64_t done, MetricsFile& metrics);
+  std::optional<BestEvaluation> agreed_best(const std::optional<BestEvaluation>& first);
   void checkpoint(std::int64_t done, MetricsFile& metrics);
 
   Transport& transport_;
@@ -118,7 +114,8 @@ class Trainer {
   Seconds began_ = steady_now();
   Seconds last_checkpoint_ = steady_now();
   std::int64_t checkpointed_ = -1;
-  Seconds last_seconds_{}, ended_{};  // duration and end of the last step that ended
+  std::optional<BestEvaluation> best_;  // if the best checkpoint is kept
+  Seconds last_seconds_{}, ended_{};    // duration and end of the last step that ended
   std::uint64_t last_plan_ = 0;
   std::vector<double> seconds_;
 };
@@ -166,9 +163,9 @@ void Trainer::end_step(const Begun& step, MetricsFile& metrics) {
                            step.rate,
                            last_seconds_,
                            scenario_.data.global_batch / last_seconds_.count()};
+  line.waited = waited;
   if (planner_.live()) {
     line.late_plan = step.data.late;
-    line.waited = waited;
     ++result_.live;
     result_.late += step.data.late ? 1 : 0;
   }
@@ -215,13 +212,26 @@ std::int64_t Trainer::begin() {
 }
 
 void Trainer::checkpoint(std::int64_t done, MetricsFile& metrics) {
-  if (options_.out.empty() || checkpointed_ == done) return;
+  if (options_.out.empty() || options_.keep_checkpoints == 0 || checkpointed_ == done) return;
   end_steps(metrics, 0);
   metrics.sync();  // a checkpoint must not contain more steps than the metrics
   save_checkpoint(RunPaths{options_.out}.checkpoints(), done, transport_, runner_, structure_,
-                  run_record(scenario_));
+                  run_record(scenario_),
+                  {options_.keep_checkpoints,
+                   best_ ? std::optional(best_->step) : std::optional<std::int64_t>()});
   checkpointed_ = done;
   last_checkpoint_ = steady_now();
+}
+
+// Returns what rank 0 knows of earlier evaluations, on every rank.
+std::optional<BestEvaluation> Trainer::agreed_best(const std::optional<BestEvaluation>& first) {
+  torch::Tensor values = torch::zeros({3}, torch::kFloat64);
+  if (first)
+    values = torch::tensor({1.0, static_cast<double>(first->step), first->loss}, torch::kFloat64);
+  control_.sum(values);
+  const double* v = values.const_data_ptr<double>();
+  if (v[0] == 0) return {};
+  return BestEvaluation{static_cast<std::int64_t>(v[1]), v[2]};
 }
 
 // Called after `done` steps: evaluation, interruption, checkpoint. Returns true to stop.
@@ -232,7 +242,12 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     const Answers answers = evaluate(control_, transport_, runner_, scenario_, planner_, dataset_,
                                      options_.evaluate_samples, options_.device);
     result_.accuracy = answers.share;
-    metrics.write(traces::Accuracy{done, answers.share, answers.asked});
+    result_.held_out_loss = answers.loss;
+    metrics.write(traces::Accuracy{done, answers.share, answers.asked, answers.loss});
+    if (options_.keep_best && (!best_ || answers.loss < best_->loss)) {
+      best_ = {done, answers.loss};
+      checkpoint(done, metrics);
+    }
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;
   }
   if (!control_.due(done)) return false;
@@ -287,6 +302,7 @@ std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
 TrainResult Trainer::run() {
   std::int64_t done = begin();
   MetricsFile metrics(options_.out, transport_.rank(), done);
+  if (options_.keep_best) best_ = agreed_best(metrics.best());
   done = train_from(done, metrics);
   result_.steps = done;
   if (!options_.device.is_cpu()) result_.memory = memory_of(options_.device);

@@ -2,6 +2,7 @@
 // checkpoints. It writes to the run's folder:
 //   scenario.json (rank 0)   the scenario as it is trained, its stages split
 //   metrics.jsonl (rank 0)   traces/format/metrics.h
+//   events.out.tfevents.*    the same for TensorBoard (rank 0; exec/worker/event_metrics.h)
 //   trace/                   batches.jsonl, of live plans plans.bin (rank 0) and, of the traced
 //                            steps, step-<n>.rank-<r>.json
 //                            (traces/format/chrome_json.h); until the run ends, journals
@@ -10,7 +11,7 @@
 //
 // Rank 0 claims the folder (shared/files/run_folder.h). Nothing in the folder changes before all
 // checks that can fail have passed.
-// Learning rate: linear warm-up over warmup_steps, then constant.
+// Learning rate: shared/scenario/learning_rate.h.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,8 @@ struct TrainOptions {
   int evaluate_samples = 0;                 // held-out samples evaluated; 0: all
   double stop_accuracy = 0;                 // stop when an evaluation reaches it; 0: never
   Seconds checkpoint_every{0};              // 0: only at the end (none without `out`)
+  int keep_checkpoints = 2;                 // the newest ones; 0: none is written
+  bool keep_best = false;                   // also that with the least held-out loss
   EarlierRun earlier = EarlierRun::refuse;  // in `out`; resume: from its newest checkpoint, if any
   int folder_lock = -1;                     // inherited from a launcher that has claimed `out`
   bool check_collectives = false;
@@ -57,10 +60,10 @@ struct TrainOptions {
 };
 
 struct TrainResult {
-  std::int64_t steps = 0;  // reached
-  double loss = 0;         // of the last step
-  std::optional<double> accuracy;
-  Seconds median_step{};            // over the steps after the third
+  std::int64_t steps = 0;                         // reached
+  double loss = 0;                                // of the last step
+  std::optional<double> accuracy, held_out_loss;  // of the last evaluation
+  Seconds median_step{};                          // over the steps after the third
   std::int64_t live = 0, late = 0;  // steps planned live; those of them whose plan was late
   bool interrupted = false;
   std::optional<DeviceMemory> memory;  // of this rank

@@ -1,10 +1,12 @@
 #include "exec/worker/train_options.h"
 
 #include <cstdio>
+#include <filesystem>
 
 #include "exec/system/launch_env.h"
 #include "exec/system/stop_signals.h"
 #include "shared/check/check.h"
+#include "shared/files/run_paths.h"
 #include "shared/files/whole.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
@@ -76,15 +78,28 @@ void read_planning(const cxxopts::ParseResult& args, const Scenario& scenario, R
 
 }  // namespace
 
+bool resumes(const cxxopts::ParseResult& args) {
+  const std::string scenario = RunPaths{args["out"].as<std::string>()}.scenario();
+  return args.count("resume") > 0 ||
+         (args.count("auto-resume") > 0 && std::filesystem::exists(scenario));
+}
+
 TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& scenario, Rank rank) {
   TrainOptions options;
   read_planning(args, scenario, rank, options);
   options.out = args["out"].as<std::string>();
   options.steps =
       args.count("steps") ? at_least_zero<std::int64_t>(args, "steps") : scenario.training.steps;
-  options.earlier = earlier_run(args.count("resume") > 0, args.count("fresh") > 0);
+  options.earlier = earlier_run(resumes(args), args.count("fresh") > 0);
   if (const auto lock = process_environment()(kRunLock)) options.folder_lock = std::stoi(*lock);
   options.checkpoint_every = Seconds(at_least_zero<double>(args, "checkpoint-every"));
+  options.keep_checkpoints = at_least_zero<int>(args, "keep-checkpoints");
+  options.keep_best = args.count("keep-best") > 0;
+  if (options.keep_best &&
+      (args["evaluate-every"].as<std::int64_t>() == 0 || options.keep_checkpoints == 0))
+    throw InputError("--keep-best", "",
+                     "requires --evaluate-every, and checkpoints that are written",
+                     "add --evaluate-every 100, or omit it");
   options.evaluate_every = at_least_zero<std::int64_t>(args, "evaluate-every");
   options.evaluate_samples = at_least_zero<int>(args, "evaluate-samples");
   options.stop_accuracy = at_least_zero<double>(args, "stop-accuracy");
@@ -101,7 +116,7 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
     options.trace_first = first;
     options.trace_last = last;
   }
-  for (const char* flag : {"resume", "fresh"})
+  for (const char* flag : {"resume", "auto-resume", "fresh"})
     if (args.count(flag) && options.out.empty())
       throw InputError(std::string("--") + flag, "", "requires --out",
                        "name the folder of the run");

@@ -42,6 +42,11 @@ bool is_trace(std::string_view name) {
          is_number(name.substr(dot + 6));
 }
 
+// Event files for TensorBoard, but not those that other tools wrote.
+bool is_events(std::string_view name) {
+  return cut_front(name, "events.out.tfevents.") && cut_back(name, ".polyphony");
+}
+
 std::vector<std::string> those_in(const std::string& folder, bool (*is_ours)(std::string_view)) {
   std::vector<std::string> paths;
   std::error_code none;
@@ -62,6 +67,7 @@ std::string RunPaths::journal(std::uint32_t rank) const {
 
 std::vector<std::string> RunPaths::present() const {
   std::vector<std::string> paths = those_in(traces(), is_trace);
+  for (std::string& path : those_in(folder, is_events)) paths.push_back(std::move(path));
   for (const std::string& path : {scenario(), metrics(), pace(), pace_profile()})
     if (fs::exists(fs::symlink_status(path))) paths.push_back(path);
   return paths;

@@ -1,5 +1,6 @@
 // File names in a run's folder, and which files belong to a run:
-//   run.lock, scenario.json, metrics.jsonl, pace.json, pace-profile.json
+//   run.lock, scenario.json, metrics.jsonl, events.out.tfevents.*.polyphony, pace.json,
+//   pace-profile.json
 //   trace/batches.jsonl, trace/plans.bin, trace/step-<n>.rank-<r>.json; also
 //   trace/journal.rank-<r>.bin while the run traces, or after it was killed
 //   checkpoints/step-<n>/manifest.json, checkpoints/step-<n>/rank-<r>.safetensors; step-<n>.partial

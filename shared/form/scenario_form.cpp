@@ -262,6 +262,12 @@ const ObjectForm& search_form() {
   return form;
 }
 
+const ObjectForm& factors_form() {
+  static const ObjectForm form{
+      "learning_rate_factors", "Factors of the learning rate by module", {}, {number_form(0, 1e3)}};
+  return form;
+}
+
 const ObjectForm& training_form() {
   static const ObjectForm form{
       "training",
@@ -282,6 +288,19 @@ const ObjectForm& training_form() {
         "absent"},
        {"warmup_steps", integer_form(0),
         "number of steps of linear learning-rate warm-up; 0 when absent"},
+       {"decay", choice_form(enum_names<RateDecay>()),
+        "how the learning rate decreases after the warm-up. constant: it does not; linear and "
+        "cosine: down to min_learning_rate at step decay_steps; wsd (warm-up, stable, decay): "
+        "constant, and linear over the last wsd_decay_steps before decay_steps. constant when "
+        "absent"},
+       {"min_learning_rate", number_form(0, 1e3), "learning rate after the decay; 0 when absent"},
+       {"decay_steps", integer_form(1),
+        "step at which the decay ends, warm-up included; \"steps\" when absent"},
+       {"wsd_decay_steps", integer_form(1),
+        "decay wsd: number of its last steps in which the rate decreases; a tenth of decay_steps "
+        "when absent"},
+       {"learning_rate_factors", object_form(factors_form()),
+        "factors of the learning rate by module, such as {\"vision\": 0.1}; 1 where absent"},
        {"software", text_form("megatron-core"),
         "software stack that the training will run on. The shipped stack of this name is used for "
         "predictions instead of the profile's; for any other name that the profile does not have, "

@@ -22,6 +22,12 @@
 
 namespace polyphony {
 
+// How the learning rate decreases after the warm-up (shared/scenario/learning_rate.h).
+enum class RateDecay : std::uint8_t { constant, linear, cosine, wsd };
+constexpr auto names(RateDecay) {
+  return names_of<RateDecay>("constant", "linear", "cosine", "wsd");
+}
+
 struct Training {
   NumberFormat precision = NumberFormat::fp32;  // bf16: fp32 master weights and gradients
   double learning_rate = 1e-3;
@@ -31,6 +37,11 @@ struct Training {
   double epsilon = 1e-8;
   double clip_norm = 1.0;  // global gradient norm; 0: no clipping
   int warmup_steps = 0;
+  RateDecay decay = RateDecay::constant;
+  double min_learning_rate = 0;        // after the decay
+  int decay_steps = 0;                 // step at which the decay ends; 0: steps
+  int wsd_decay_steps = 0;             // wsd: of them the last, which decay; 0: a tenth
+  std::vector<double> rate_factors{};  // of the learning rate, by ModuleId; empty: all 1
   int steps = 10;
   std::uint64_t seed = 1;  // initial weights
   std::string software;    // name of the software stack it will run on; empty: not stated

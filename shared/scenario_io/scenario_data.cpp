@@ -153,10 +153,27 @@ Training read_training(const JsonValue& value) {
   value.read("epsilon", training.epsilon);
   value.read("clip_norm", training.clip_norm);
   value.read("warmup_steps", training.warmup_steps);
+  if (value.has("decay")) training.decay = enum_named<RateDecay>(value.at("decay").text());
+  value.read("min_learning_rate", training.min_learning_rate);
+  value.read("decay_steps", training.decay_steps);
+  value.read("wsd_decay_steps", training.wsd_decay_steps);
   value.read("steps", training.steps);
   value.read("seed", training.seed);
   value.read("software", training.software);
   return training;
+}
+
+std::vector<double> read_rate_factors(const JsonValue& value, const Model& model) {
+  std::vector<double> factors(model.modules.size(), 1.0);
+  for (const std::string& key : value.keys()) {
+    const auto module =
+        std::find_if(model.modules.begin(), model.modules.end(),
+                     [&](const Module& candidate) { return candidate.name == key; });
+    if (module == model.modules.end())
+      value.refuse_at(key, "\"" + key + "\" is no module of the model", "name a module of /model");
+    factors[static_cast<std::size_t>(module - model.modules.begin())] = value.at(key).number();
+  }
+  return factors;
 }
 
 }  // namespace polyphony

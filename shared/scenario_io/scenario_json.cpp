@@ -72,6 +72,9 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
   const bool precision_given = root.has("training") && root.at("training").has("precision");
   if (!precision_given) scenario.training.precision = read.precision;
   scenario.model = read_model(root.at("model"), files, scenario.training.precision, scenario.notes);
+  if (root.has("training") && root.at("training").has("learning_rate_factors"))
+    scenario.training.rate_factors =
+        read_rate_factors(root.at("training").at("learning_rate_factors"), scenario.model);
   if (!precision_given && scenario.training.precision != Training{}.precision)
     scenario.notes.push_back(std::string("training.precision is not given: ") +
                              name(scenario.training.precision) + " is assumed for " +

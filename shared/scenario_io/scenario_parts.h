@@ -51,6 +51,8 @@ ReadCluster read_cluster(const JsonValue& value, const OtherFiles& files,
 void read_topology(const JsonValue& value, Cluster& cluster);
 Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files);
 Training read_training(const JsonValue& value);
+// Returns the learning-rate factors of all modules from the object that names some of them.
+std::vector<double> read_rate_factors(const JsonValue& value, const Model& model);
 Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster);
 // Reads the costs for planners that a layout's value states, after the layout has been read.
 PlannerCosts read_planner_costs(const JsonValue& value, const Model& model, const Layout& layout);

@@ -8,6 +8,7 @@
 #include "shared/hardware/device_json.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/measured_layers_json.h"
+#include "shared/scenario/learning_rate.h"
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/text/quantity_text.h"
 
@@ -200,7 +201,7 @@ Json search_json(const Search& search, const Model& model) {
   return json;
 }
 
-Json training_json(const Training& training) {
+Json training_json(const Training& training, const Model& model) {
   Json json;
   json["precision"] = name(training.precision);
   json["learning_rate"] = training.learning_rate;
@@ -210,6 +211,15 @@ Json training_json(const Training& training) {
   json["epsilon"] = training.epsilon;
   json["clip_norm"] = training.clip_norm;
   json["warmup_steps"] = training.warmup_steps;
+  if (training.decay != RateDecay::constant) {
+    json["decay"] = name(training.decay);
+    json["min_learning_rate"] = training.min_learning_rate;
+    json["decay_steps"] = decay_end(training);
+    if (training.decay == RateDecay::wsd) json["wsd_decay_steps"] = wsd_decay(training);
+  }
+  for (std::size_t m = 0; m < training.rate_factors.size(); ++m)
+    if (training.rate_factors[m] != 1)
+      json["learning_rate_factors"][model.modules[m].name] = training.rate_factors[m];
   if (!training.software.empty()) json["software"] = training.software;
   json["steps"] = training.steps;
   json["seed"] = training.seed;
@@ -243,7 +253,7 @@ Json json_value(const Scenario& scenario) {
     json["layout"] = json_value(*scenario.layout, scenario.model, scenario.planner_costs);
   if (scenario.search) json["search"] = search_json(*scenario.search, scenario.model);
   if (scenario.goal != Goal{}) json["goal"] = json_value(scenario.goal);
-  json["training"] = training_json(scenario.training);
+  json["training"] = training_json(scenario.training, scenario.model);
   return json;
 }
 

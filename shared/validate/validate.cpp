@@ -218,6 +218,20 @@ void check_training(const Refusal& refuse, const Training& t, const Device& devi
   if (t.warmup_steps < 0)
     refuse("/training/warmup_steps",
            "warmup_steps must be at least 0, got " + number(t.warmup_steps), "0: no warm-up");
+  if (!in(t.min_learning_rate, 0, kHuge) || t.min_learning_rate > t.learning_rate)
+    refuse("/training/min_learning_rate",
+           "min_learning_rate must be at least 0 and at most learning_rate", "such as 3e-5");
+  if (t.decay_steps != 0 && t.decay_steps <= t.warmup_steps)
+    refuse("/training/decay_steps",
+           "decay_steps must be more than warmup_steps, " + number(t.warmup_steps) + ", got " +
+               number(t.decay_steps),
+           "it counts the warm-up, too");
+  if (t.wsd_decay_steps < 0)
+    refuse("/training/wsd_decay_steps", "wsd_decay_steps must be at least 1",
+           "it is the number of steps of the decay");
+  for (const double factor : t.rate_factors)
+    if (!in(factor, 0, kHuge))
+      refuse("/training/learning_rate_factors", "factors must be at least 0", "such as 0.1");
   if (t.steps < 1)
     refuse("/training/steps", "steps must be at least 1, got " + number(t.steps),
            "it is the number of training steps");

@@ -86,14 +86,15 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
                                           std::int64_t steps) {
   std::vector<std::string> list{scenario, "--out", args.text("out"), "--steps",
                                 std::to_string(steps)};
-  for (const char* option : {"checkpoint-every", "evaluate-every", "evaluate-samples",
-                             "stop-accuracy", "trace-steps", "send-rate", "data", "device"})
+  for (const char* option :
+       {"checkpoint-every", "keep-checkpoints", "evaluate-every", "evaluate-samples",
+        "stop-accuracy", "trace-steps", "send-rate", "data", "device"})
     if (args.has(option)) {
       list.push_back(std::string("--") + option);
       list.push_back(args.text(option));
     }
   add_planning_arguments(args, list);
-  for (const char* flag : {"resume", "fresh", "check", "deterministic", "nvtx"})
+  for (const char* flag : {"resume", "fresh", "keep-best", "check", "deterministic", "nvtx"})
     if (args.has(flag)) list.push_back(std::string("--") + flag);
   return list;
 }
@@ -123,6 +124,9 @@ int run_command(int argc, char** argv) {
       "fresh", "remove an earlier run in --out first")("checkpoint-every",
                                                        "seconds between checkpoints (default 60)",
                                                        cxxopts::value<std::string>())(
+      "keep-checkpoints", "number of newest checkpoints that stay (default 2); 0: none is written",
+      cxxopts::value<std::string>())(
+      "keep-best", "keep also the checkpoint with the least held-out loss (with --evaluate-every)")(
       "evaluate-every", "steps between evaluations on held-out samples",
       cxxopts::value<std::string>())("evaluate-samples",
                                      "held-out samples per evaluation (default: all)",

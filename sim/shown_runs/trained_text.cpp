@@ -1,5 +1,7 @@
 #include "sim/shown_runs/trained_text.h"
 
+#include <cmath>
+
 #include "shared/text/figure_text.h"
 
 namespace polyphony::sim {
@@ -22,6 +24,10 @@ std::string trained_text(const Scenario& scenario, const nlohmann::json& summary
             number_text(scenario.data.global_batch / step.count(), 0) + " samples/s)";
   if (summary.contains("accuracy") && summary["accuracy"].is_number())
     text += ", " + percent_text(summary["accuracy"].get<double>()) + " of held-out samples right";
+  if (summary.contains("held_out_loss") && summary["held_out_loss"].is_number())
+    text += ", held-out loss " + number_text(summary["held_out_loss"].get<double>(), 4) +
+            " (perplexity " + number_text(std::exp(summary["held_out_loss"].get<double>()), 2) +
+            ")";
   if (const std::string device = summary.value("device", "cpu"); device != "cpu")
     text += ", on " + device;
   if (summary.contains("plans"))

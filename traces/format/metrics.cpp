@@ -33,12 +33,15 @@ json body_of(const StepMetrics& step) {
                {"learning_rate", step.learning_rate},
                {"seconds", step.seconds.count()},
                {"samples_per_second", step.samples_per_second}};
-  if (step.late_plan)
-    body.update({{"late_plan", *step.late_plan}, {"waited", step.waited.count()}});
+  body["waited"] = step.waited.count();
+  if (step.late_plan) body["late_plan"] = *step.late_plan;
   return body;
 }
 json body_of(const Accuracy& accuracy) {
-  return {{"step", accuracy.step}, {"accuracy", accuracy.share}, {"held_out", accuracy.held_out}};
+  json body = {
+      {"step", accuracy.step}, {"accuracy", accuracy.share}, {"held_out", accuracy.held_out}};
+  if (accuracy.loss) body["held_out_loss"] = number(*accuracy.loss);
+  return body;
 }
 
 std::int64_t step_of(const MetricsLine& line) {
@@ -66,18 +69,19 @@ std::optional<MetricsLine> parse_metrics_line(const std::string& text) {
     return {};
   const json value = json::parse(text, nullptr, false);
   try {
-    if (value.contains("accuracy"))
-      return Accuracy{value.at("step").get<std::int64_t>(), value.at("accuracy").get<double>(),
-                      value.at("held_out").get<int>()};
+    if (value.contains("accuracy")) {
+      Accuracy accuracy{value.at("step").get<std::int64_t>(), value.at("accuracy").get<double>(),
+                        value.at("held_out").get<int>()};
+      if (value.contains("held_out_loss")) accuracy.loss = number(value.at("held_out_loss"));
+      return accuracy;
+    }
     StepMetrics step{
         value.at("step").get<std::int64_t>(),        number(value.at("loss")),
         number(value.at("gradient_norm")),           value.at("skipped").get<bool>(),
         value.at("learning_rate").get<double>(),     Seconds(value.at("seconds").get<double>()),
         value.at("samples_per_second").get<double>()};
-    if (value.contains("late_plan")) {
-      step.late_plan = value.at("late_plan").get<bool>();
-      step.waited = Seconds(value.at("waited").get<double>());
-    }
+    if (value.contains("late_plan")) step.late_plan = value.at("late_plan").get<bool>();
+    if (value.contains("waited")) step.waited = Seconds(value.at("waited").get<double>());
     return step;
   } catch (const json::exception&) {
     return {};  // valid hash, but not written by this program

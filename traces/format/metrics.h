@@ -2,12 +2,14 @@
 // in which they happened.
 //
 //   {"step": 3, "loss": 2.1, "gradient_norm": 0.8, "skipped": false, "learning_rate": 1e-3,
-//    "seconds": 0.12, "samples_per_second": 530, "check": "9f…"}     the step after 3 others
-//   {"step": 50, "accuracy": 0.71, "held_out": 512, "check": "9f…"}   after 50 steps
+//    "seconds": 0.12, "samples_per_second": 530, "waited": 0, "check": "9f…"}   after 3 others
+//   {"step": 50, "accuracy": 0.71, "held_out": 512, "held_out_loss": 0.9, "check": "9f…"}
+//                                                                         after 50 steps
 //
-// Runs that plan during training (exec/planning/live_plans.h) also have "late_plan" and "waited" in
-// each step. JSON has no NaN: such losses and norms are null. "check", the last key, is the FNV-1a
-// hash of the line without it.
+// "waited" is how long the step waited for its data, which are prepared while earlier steps run; it
+// is part of neither "seconds" nor any op. Runs that plan during training
+// (exec/planning/live_plans.h) also have "late_plan" in each step. JSON has no NaN: such losses and
+// norms are null. "check", the last key, is the FNV-1a hash of the line without it.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +29,14 @@ struct StepMetrics {
   double learning_rate = 0;
   Seconds seconds{};
   double samples_per_second = 0;
-  // If planned during training: whether the plan came too late, and how long the step waited for
-  // its data.
-  std::optional<bool> late_plan = {};
-  Seconds waited{};
+  std::optional<bool> late_plan = {};  // if planned during training: whether the plan came too late
+  Seconds waited{};                    // for the step's data
 };
 struct Accuracy {
   std::int64_t step = 0;
   double share = 0;  // share of the held-out samples that were answered correctly
   int held_out = 0;
+  std::optional<double> loss = {};  // mean over their labels; absent in older files
 };
 using MetricsLine = std::variant<StepMetrics, Accuracy>;
 

@@ -72,7 +72,7 @@ struct Run {
             program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); }, 1e-2)
         .loss;
   }
-  void save(const std::string& folder, std::int64_t step, int keep = 2) {
+  void save(const std::string& folder, std::int64_t step, const KeptCheckpoints& keep = {}) {
     save_checkpoint(folder, step, transport, runner, structure, run_record(scenario), keep);
   }
   void load(const std::string& folder, std::int64_t step) {

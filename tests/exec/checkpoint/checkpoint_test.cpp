@@ -114,6 +114,17 @@ TEST_SUITE("checkpoint") {
     CHECK(newest_checkpoint(folder.path()) == 10);
   }
 
+  TEST_CASE("the best checkpoint stays besides the newest ones") {
+    const TempFolder folder;
+    on_ranks(homogeneous(2, 1, 1), tiny(), [&](Run& run) {
+      for (const int step : {1, 2, 3}) run.save(folder.path(), step, {.newest = 1, .best = 1});
+    });
+    CHECK(entries(folder.path()) == Names{"step-1", "step-3"});
+    on_ranks(homogeneous(2, 1, 1), tiny(),
+             [&](Run& run) { run.save(folder.path(), 4, {.newest = 2, .best = 4}); });
+    CHECK(entries(folder.path()) == Names{"step-3", "step-4"});
+  }
+
   TEST_CASE("saving removes no files of others") {
     const TempFolder folder;
     spill(folder / "draft.partial/thesis.txt", "mine");

@@ -57,7 +57,7 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
     out.gradients.push_back(parameter->grad);
   Tensor x = chain[0].forward(1, Tensor(), work.input);
   x = chain[1].forward(1, x, work.input);
-  out.predicted = chain[2].predict({x}, work.input);
+  out.predicted = chain[2].predict({x}, work.input).ids;
   return out;
 }
 

@@ -62,7 +62,7 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
   x = Tensor();
   for (std::size_t i = 0; i + 1 < chain.size(); ++i) x = chain[i].forward(2, x, work.input);
   if (stages.back().layers.end == 4)
-    out.predicted = chain[chain.size() - 1].predict({x}, work.input);
+    out.predicted = chain[chain.size() - 1].predict({x}, work.input).ids;
   // The split backward gives bitwise identical gradients.
   const auto parameters = chain.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i)

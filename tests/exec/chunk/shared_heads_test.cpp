@@ -55,7 +55,7 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
   for (const LocalParameter* parameter : chain.parameters())
     out.gradients.push_back(parameter->grad);
   x = chain[1].forward(1, chain[0].forward(1, Tensor(), work.input), work.input);
-  out.predicted = chain[2].predict({x}, work.input);
+  out.predicted = chain[2].predict({x}, work.input).ids;
   return out;
 }
 

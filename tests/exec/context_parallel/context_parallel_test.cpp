@@ -54,7 +54,7 @@ Outcome run_rank(const std::vector<Stage>& stages, const Communicators& groups,
   chain.backward_split(1);
   for (std::size_t i = 0; i < chain.size(); ++i) out.split.push_back(chain[i].take_issued());
   for (const LocalParameter* parameter : chain.parameters()) out.again.push_back(parameter->grad);
-  out.predicted = chain[chain.size() - 1].predict({forward(2, chain.size() - 1)}, data);
+  out.predicted = chain[chain.size() - 1].predict({forward(2, chain.size() - 1)}, data).ids;
   return out;
 }
 
@@ -129,7 +129,7 @@ Wanted want(const TestWork& work) {
   wanted.input_gradient = chain[2].backward(0, Tensor()).front();
   for (const LocalParameter& parameter : chain[2].parameters())
     wanted.gradients.push_back(parameter.grad);
-  wanted.predicted = chain[2].predict({wanted.image}, work.input);
+  wanted.predicted = chain[2].predict({wanted.image}, work.input).ids;
   wanted.plain = plain_model(stages, work);
   return wanted;
 }

@@ -138,10 +138,11 @@ class Trainee {
     const Program ops = own(0, StepKind::evaluate);
     const std::map<WorkId, WorkInput> inputs =
         pack_inputs(ops, transport_.rank(), *dataset_, {}, device_);
-    const auto labels =
+    const auto predicted =
         runner.evaluate(ops, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
     std::vector<Tensor> all;
-    for (const auto& [work, tensor] : labels) all.push_back(tensor);
+    for (const auto& [work, rows] : predicted)
+      all.push_back(at::stack({rows.ids.to(torch::kFloat64), rows.losses}, 1));
     return flat(all);
   }
 

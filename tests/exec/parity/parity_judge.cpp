@@ -17,6 +17,8 @@ using torch::Tensor;
 
 namespace {
 
+constexpr double kLossBar = 1e-9;  // relative, of a held-out label in fp64
+
 bool is_head(const Model& model, const Compute& what) {
   return what.module == language_module(model) &&
          what.layers.end == layers(model.modules[what.module.value]).size();
@@ -34,8 +36,7 @@ std::set<WorkId> predicted_works(const Program& program, Rank rank) {
 
 // The labels of a microbatch's own tokens, in order.
 void add_answers(const Program& program, const Work& work,
-                 const std::vector<std::vector<std::int64_t>>& answers,
-                 std::vector<std::int64_t>& list) {
+                 const std::vector<std::vector<Answer>>& answers, std::vector<Answer>& list) {
   std::int64_t at = 0;
   const auto holds = [&](std::int64_t row) {
     for (std::uint32_t i = work.rows.begin; i < work.rows.end; ++i)
@@ -209,22 +210,27 @@ void Judge::compare_memory(const std::vector<Report>& reports) {
   }
 }
 void Judge::compare_predictions(const std::vector<Report>& reports,
-                                const std::vector<std::vector<std::int64_t>>& answers) {
+                                const std::vector<std::vector<Answer>>& answers) {
   std::size_t wanted = 0, seen = 0;
-  for (const std::vector<std::int64_t>& list : answers) wanted += list.size();
+  for (const std::vector<Answer>& list : answers) wanted += list.size();
   for (std::size_t r = 0; r < reports.size(); ++r) {
-    const Tensor& labels = reports[r].predictions;
-    std::vector<std::int64_t> expected;
+    const Tensor& predicted = reports[r].predictions;  // pairs of id and loss
+    std::vector<Answer> expected;
     for (const WorkId work : predicted_works(evaluation_, Rank(r)))
       add_answers(evaluation_, evaluation_.works[work.value], answers, expected);
-    if (static_cast<std::int64_t>(expected.size()) != labels.numel())
-      return fault("rank " + std::to_string(r) + " predicts " + std::to_string(labels.numel()) +
-                   " of " + std::to_string(expected.size()) + " labels");
+    if (static_cast<std::int64_t>(2 * expected.size()) != predicted.numel())
+      return fault("rank " + std::to_string(r) + " predicts " +
+                   std::to_string(predicted.numel() / 2) + " of " +
+                   std::to_string(expected.size()) + " labels");
     seen += expected.size();
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      if (case_.precision == NumberFormat::fp64 &&
-          static_cast<std::int64_t>(labels.const_data_ptr<double>()[i]) != expected[i])
+    if (case_.precision != NumberFormat::fp64) continue;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double* pair = predicted.const_data_ptr<double>() + 2 * i;
+      if (static_cast<std::int64_t>(pair[0]) != expected[i].id)
         return fault("a label is predicted wrongly on rank " + std::to_string(r));
+      if (!(std::abs(pair[1] - expected[i].loss) <= kLossBar * std::abs(expected[i].loss)))
+        return fault("a held-out loss is wrong on rank " + std::to_string(r));
+    }
   }
   const ModuleId language = language_module(scenario_.model);
   if (seen != wanted * static_cast<std::size_t>(case_.layout.modules[language.value].tp))

@@ -20,10 +20,11 @@ struct Report {
   // + 1 element of the local tensor. The tensors below have the elements of the pieces,
   // concatenated.
   torch::Tensor pieces;
-  torch::Tensor moments;      // after step 1: AdamW's first moments; NaN if there is none
-  torch::Tensor values;       // after the last step
-  torch::Tensor times;        // [ops of the rank, 2] of the last step
-  torch::Tensor predictions;  // for the microbatches whose head the rank runs
+  torch::Tensor moments;  // after step 1: AdamW's first moments; NaN if there is none
+  torch::Tensor values;   // after the last step
+  torch::Tensor times;    // [ops of the rank, 2] of the last step
+  // [rows, 2], flat: predicted id and loss, for the microbatches whose head the rank runs
+  torch::Tensor predictions;
   // [steps, 4]: PeakMemory (tests/exec/parity/parity_memory.h), in its order.
   torch::Tensor memory;
   std::vector<torch::Tensor*> parts() {
@@ -39,7 +40,7 @@ using GatheredMap = std::map<std::string, torch::Tensor>;  // whole parameters, 
 // sample of the batch of step 0.
 struct Truth {
   std::vector<ReferenceStep> steps;
-  std::vector<std::vector<std::int64_t>> answers;
+  std::vector<std::vector<Answer>> answers;
 };
 
 class Judge {
@@ -60,7 +61,7 @@ class Judge {
   void compare_values(const GatheredMap& values, const ReferenceStep& step);
   void compare_memory(const std::vector<Report>& reports);
   void compare_predictions(const std::vector<Report>& reports,
-                           const std::vector<std::vector<std::int64_t>>& answers);
+                           const std::vector<std::vector<Answer>>& answers);
 
   Case case_;
   Scenario scenario_;

@@ -7,6 +7,7 @@
 #include "exec/parameters/init.h"
 #include "shared/chunk/parameters.h"
 #include "shared/program/work.h"
+#include "shared/scenario/learning_rate.h"
 #include "tests/exec/reference/reference_diffusion.h"
 #include "tests/exec/reference/reference_model.h"
 
@@ -22,9 +23,10 @@ const auto kWide = torch::TensorOptions(torch::kFloat64);
 
 Reference::Reference(const Scenario& scenario, torch::Dtype start)
     : model_(scenario.model), training_(scenario.training) {
-  for (const Module& module : model_.modules) {
-    for (const Parameter& parameter : polyphony::parameters(module)) {
+  for (std::size_t m = 0; m < model_.modules.size(); ++m) {
+    for (const Parameter& parameter : polyphony::parameters(model_.modules[m])) {
       const std::string& name = parameter.name;
+      factors_[name] = rate_factor(training_, ModuleId(m));
       values_[name] = initial_value(parameter, {}, training_.seed, start, true).to(kWide);
       if (!parameter.trained) continue;
       trained_.insert(name);
@@ -103,18 +105,26 @@ ReferenceStep Reference::step(const Batch& batch, const Dataset& dataset, double
     const Tensor mean = first_[name] / (1 - std::pow(training_.beta1, steps_));
     const Tensor spread = torch::sqrt(second_[name] / (1 - std::pow(training_.beta2, steps_)));
     const double decay = decayed_.count(name) ? training_.weight_decay : 0.0;
-    values_[name] = values_[name] * (1 - rate * decay) - rate * mean / (spread + training_.epsilon);
+    const double own = rate * factors_[name];
+    values_[name] = values_[name] * (1 - own * decay) - own * mean / (spread + training_.epsilon);
   }
   for (const auto& [name, value] : values_) result.parameters[name] = value.clone();
   return result;
 }
 
-std::vector<std::int64_t> Reference::predict(const Sample& sample, const Dataset& dataset) const {
+std::vector<Answer> Reference::predict(const Sample& sample, const Dataset& dataset) const {
   const torch::NoGradGuard no_grad;
   const SampleContent content = dataset.content(sample, {});
   if (content.labels.empty()) return {};
-  const Tensor best = SampleModel(model_, values_).logits(sample, content).argmax(1).contiguous();
-  return {best.const_data_ptr<std::int64_t>(), best.const_data_ptr<std::int64_t>() + best.numel()};
+  const Tensor logits = SampleModel(model_, values_).logits(sample, content);
+  const Tensor best = logits.argmax(1), shares = torch::log_softmax(logits, 1);
+  std::vector<Answer> answers;
+  for (std::size_t i = 0; i < content.labels.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i);
+    answers.push_back(
+        {best[row].item<std::int64_t>(), -shares[row][content.labels[i]].item<double>()});
+  }
+  return answers;
 }
 
 }  // namespace polyphony::exec::testing

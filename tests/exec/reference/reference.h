@@ -30,6 +30,12 @@ struct ReferenceStep {
   Tensors parameters;        // after the update, all of them
 };
 
+// What the model predicts at a labeled position: the most likely id, and the label's loss.
+struct Answer {
+  std::int64_t id = 0;
+  double loss = 0;
+};
+
 class Reference {
  public:
   // Perturbed initial values (exec/parameters/init.h), rounded to `start`: the initial state of a
@@ -38,8 +44,8 @@ class Reference {
 
   // `draw`: key of the noise and times of latents.
   ReferenceStep step(const Batch& batch, const Dataset& dataset, double rate, Draw draw = {});
-  // Returns the most likely label at every labeled position, sample after sample.
-  std::vector<std::int64_t> predict(const Sample& sample, const Dataset& dataset) const;
+  // Returns the prediction at every labeled position, sample after sample.
+  std::vector<Answer> predict(const Sample& sample, const Dataset& dataset) const;
 
  private:
   torch::Tensor flow_loss(const Sample& sample, const SampleContent& content,
@@ -50,6 +56,7 @@ class Reference {
   Training training_;
   Tensors values_, first_, second_;
   std::set<std::string> trained_, decayed_;
+  std::map<std::string, double> factors_;  // of the learning rate
   int steps_ = 0;
 };
 
