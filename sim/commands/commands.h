@@ -26,6 +26,7 @@ int schedules_command(int argc, char** argv);
 int trace_command(int argc, char** argv);
 int scan_command(int argc, char** argv);
 int export_command(int argc, char** argv);
+int launch_command(int argc, char** argv);
 int schema_command(int argc, char** argv);
 int completion_command(int argc, char** argv);
 

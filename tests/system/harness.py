@@ -52,8 +52,8 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def workers_of(folder):
-    """{rank: pid} of the workers whose command line names the folder."""
+def workers_of(folder, variable="RANK"):
+    """{rank: pid} of the workers whose command line names the folder, and which have their rank from the variable."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -62,7 +62,7 @@ def workers_of(folder):
             arguments = (entry / "cmdline").read_bytes().split(b"\0")
             if not arguments[0].endswith(b"polyphony-worker") or str(folder).encode() not in arguments:
                 continue
-            rank = re.search(rb"(?:^|\0)RANK=(\d+)", (entry / "environ").read_bytes())
+            rank = re.search(rf"(?:^|\0){variable}=(\d+)".encode(), (entry / "environ").read_bytes())
             found[int(rank[1])] = int(entry.name)
         except (OSError, TypeError):
             continue  # the process has ended meanwhile
