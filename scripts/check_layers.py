@@ -53,7 +53,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"form": "the keys of a scenario file, its JSON Schema"},
         {"validate": "checks of a scenario that need no layout"},
         {"program": "the Program, what its microbatches hold, its hash"},
-        {"datasets": "people's data sets on disk: conversations, where images are, headers of media"},
+        {"datasets": "people's data sets on disk: conversations as token ids, where images are, headers of media"},
         {"scenario_io": "reads and writes scenario files; their data sets, overrides, profiles named by a scenario, run records",
          "graph": "the Program as a dependency graph (compile), memory over time"},
         {"export": "a run's weights as published models: safetensors, config.json, LoRA adapters",

@@ -1,5 +1,6 @@
 #include "exec/data/dataset.h"
 
+#include "exec/data/conversation_dataset.h"
 #include "exec/data/easy_vqa.h"
 #include "exec/data/recorded_dataset.h"
 #include "exec/data/synthetic_dataset.h"
@@ -14,6 +15,8 @@ std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::strin
     return std::make_unique<RecordedDataset>(scenario);
   if (std::holds_alternative<TextData>(scenario.data.source))
     return std::make_unique<TextDataset>(scenario);
+  if (std::holds_alternative<ConversationData>(scenario.data.source))
+    return std::make_unique<ConversationDataset>(scenario);
   return std::make_unique<EasyVqa>(scenario, default_path);
 }
 

@@ -6,7 +6,8 @@
 //   tokens − loss_tokens + j.
 // Implementations: exec/data/synthetic_dataset.h (counter-based random content, any shape),
 // exec/data/recorded_dataset.h (recorded shapes, synthetic content), exec/data/easy_vqa.h (real
-// images and questions), exec/data/text_dataset.h (a text).
+// images and questions), exec/data/text_dataset.h (a text), exec/data/conversation_dataset.h
+// (conversations about images).
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,8 @@ class Dataset {
   virtual std::vector<Sample> training() const { return {}; }
   // Returns the held-out samples in order; empty if the data set has none.
   virtual std::vector<Sample> held_out() const = 0;
+  // Returns what was skipped or cut when the data set was read, in lines; empty: nothing.
+  virtual std::string remarks() const { return {}; }
   // Returns the content of `sample`, which comes from batch() or held_out(). Parts that are not
   // wanted may be left empty. Thread-safe.
   virtual SampleContent content(const Sample& sample, ContentParts parts) const = 0;

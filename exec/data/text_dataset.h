@@ -1,7 +1,9 @@
 // A text file as tokens (TextData of shared/data/data.h): real content for language modules.
-// Batches are drawn as from every data set: each epoch is a new permutation. There are no held-out
-// samples.
+// Batches are drawn as from every data set: each epoch is a new permutation. Ids of the held-out
+// samples, those of a second text, follow those of the training samples.
 #pragma once
+
+#include <optional>
 
 #include "exec/data/dataset.h"
 #include "shared/scenario_io/data_set.h"
@@ -14,12 +16,12 @@ class TextDataset : public Dataset {
   explicit TextDataset(const Scenario& scenario);
   Batch batch(std::uint64_t step) const override;
   std::vector<Sample> training() const override { return text_.samples; }
-  std::vector<Sample> held_out() const override { return {}; }
+  std::vector<Sample> held_out() const override { return held_out_.samples; }
   SampleContent content(const Sample& sample, ContentParts parts) const override;
 
  private:
   Data data_;
-  TextSamples text_;
+  TextSamples text_, held_out_;
 };
 
 }  // namespace polyphony::exec

@@ -200,6 +200,9 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
     return static_cast<int>(ExitCode::infeasible);
   }
   const Prepared& prepared = std::get<Prepared>(outcome);
+  if (const std::string remarks = prepared.dataset->remarks();
+      launch.rank == Rank(0) && !remarks.empty())
+    std::cerr << remarks << std::endl;
   const Scenario& scenario = prepared.scenario;
   const Layout& layout = *scenario.layout;
   TrainOptions options = train_options(args, scenario, launch.rank);

@@ -86,7 +86,31 @@ struct RecordedData {  // JSON lines: {"items": [["image", 64], ["text", 9, 1]]}
 // predicts the next one.
 struct TextData {
   std::string path, tokenizer;  // tokenizer: a tokenizer.json
+  std::string held_out{};       // a second text, for evaluation; empty: none
   bool operator==(const TextData&) const = default;
+};
+
+// How a conversation becomes one text (shared/datasets/chat_template.h).
+enum class ChatTemplate : std::uint8_t { chatml, llama3, vicuna, plain };
+constexpr auto names(ChatTemplate) {
+  return names_of<ChatTemplate>("chatml", "llama3", "vicuna", "plain");
+}
+// What happens to a sample that is longer than Data::sequence.
+enum class TooLong : std::uint8_t { cut, leave_out };
+constexpr auto names(TooLong) { return names_of<TooLong>("cut", "leave_out"); }
+
+// Conversations about images on disk, as the ids of a tokenizer
+// (shared/datasets/conversation_samples.h). Labels are what the assistant says.
+struct ConversationData {
+  std::string path;        // folder, tar shards or JSON lines (shared/datasets/found.h)
+  std::string tokenizer;   // a tokenizer.json
+  std::string held_out{};  // a second data set, for evaluation; empty: none
+  std::string images{};    // folder of image paths in JSON lines; empty: that of the file
+  ChatTemplate chat = ChatTemplate::chatml;
+  std::string system{};  // system message of conversations that have none; empty: none
+  TooLong too_long = TooLong::cut;
+  double most_left_out = 0.01;  // largest share of samples that may be skipped
+  bool operator==(const ConversationData&) const = default;
 };
 struct EasyVqaData {  // the PyPI package easy-vqa, unpacked, with real pixels and questions
   std::string path;   // folder; empty: in the setup cache
@@ -94,10 +118,12 @@ struct EasyVqaData {  // the PyPI package easy-vqa, unpacked, with real pixels a
 };
 
 struct Data {
-  std::variant<SyntheticData, RecordedData, EasyVqaData, TextData> source;
+  std::variant<SyntheticData, RecordedData, EasyVqaData, TextData, ConversationData> source;
   // The shapes of a data set's training samples, after its files have been read
   // (shared/scenario_io/data_set.h). Not part of the scenario's text.
   std::vector<Sample> samples{};
+  // What was skipped or cut when the files were read, in sentences; empty: nothing.
+  std::string remarks{};
   int global_batch = 1;  // samples per step
   int sequence = 0;      // longest accepted language sequence, tokens; 0: no limit
   std::uint64_t seed = 1;

@@ -1,7 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "shared/datasets/bytes.h"
-#include "shared/datasets/found.h"
+#include "shared/datasets/conversation.h"
 #include "shared/error.h"
 #include "shared/files/whole.h"
 
@@ -10,53 +9,71 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Returns a text, or the concatenated texts of a list of parts.
-std::string text_of(const Json& content) {
-  if (content.is_string()) return content.get<std::string>();
-  std::string all;
-  if (content.is_array())
-    for (const Json& part : content)
-      if (part.is_object() && part.contains("text")) all += text_of(part["text"]);
-  return all;
-}
-
-std::string member(const Json& object, const char* key) {
-  return object.is_object() && object.contains(key) ? text_of(object[key]) : std::string();
-}
-
-// Removes the marks that stand for images and audio.
-std::string without_marks(std::string text) {
-  for (const std::string mark : {"<image>", "<audio>"})
-    for (std::size_t at; (at = text.find(mark)) != std::string::npos;) text.erase(at, mark.size());
-  return text;
-}
-
-void add_messages(const Json& messages, Found& found) {
-  if (!messages.is_array()) return;
-  for (const Json& message : messages) {
-    const std::string role = member(message, "from") + member(message, "role");
-    const std::string text = without_marks(member(message, "value") + member(message, "content"));
-    (role == "gpt" || role == "assistant" ? found.answer : found.prompt) += text;
+// Reads one JSON object of a data set.
+class Reader {
+ public:
+  explicit Reader(const Json& object) {
+    for (const char* key : {"image", "images"})
+      if (object.contains(key)) add_pictures(object[key]);
+    for (const char* key : {"conversations", "messages"})
+      if (object.contains(key)) add_turns(object[key]);
+    if (!result_.conversation.turns.empty()) return;
+    for (const char* key : {"caption", "text"})
+      if (const std::string text = member(object, key); !text.empty()) {
+        result_.conversation.turns.push_back({Speaker::assistant, text});
+        return;
+      }
   }
-}
+  ReadConversation take() { return std::move(result_); }
+
+ private:
+  void add_pictures(const Json& paths) {
+    if (paths.is_string()) result_.pictures.push_back(paths.get<std::string>());
+    if (!paths.is_array()) return;
+    for (const Json& path : paths)
+      if (path.is_string()) result_.pictures.push_back(path.get<std::string>());
+  }
+
+  // Returns a text, or the concatenated parts of a list.
+  std::string text_of(const Json& content) {
+    if (content.is_string()) return content.get<std::string>();
+    std::string all;
+    if (!content.is_array()) return all;
+    for (const Json& part : content) {
+      if (!part.is_object()) continue;
+      if (part.contains("text")) all += text_of(part["text"]);
+      if (part.contains("type") && part["type"] == "image") {
+        all += kImageMark;
+        if (part.contains("image")) add_pictures(part["image"]);
+      }
+    }
+    return all;
+  }
+  std::string member(const Json& object, const char* key) {
+    return object.is_object() && object.contains(key) ? text_of(object[key]) : std::string();
+  }
+
+  void add_turns(const Json& messages) {
+    if (!messages.is_array()) return;
+    for (const Json& message : messages) {
+      const std::string role = member(message, "from") + member(message, "role");
+      const std::string text = member(message, "value") + member(message, "content");
+      const Speaker speaker = role == "gpt" || role == "assistant" ? Speaker::assistant
+                              : role == "system"                   ? Speaker::system
+                                                                   : Speaker::user;
+      result_.conversation.turns.push_back({speaker, text});
+    }
+  }
+
+  ReadConversation result_;
+};
 
 }  // namespace
 
-bool read_conversation(const std::string& line, Found& found, std::vector<std::string>& paths) {
+ReadConversation read_conversation(const std::string& line) {
   const Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object()) return false;
-  for (const char* key : {"conversations", "messages"})
-    if (json.contains(key)) add_messages(json[key], found);
-  for (const char* key : {"caption", "text"})
-    if (found.answer.empty()) found.answer = without_marks(member(json, key));
-  for (const char* key : {"image", "images"}) {
-    if (!json.contains(key)) continue;
-    if (json[key].is_string()) paths.push_back(json[key].get<std::string>());
-    if (json[key].is_array())
-      for (const Json& path : json[key])
-        if (path.is_string()) paths.push_back(path.get<std::string>());
-  }
-  return !found.prompt.empty() || !found.answer.empty();
+  if (!json.is_object()) return {};
+  return Reader(json).take();
 }
 
 std::vector<std::string> conversation_lines(const std::string& path) {

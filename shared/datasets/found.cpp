@@ -62,7 +62,7 @@ void find_in_folder(const std::string& path, const Finder& finder) {
       const std::optional<std::string> bytes =
           head_of(fs::path(path) / names[i], SampleFiles::most(names[i]));
       has_media |= is_picture(names[i]) || is_sound(names[i]);
-      sample.add(names[i], bytes ? *bytes : std::string());
+      sample.add(names[i], {(fs::path(path) / names[i]).string()}, bytes ? *bytes : std::string());
     }
     finder.progress(static_cast<double>(i) / static_cast<double>(names.size()));
     if (has_media && !sample.finish(finder)) return;  // text only: a README
@@ -81,7 +81,8 @@ bool find_in_tar(const std::string& path, const Finder& finder) {
       group = group_of(member->name);
       sample.emplace(group);
     }
-    sample->add(member->name, tar.read(SampleFiles::most(member->name)));
+    sample->add(member->name, {path, member->offset, member->size},
+                tar.read(SampleFiles::most(member->name)));
     finder.progress(tar.share());
   }
   return !sample || sample->finish(finder);
@@ -94,22 +95,19 @@ void find_in_lines(const std::string& path, const Finder& finder) {
       finder.pictures.empty() ? fs::path(path).parent_path() : fs::path(finder.pictures);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string name = "sample " + std::to_string(i);
-    Found found;
-    found.name = name;
-    std::vector<std::string> paths;
     finder.progress(static_cast<double>(i) / static_cast<double>(lines.size()));
-    if (!read_conversation(lines[i], found, paths)) {
+    ReadConversation read = read_conversation(lines[i]);
+    if (read.conversation.empty()) {
       finder.leave_out(name, "no conversation");
       continue;
     }
-    SampleFiles sample(std::move(found));
-    for (const std::string& picture : paths) {
-      const std::optional<std::string> bytes =
-          head_of(folder / picture, SampleFiles::most(picture));
-      if (bytes)
-        sample.add(picture, *bytes);
+    SampleFiles sample(Found{name, {}, {}, std::move(read.conversation)});
+    for (const std::string& picture : read.pictures) {
+      const std::string file = (folder / picture).string();
+      if (const auto bytes = head_of(file, SampleFiles::most(picture)))
+        sample.add(picture, {file}, *bytes);
       else
-        sample.lack(kMissingPicture, (folder / picture).string());
+        sample.lack(kMissingPicture, file);
     }
     if (!sample.finish(finder)) return;
   }
@@ -125,23 +123,19 @@ std::size_t SampleFiles::most(const std::string& name) {
   return is_picture(name) ? kPictureHead : is_sound(name) ? kMostSound : kMostText;
 }
 
-void SampleFiles::add(const std::string& name, const std::string& bytes) {
+void SampleFiles::add(const std::string& name, const FilePart& place, const std::string& bytes) {
+  Conversation& conversation = found_.conversation;
   if (is_sound(name)) {
     if (const std::optional<Seconds> length = sound_length(bytes))
       found_.sounds.push_back(*length);
     else
       lack("damaged audio");
   } else if (ends_in(name, {".txt"})) {
-    if (found_.answer.empty()) found_.answer = caption_of(bytes);
+    if (conversation.empty()) conversation = {{{Speaker::assistant, caption_of(bytes)}}};
   } else if (ends_in(name, {".json"})) {
-    Found conversation;
-    std::vector<std::string> paths;
-    if (read_conversation(bytes, conversation, paths) && found_.answer.empty()) {
-      found_.prompt = conversation.prompt;
-      found_.answer = conversation.answer;
-    }
+    if (conversation.empty()) conversation = read_conversation(bytes).conversation;
   } else if (const std::optional<PictureSize> size = picture_size(bytes)) {
-    found_.pictures.push_back(*size);
+    found_.pictures.push_back({*size, place});
   } else {
     lack("damaged or unknown image");
   }
@@ -153,7 +147,7 @@ void SampleFiles::lack(const std::string& why, const std::string& path) {
 }
 
 bool SampleFiles::finish(const Finder& finder) {
-  if (why_.empty() && found_.prompt.empty() && found_.answer.empty()) why_ = "no text";
+  if (why_.empty() && found_.conversation.empty()) why_ = "no text";
   if (why_.empty()) return finder.visit(std::move(found_));
   finder.leave_out(found_.name, why_);
   return true;

@@ -1,35 +1,43 @@
-// Reads the samples of a data set on disk: images by their sizes, audio by its length, and text.
+// Reads the samples of a data set on disk: conversations, and where their images and audio clips
+// are. Of images only the headers are read, and nothing is decoded.
 //   a folder           images with text and audio files of the same name (cat.png, cat.txt,
 //                      cat.ogg), subfolders included
 //   tar shards         WebDataset: files with the same name up to the first dot are a sample; a
 //                      folder of shards, or one shard
-//   JSON lines         {"image": "a.png" | [...], "conversations": [{"from": "human" | "gpt",
-//                      "value": …}]}, as in LLaVA, or {"messages": [{"role": "user" | "assistant",
-//                      "content": …}]}. Image paths are relative to the file's folder, or to
-//                      `pictures`. One array of such objects is accepted, too
+//   JSON lines         {"image": "a.png" | [...], "conversations": [{"from": "human" | "gpt" |
+//                      "system", "value": …}]}, as in LLaVA, or {"messages": [{"role": "user" |
+//                      "assistant" | "system", "content": …}]}; a content is a text or a list of
+//                      parts {"type": "text", "text": …} and {"type": "image", "image": PATH}.
+//                      Image paths are relative to the file's folder, or to `pictures`. One array
+//                      of such objects is accepted, too
 //
-// Samples come in the order of their names, or of the file. Text: `answer` is what the model learns
-// to generate, `prompt` is its input. Of a .txt file whose next lines are translations (Tux Paint's
-// "de.utf8=…") only the first line is taken; of a .json file "caption" or "text", or a conversation
-// as above.
+// Samples come in the order of their names, or of the file. A caption (a .txt file, or the key
+// "caption" or "text") is a conversation of one turn, the assistant's. Of a .txt file whose next
+// lines are translations (Tux Paint's "de.utf8=…") only the first line is taken.
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "shared/datasets/conversation.h"
 #include "shared/datasets/picture_size.h"
+#include "shared/files/file_part.h"
 #include "shared/units.h"
 
 namespace polyphony {
 
+struct FoundPicture {
+  PictureSize size;
+  FilePart file;
+};
+
 // A sample as found on disk.
 struct Found {
   std::string name;
-  std::vector<PictureSize> pictures;
+  std::vector<FoundPicture> pictures;
   std::vector<Seconds> sounds;
-  std::string prompt, answer;
+  Conversation conversation;
 };
 
 inline constexpr const char* kMissingPicture = "missing image";
@@ -56,7 +64,8 @@ class SampleFiles {
   // most.
   static bool wanted(const std::string& name);
   static std::size_t most(const std::string& name);
-  void add(const std::string& name, const std::string& bytes);
+  // Adds a file of the sample, or of its part in an archive: its place, and its first bytes.
+  void add(const std::string& name, const FilePart& place, const std::string& bytes);
   // Marks the sample as skipped; `path`: the file that was looked for, named with the sample.
   void lack(const std::string& why, const std::string& path = "");
   // Hands the sample to the finder, visited or skipped. Returns false to stop.
@@ -66,11 +75,5 @@ class SampleFiles {
   Found found_;
   std::string why_;
 };
-
-// Reads the text of a conversation in JSON into `found` and its image paths into `paths`. Returns
-// false if the line contains none.
-bool read_conversation(const std::string& line, Found& found, std::vector<std::string>& paths);
-// Returns each object of a file of JSON lines, or of one array, as text.
-std::vector<std::string> conversation_lines(const std::string& path);
 
 }  // namespace polyphony

@@ -113,7 +113,7 @@ std::optional<TarReader::Member> TarReader::next() {
       const bool ustar = header.substr(257, 5) == "ustar";
       const std::string folder = ustar ? text(header, 345, 155) : "";
       const std::string name = (folder.empty() ? "" : folder + "/") + text(header, 0, 100);
-      return Member{long_name.empty() ? name : long_name, size};
+      return Member{long_name.empty() ? name : long_name, begin_, size};
     }
     at_ = round_up(end_);
     long_name.clear();

@@ -18,7 +18,7 @@ class TarReader {
 
   struct Member {
     std::string name;
-    std::int64_t size = 0;
+    std::int64_t offset = 0, size = 0;  // bytes of its content in the archive
   };
   // Returns the next regular file; nothing at the end of the archive.
   std::optional<Member> next();

@@ -63,6 +63,14 @@ bool has_part(const std::string& text, ModuleKind kind) {
   return false;
 }
 
+std::string projector_config(const std::string& format) {
+  const Json config = {{"model_type", "llava"},
+                       {"projector_hidden_act", "gelu"},
+                       {"multimodal_projector_bias", true},
+                       {"dtype", torch_name(format)}};
+  return config.dump(2) + "\n";
+}
+
 std::string adapter_config(const Module& module, const std::vector<std::string>& targets,
                            const std::string& base) {
   Json config = {{"peft_type", "LORA"},

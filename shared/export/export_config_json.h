@@ -14,6 +14,10 @@ namespace polyphony {
 std::string exported_config(const std::string& text, const std::string& file, ModuleKind part,
                             bool whole, const std::string& format);
 
+// Returns the configuration of a projector that is no part of a published model: the keys of
+// LLaVA's that are about its projector. A scenario can begin training with it.
+std::string projector_config(const std::string& format);
+
 // Returns whether a configuration is composite and has a part that describes `kind`.
 bool has_part(const std::string& text, ModuleKind kind);
 

@@ -341,7 +341,10 @@ class Export {
           adapter_config(module(first), {targets_.begin(), targets_.end()}, source(first).folder));
       return;
     }
-    if (source(first).config.empty()) return;
+    if (source(first).config.empty()) {
+      write_file(folder + "/config.json", projector_config(result_.format));
+      return;
+    }
     // A projector alone is part of the model whose type names its tensors.
     const bool whole = group.modules.size() > 1 || module(first).kind == ModuleKind::projector;
     write_file(folder + "/config.json",

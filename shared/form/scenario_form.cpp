@@ -21,7 +21,7 @@ Form distribution_form() {
 const ObjectForm& source_form() {
   static const ObjectForm form{
       "data_source",
-      "A data set in files: exactly one of recorded, text (with tokenizer) and easy-vqa",
+      "A data set in files: exactly one of dataset, text, recorded and easy-vqa",
       {{"recorded", text_form("mix.jsonl"),
         "path of a file of JSON lines, one sample per line: {\"items\": [[\"image\", 64], "
         "[\"text\", 9, 1]]} has an image of 64 patches, then 9 tokens of text of which the last "
@@ -30,8 +30,28 @@ const ObjectForm& source_form() {
        {"text", text_form("page.txt"),
         "path of a text file, which is cut into samples of \"sequence\" tokens; every token "
         "predicts the next one"},
+       {"dataset", text_form("llava_instruct.json"),
+        "path of a data set of conversations about images: JSON lines or one JSON array as LLaVA "
+        "has it, WebDataset tar shards (one, or a folder of them), or a folder of images with "
+        "captions of the same name; `polyphony scan --help` describes them. What the assistant "
+        "says is predicted"},
        {"tokenizer", text_form("models/SmolLM2-135M/tokenizer.json"),
-        "text: path of the tokenizer.json of the language module"},
+        "text and dataset: path of the tokenizer.json of the language module"},
+       {"held_out", text_form("test.json"),
+        "text and dataset: path of a second one, which evaluations read (run --evaluate-every)"},
+       {"template", choice_form(enum_names<ChatTemplate>()),
+        "dataset: how a conversation becomes one text. chatml: <|im_start|>user ... (Qwen, "
+        "SmolLM2); llama3: <|start_header_id|>user ...; vicuna: USER: ... ASSISTANT: ... "
+        "(LLaVA-1.5); plain: the turns one after another (captions). chatml when absent"},
+       {"system", text_form("You are a helpful assistant."),
+        "dataset: system message of conversations that have none; none when absent"},
+       {"images", text_form("coco/train2017"),
+        "dataset: folder that image paths in JSON lines start from; that of the file when absent"},
+       {"too_long", choice_form(enum_names<TooLong>()),
+        "dataset: what happens to a sample of more than \"sequence\" tokens; cut when absent"},
+       {"most_left_out", number_form(0, 1),
+        "dataset: largest share of samples that may be skipped because they are damaged or have no "
+        "answer; skipped samples are counted and named. 0.01 when absent"},
        {"easy-vqa", text_form("data/easy-vqa-1.0"),
         "path of the folder with the unpacked PyPI package easy-vqa"}},
       {}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "shared/data/batch_json.h"
+#include "shared/datasets/conversation_samples.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/sample_mask.h"
 #include "shared/program/work.h"
@@ -112,24 +113,19 @@ std::vector<Sample> vqa_samples(const Scenario& scenario, const std::vector<VqaQ
   return samples;
 }
 
-TextSamples text_samples(const Scenario& scenario, const LoadText& load) {
+TextSamples text_samples(const Scenario& scenario, const LoadText& load, const std::string& path) {
   const TextData& source = std::get<TextData>(scenario.data.source);
   const Tokenizer tokenizer = Tokenizer::parse(load(source.tokenizer), source.tokenizer);
-  const std::int32_t vocab = scenario.model.modules[language_module(scenario.model).value].vocab;
-  if (tokenizer.vocabulary_size() > vocab)
-    throw InputError(source.tokenizer, "",
-                     "has " + std::to_string(tokenizer.vocabulary_size()) +
-                         " ids, but the language module's vocabulary has " + std::to_string(vocab),
-                     "use the tokenizer of the model");
+  check_vocabulary(scenario, tokenizer, source.tokenizer);
   TextSamples result;
   try {
-    result.ids = tokenizer.encode(load(source.path));
+    result.ids = tokenizer.encode(load(path));
   } catch (const InputError& error) {
-    throw InputError(source.path, "", error.what_is_wrong, error.hint);
+    throw InputError(path, "", error.what_is_wrong, error.hint);
   }
   const auto predicted = static_cast<std::int64_t>(result.ids.size()) - 1;
   if (predicted < 1)
-    throw InputError(source.path, "", "must have at least two tokens", "use a longer text");
+    throw InputError(path, "", "must have at least two tokens", "use a longer text");
   const std::int64_t sequence = scenario.data.sequence;
   for (std::int64_t begin = 0; begin < predicted; begin += sequence) {
     const auto tokens = static_cast<std::int32_t>(std::min(sequence, predicted - begin));
@@ -142,8 +138,12 @@ TextSamples text_samples(const Scenario& scenario, const LoadText& load) {
 void load_samples(Scenario& scenario, const std::string& downloads, const LoadText& load) {
   if (std::holds_alternative<RecordedData>(scenario.data.source)) {
     scenario.data.samples = recorded_samples(scenario, load);
-  } else if (std::holds_alternative<TextData>(scenario.data.source)) {
-    scenario.data.samples = text_samples(scenario, load).samples;
+  } else if (const auto* text = std::get_if<TextData>(&scenario.data.source)) {
+    scenario.data.samples = text_samples(scenario, load, text->path).samples;
+  } else if (const auto* files = std::get_if<ConversationData>(&scenario.data.source)) {
+    const ConversationSamples read = read_conversations(scenario, files->path);
+    scenario.data.samples = read.samples();
+    scenario.data.remarks = read.remarks();
   } else if (std::holds_alternative<EasyVqaData>(scenario.data.source)) {
     const std::string folder = find_easy_vqa(scenario, downloads, load);
     const std::string file = vqa_questions_file(folder, VqaPart::train);

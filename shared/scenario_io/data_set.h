@@ -2,8 +2,11 @@
 // (Data::samples).
 //   recorded   a sample has the items that its JSON line lists
 //   text       a sample has Data::sequence tokens of the text; the last one has the rest
+//   dataset    a sample is a conversation with its images
+//              (shared/datasets/conversation_samples.h)
 //   easy-vqa   a sample has one image, the words of the question, and one query token
-// `load` returns the text of a file or throws InputError; no function here opens files itself.
+// `load` returns the text of a file or throws InputError. Only data sets of conversations, whose
+// images may be in archives, are opened without it.
 #pragma once
 
 #include <string>
@@ -13,9 +16,9 @@
 
 namespace polyphony {
 
-// Fills scenario.data.samples; does nothing for synthetic data. `downloads` is the folder in which
-// set-up stores data sets (download_folder()). Throws InputError if a file is missing or damaged,
-// or contains a sample that the model cannot process.
+// Fills scenario.data.samples and scenario.data.remarks; does nothing for synthetic data.
+// `downloads` is the folder in which set-up stores data sets (download_folder()). Throws InputError
+// if a file is missing or damaged, or contains a sample that the model cannot process.
 void load_samples(Scenario& scenario, const std::string& downloads, const LoadText& load);
 
 // Returns one sample per question of easy-vqa, with consecutive ids from `first`. `file` is used in
@@ -29,8 +32,9 @@ struct TextSamples {
   std::vector<Sample> samples;
   std::vector<std::int32_t> ids;
 };
-// Throws InputError if a file is missing or damaged, the text has fewer than two tokens, or the
-// tokenizer has more ids than the model's vocabulary.
-TextSamples text_samples(const Scenario& scenario, const LoadText& load);
+// Returns the samples of the text at `path`, the training or the held-out one. Throws InputError if
+// a file is missing or damaged, the text has fewer than two tokens, or the tokenizer has more ids
+// than the model's vocabulary.
+TextSamples text_samples(const Scenario& scenario, const LoadText& load, const std::string& path);
 
 }  // namespace polyphony

@@ -94,6 +94,70 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
   return data;
 }
 
+// The kinds of data sets in files, and the other keys of each.
+struct SourceKind {
+  const char* key;
+  std::vector<std::string> others;
+};
+const std::vector<SourceKind>& source_kinds() {
+  static const std::vector<SourceKind> kinds{
+      {"dataset",
+       {"tokenizer", "held_out", "template", "system", "images", "too_long", "most_left_out"}},
+      {"text", {"tokenizer", "held_out"}},
+      {"recorded", {}},
+      {"easy-vqa", {}}};
+  return kinds;
+}
+
+// Returns the kind that the keys of a data source name. Refuses keys that do not go with it.
+std::string kind_of(const JsonValue& source) {
+  const SourceKind* found = nullptr;
+  for (const SourceKind& kind : source_kinds()) {
+    if (!source.has(kind.key)) continue;
+    if (found)
+      source.refuse("source must name one data set, got \"" + std::string(found->key) +
+                        "\" and \"" + kind.key + "\"",
+                    "write {\"recorded\": \"mix.jsonl\"}");
+    found = &kind;
+  }
+  if (!found)
+    source.refuse("source must name a data set: dataset, text, recorded or easy-vqa",
+                  "write {\"recorded\": \"mix.jsonl\"}");
+  for (const std::string& key : source.keys())
+    if (key != found->key &&
+        std::find(found->others.begin(), found->others.end(), key) == found->others.end())
+      source.refuse_at(key, key + " must not be given with \"" + found->key + "\"",
+                       "remove the key");
+  const bool needs_tokenizer = !found->others.empty();
+  if (needs_tokenizer && !source.has("tokenizer"))
+    source.refuse("key \"tokenizer\" is missing",
+                  "write \"tokenizer\": \"model/tokenizer.json\", that of the language module");
+  return found->key;
+}
+
+std::string place_of(const JsonValue& source, const char* key, const OtherFiles& files) {
+  return source.has(key) ? files.place(source.at(key)) : std::string();
+}
+
+std::variant<SyntheticData, RecordedData, EasyVqaData, TextData, ConversationData> read_source(
+    const JsonValue& source, const OtherFiles& files) {
+  const std::string kind = kind_of(source);
+  const std::string path = place_of(source, kind.c_str(), files);
+  if (kind == "recorded") return RecordedData{path};
+  if (kind == "easy-vqa") return EasyVqaData{path};
+  if (kind == "text") {
+    return TextData{path, place_of(source, "tokenizer", files),
+                    place_of(source, "held_out", files)};
+  }
+  ConversationData data{path, place_of(source, "tokenizer", files),
+                        place_of(source, "held_out", files), place_of(source, "images", files)};
+  if (source.has("template")) data.chat = enum_named<ChatTemplate>(source.at("template").text());
+  source.read("system", data.system);
+  if (source.has("too_long")) data.too_long = enum_named<TooLong>(source.at("too_long").text());
+  source.read("most_left_out", data.most_left_out);
+  return data;
+}
+
 }  // namespace
 
 Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files) {
@@ -120,25 +184,10 @@ Data read_data(const JsonValue& value, const Model& model, const OtherFiles& fil
     data.source = EasyVqaData{};
     return data;
   }
-  if (source.has("text") != source.has("tokenizer"))
-    source.refuse("text and tokenizer must be given together",
-                  "write {\"text\": \"page.txt\", \"tokenizer\": \"model/tokenizer.json\"}");
-  if (source.keys().size() != (source.has("text") ? 2 : 1))
-    source.refuse(
-        "source must name one data set, got " + std::to_string(source.keys().size()) + " keys",
-        "write {\"recorded\": \"mix.jsonl\"}");
-  if (source.has("text")) {
-    if (data.sequence < 1)
-      value.refuse("key \"sequence\" is missing",
-                   "a text is cut into samples of \"sequence\" tokens");
-    data.source = TextData{files.place(source.at("text")), files.place(source.at("tokenizer"))};
-    return data;
-  }
-  if (source.has("recorded")) {
-    data.source = RecordedData{files.place(source.at("recorded"))};
-  } else {
-    data.source = EasyVqaData{files.place(source.at("easy-vqa"))};
-  }
+  data.source = read_source(source, files);
+  if (std::holds_alternative<TextData>(data.source) && data.sequence < 1)
+    value.refuse("key \"sequence\" is missing",
+                 "a text is cut into samples of \"sequence\" tokens");
   return data;
 }
 

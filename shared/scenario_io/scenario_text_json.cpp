@@ -152,6 +152,18 @@ struct SourceJson {
   void operator()(const RecordedData& source) const { data["source"]["recorded"] = source.path; }
   void operator()(const TextData& source) const {
     data["source"] = {{"text", source.path}, {"tokenizer", source.tokenizer}};
+    if (!source.held_out.empty()) data["source"]["held_out"] = source.held_out;
+  }
+  void operator()(const ConversationData& source) const {
+    Json& json = data["source"];
+    json = {{"dataset", source.path},
+            {"tokenizer", source.tokenizer},
+            {"template", name(source.chat)},
+            {"too_long", name(source.too_long)},
+            {"most_left_out", source.most_left_out}};
+    if (!source.held_out.empty()) json["held_out"] = source.held_out;
+    if (!source.images.empty()) json["images"] = source.images;
+    if (!source.system.empty()) json["system"] = source.system;
   }
   void operator()(const EasyVqaData& source) const {
     if (source.path.empty()) {
@@ -268,7 +280,11 @@ std::string movable_text(Scenario scenario, const std::string& here) {
   if (auto* text = std::get_if<TextData>(&scenario.data.source)) {
     from_anywhere(text->path);
     from_anywhere(text->tokenizer);
+    from_anywhere(text->held_out);
   }
+  if (auto* files = std::get_if<ConversationData>(&scenario.data.source))
+    for (std::string* path : {&files->path, &files->tokenizer, &files->held_out, &files->images})
+      from_anywhere(*path);
   if (auto* easy_vqa = std::get_if<EasyVqaData>(&scenario.data.source))
     from_anywhere(easy_vqa->path);
   for (ModuleWeights& weights : scenario.weights) {

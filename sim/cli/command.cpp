@@ -26,6 +26,7 @@ Scenario open_scenario(const std::string& path, const std::vector<Override>& ove
   Scenario scenario = load_scenario(path, overrides, downloads);
   for (const std::string& note : scenario.notes)
     scenario_notes().push_back(scenario.file + ": note: " + note);
+  if (!scenario.data.remarks.empty()) scenario_notes().push_back(scenario.data.remarks);
   return scenario;
 }
 

@@ -107,8 +107,9 @@ int run_command(int argc, char** argv) {
       "Trains the scenario's layout on ranks of this machine (one process each, which communicate "
       "over "
       "Gloo, or NCCL on GPUs). A module begins with the published weights that its key "
-      "\"weights\" names, or at random. Recorded data sets give the shapes of samples, their "
-      "content is random.",
+      "\"weights\" names, or at random. It reads texts, and images with conversations; recorded "
+      "data "
+      "sets give the shapes of samples, their content is random.",
       "SCENARIO",
       "  polyphony run scenarios/tiny_non_colocated.json --out runs/tiny --steps 20 --trace-steps "
       "8:20\n"

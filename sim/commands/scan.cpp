@@ -18,8 +18,8 @@ namespace polyphony::sim {
 namespace {
 
 bool is_utf8(const Found& found) {
-  return !tokenizing::first_invalid_byte(found.prompt) &&
-         !tokenizing::first_invalid_byte(found.answer);
+  return !tokenizing::first_invalid_byte(found.conversation.prompts()) &&
+         !tokenizing::first_invalid_byte(found.conversation.answers());
 }
 
 }  // namespace

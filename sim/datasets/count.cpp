@@ -36,16 +36,18 @@ std::int64_t text_tokens(const std::string& text, const Counting& by) {
 Sample count(const Model& model, const Found& found, const Counting& by) {
   Sample sample;
   if (const Module* vision = vision_module(model))
-    for (const PictureSize& picture : found.pictures)
-      sample.items.push_back({Modality::image, patches(model, *vision, picture, by.native), 0});
+    for (const FoundPicture& picture : found.pictures)
+      sample.items.push_back(
+          {Modality::image, patches(model, *vision, picture.size, by.native), 0});
   if (const Module* audio = audio_module(model))
     for (const Seconds length : found.sounds)
       sample.items.push_back(
           {Modality::audio, clip_tokens(model, *audio, length, by.clip_tokens_a_second), 0});
-  const std::int64_t answer = text_tokens(found.answer, by);
-  sample.items.push_back({Modality::text,
-                          static_cast<std::int32_t>(answer + text_tokens(found.prompt, by)),
-                          static_cast<std::int32_t>(answer)});
+  const std::int64_t answer = text_tokens(found.conversation.answers(), by);
+  sample.items.push_back(
+      {Modality::text,
+       static_cast<std::int32_t>(answer + text_tokens(found.conversation.prompts(), by)),
+       static_cast<std::int32_t>(answer)});
   return sample;
 }
 

@@ -12,8 +12,8 @@ CONFIG = {"model_type": "llama", "hidden_size": 16, "intermediate_size": 24, "nu
           "num_key_value_heads": 2, "vocab_size": 32, "tie_word_embeddings": False}
 
 
-def shapes():
-    tensors = {"model.embed_tokens.weight": [32, 16], "model.norm.weight": [16], "lm_head.weight": [32, 16]}
+def shapes(vocabulary=32):
+    tensors = {"model.embed_tokens.weight": [vocabulary, 16], "model.norm.weight": [16], "lm_head.weight": [vocabulary, 16]}
     for i in range(2):
         layer = f"model.layers.{i}."
         tensors |= {layer + "input_layernorm.weight": [16], layer + "post_attention_layernorm.weight": [16],

@@ -101,7 +101,7 @@ TEST_CASE("a text is cut into samples whose tokens predict the next ones") {
           "global_batch": 2})";
   Scenario scenario = read(scenario_of(module, data), folder / "scenario.json");
   const auto load = [](const std::string& path) { return read_file(path); };
-  const TextSamples text = text_samples(scenario, load);
+  const TextSamples text = text_samples(scenario, load, folder / "page.txt");
   CHECK(text.ids == std::vector<std::int32_t>{0, 1, 2, 3, 4, 3, 2, 1, 0, 4, 0});
   // Ten tokens have a next one: 4 + 4 + 2.
   REQUIRE(text.samples.size() == 3);
@@ -128,8 +128,9 @@ TEST_CASE("texts that cannot be used are refused by name") {
       R"({"global_batch": 1, "source": {"text": "page.txt", "tokenizer": "tokenizer.json"})";
   const auto reading = [&](const std::string& text) {
     try {
-      text_samples(read(text, folder / "scenario.json"),
-                   [](const std::string& path) { return read_file(path); });
+      text_samples(
+          read(text, folder / "scenario.json"),
+          [](const std::string& path) { return read_file(path); }, folder / "page.txt");
     } catch (const InputError& error) {
       return error.what_is_wrong;
     }
@@ -145,7 +146,7 @@ TEST_CASE("texts that cannot be used are refused by name") {
       refusal(scenario_of(module(5),
                           R"({"source": {"text": "page.txt"}, "sequence": 4, "global_batch": 1})"),
               folder / "scenario.json")
-          .find("text and tokenizer must be given together") != std::string::npos);
+          .find("key \"tokenizer\" is missing") != std::string::npos);
   spill(folder / "page.txt", "a€");
   CHECK(reading(scenario_of(module(5), source + R"(, "sequence": 4})")) != "");
 }

@@ -1,0 +1,83 @@
+// The samples of a data set of conversations: what a model reads of them, as ids of its tokenizer,
+// which of them are labels, and where their images are.
+//   A conversation is rendered by its template (chat_template.h) and encoded as one text, cut only
+//   at images. What the assistant says is predicted, the end mark of its turn included; a token
+//   right after an image is not, since only text positions predict. Text after the last label is
+//   left out.
+//   A text item ends where labels end, so that its last loss_tokens positions predict them
+//   (shared/data/data.h).
+// Images are not decoded: each has the patches of the vision module's image size. Without a vision
+// module they are left out of the samples.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shared/data/data.h"
+#include "shared/datasets/conversation.h"
+#include "shared/files/file_part.h"
+#include "shared/scenario/scenario.h"
+#include "shared/tokenizer/tokenizer.h"
+
+namespace polyphony {
+
+class ConversationSamples {
+ public:
+  const std::vector<Sample>& samples() const { return samples_; }  // ids from 0 on
+  // Return a sample's text ids, labels and images, in order.
+  std::span<const std::int32_t> ids(std::size_t sample) const;
+  std::span<const std::int32_t> labels(std::size_t sample) const;
+  std::span<const FilePart> images(std::size_t sample) const;
+  // Returns what was skipped and what was cut, in sentences; empty: nothing.
+  const std::string& remarks() const { return remarks_; }
+
+ private:
+  friend ConversationSamples read_conversations(const Scenario&, const std::string&,
+                                                const std::function<void(double)>&);
+  std::vector<Sample> samples_;
+  std::vector<std::int32_t> ids_, labels_;
+  std::vector<FilePart> images_;
+  // Where the parts of each sample begin; one entry more than samples.
+  std::vector<std::size_t> id_begin_{0}, label_begin_{0}, image_begin_{0};
+  std::string remarks_;
+};
+
+// Reads the data set at `path`, the training or the held-out one of the scenario's
+// ConversationData. Throws InputError if a file is missing or damaged, the tokenizer does not fit
+// the model, no sample is left, or more samples were skipped than the scenario allows.
+ConversationSamples read_conversations(const Scenario& scenario, const std::string& path,
+                                       const std::function<void(double share)>& progress = {});
+
+// One conversation as the model reads it.
+struct EncodedConversation {
+  std::vector<Item> items;  // images with `patches` patches
+  std::vector<std::int32_t> ids, labels;
+  std::size_t images = 0;
+  bool cut = false;  // labels are lost
+};
+// The lengths that decide where a conversation is cut.
+struct SampleShape {
+  std::int32_t patches = 0;     // of an image; 0: images are left out
+  std::int64_t image_rows = 0;  // of an image in the sequence
+  std::int64_t most = 0;        // rows of a sample; 0: no limit
+};
+// Returns the conversation without what is beyond `shape.most` rows; without items if no label is
+// left. `front`: ids in front of the first text. Throws InputError as Tokenizer::encode() does.
+EncodedConversation encode_conversation(const Conversation& conversation, std::size_t images,
+                                        const ConversationData& source, const Tokenizer& tokenizer,
+                                        const std::string& eos,
+                                        const std::vector<std::int32_t>& front,
+                                        const SampleShape& shape);
+
+// Throws InputError if the tokenizer has more ids than the language module's vocabulary.
+void check_vocabulary(const Scenario& scenario, const Tokenizer& tokenizer,
+                      const std::string& file);
+
+// Returns the text of the token "eos_token" in the tokenizer_config.json beside the tokenizer;
+// empty if there is none.
+std::string eos_token_beside(const std::string& tokenizer);
+
+}  // namespace polyphony

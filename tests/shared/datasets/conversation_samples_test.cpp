@@ -1,0 +1,255 @@
+// Conversations as token ids, labels and items: templates, images, cuts, and what is left out.
+#include "shared/datasets/conversation_samples.h"
+
+#include <doctest/doctest.h>
+
+#include <cctype>
+
+#include "shared/datasets/chat_template.h"
+#include "shared/error.h"
+#include "tests/shared/support/temp_folder.h"
+
+namespace polyphony {
+namespace {
+
+using test::spill;
+using test::TempFolder;
+
+const char* const kTags[] = {"<|im_start|>", "<|im_end|>", "</s>", "<s>"};
+
+// A tokenizer with an id for each printable ASCII character, one for a line break, and tags.
+std::string letters_tokenizer() {
+  std::string vocabulary, added;
+  int id = 0;
+  for (int c = '!'; c <= '~'; ++c) {
+    const std::string letter = c == '"' || c == '\\' ? std::string("\\") + static_cast<char>(c)
+                                                     : std::string(1, static_cast<char>(c));
+    vocabulary += "\"" + letter + "\": " + std::to_string(id++) + ", ";
+  }
+  vocabulary += "\"Ġ\": " + std::to_string(id++);
+  vocabulary += ", \"Ċ\": " + std::to_string(id++);
+  for (const char* tag : kTags)
+    added += (added.empty() ? "" : ", ") + std::string(R"({"id": )") + std::to_string(id++) +
+             R"(, "content": ")" + tag + R"(", "special": true, "normalized": false,
+                 "lstrip": false, "rstrip": false, "single_word": false})";
+  return R"({"added_tokens": [)" + added +
+         R"(], "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+            "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "merges": [], "vocab": {)" +
+         vocabulary + "}}}";
+}
+
+const Tokenizer& letters() {
+  static const Tokenizer tokenizer = Tokenizer::parse(letters_tokenizer(), "letters.json");
+  return tokenizer;
+}
+
+const std::vector<Turn> kTurns{{Speaker::system, "be brief"},
+                               {Speaker::user, "<image>what?"},
+                               {Speaker::assistant, "a cat"},
+                               {Speaker::user, "sure?"},
+                               {Speaker::assistant, "yes"}};
+
+std::string whole(const std::vector<RenderedPart>& parts, bool only_trained = false) {
+  std::string text;
+  for (const RenderedPart& part : parts)
+    if (part.trained || !only_trained) text += part.text;
+  return text;
+}
+
+std::string text_of(const std::vector<std::int32_t>& ids) { return letters().decode(ids); }
+
+EncodedConversation encode(const std::vector<Turn>& turns, std::size_t images,
+                           ConversationData source = {}, const SampleShape& shape = {4, 1, 0}) {
+  return encode_conversation({turns}, images, source, letters(), "</s>", {}, shape);
+}
+
+Scenario scenario_at(const TempFolder& folder, bool sees = true) {
+  Scenario scenario;
+  scenario.file = "small.json";
+  Module vision{.name = "vision", .kind = ModuleKind::vision};
+  vision.image_size = 8;
+  vision.patch = 4;
+  Module language{.name = "language", .kind = ModuleKind::language};
+  language.vocab = 200;
+  scenario.model =
+      sees ? Model{{vision, language}, {{ModuleId(0), ModuleId(1)}}} : Model{{language}, {}};
+  ConversationData source{folder / "a.jsonl", folder / "tokenizer.json"};
+  source.chat = ChatTemplate::plain;
+  scenario.data.source = source;
+  spill(folder / "tokenizer.json", letters_tokenizer());
+  spill(folder / "tokenizer_config.json", R"({"eos_token": {"content": "</s>"}})");
+  // 8 × 8 pixels: the header is all that is read.
+  spill(folder / "p.png",
+        std::string("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR\0\0\0\x08\0\0\0\x08\x08\x02", 26));
+  return scenario;
+}
+
+std::string line(const std::string& question, const std::string& answer,
+                 const std::string& image = "p.png") {
+  return R"({"image": ")" + image + R"(", "conversations": [{"from": "human", "value": ")" +
+         question + R"("}, {"from": "gpt", "value": ")" + answer + "\"}]}\n";
+}
+
+}  // namespace
+
+TEST_SUITE("conversations") {
+  TEST_CASE("templates: the text, and what of it is trained") {
+    const auto chatml = render(ChatTemplate::chatml, kTurns, "");
+    CHECK(whole(chatml) ==
+          "<|im_start|>system\nbe brief<|im_end|>\n<|im_start|>user\n<image>what?<|im_end|>\n"
+          "<|im_start|>assistant\na cat<|im_end|>\n<|im_start|>user\nsure?<|im_end|>\n"
+          "<|im_start|>assistant\nyes<|im_end|>\n");
+    CHECK(whole(chatml, true) == "a cat<|im_end|>yes<|im_end|>");
+    CHECK(whole(render(ChatTemplate::llama3,
+                       {{Speaker::user, " hi "}, {Speaker::assistant, "ho\n"}}, "")) ==
+          "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nhi<|eot_id|>"
+          "<|start_header_id|>assistant<|end_header_id|>\n\nho<|eot_id|>");
+    CHECK(whole(render(ChatTemplate::vicuna, kTurns, "</s>")) ==
+          "be brief USER: <image>what? ASSISTANT: a cat</s>USER: sure? ASSISTANT: yes</s>");
+    CHECK(whole(render(ChatTemplate::plain, kTurns, "</s>"), true) == "a cat</s>yes</s>");
+  }
+
+  TEST_CASE("labels are the next ids of what the assistant says, and items end with them") {
+    const EncodedConversation one = encode(kTurns, 1);
+    CHECK(text_of(one.labels) == "a cat<|im_end|>yes<|im_end|>");
+    // Everything but the image and what follows the last label.
+    CHECK(text_of(one.ids) ==
+          "<|im_start|>system\nbe brief<|im_end|>\n<|im_start|>user\nwhat?<|im_end|>\n"
+          "<|im_start|>assistant\na cat<|im_end|>\n<|im_start|>user\nsure?<|im_end|>\n"
+          "<|im_start|>assistant\nyes");
+    REQUIRE(one.items.size() == 4);
+    CHECK(one.items[0].loss_tokens == 0);
+    CHECK(one.items[1] == Item{Modality::image, 4, 0});
+    CHECK(one.items[2].loss_tokens == 6);
+    CHECK(one.items[3].loss_tokens == 4);
+    // Label j of an item is the id after its position tokens − loss_tokens + j.
+    std::size_t id = 0, label = 0;
+    for (std::size_t i = 0; i < one.items.size(); ++i) {
+      const Item& item = one.items[i];
+      if (item.modality != Modality::text) continue;
+      for (int k = 0; k < item.tokens; ++k, ++id) {
+        if (k < item.tokens - item.loss_tokens) continue;
+        const bool last = id + 1 == one.ids.size();
+        if (!last) CHECK(one.labels[label] == one.ids[id + 1]);
+        ++label;
+      }
+    }
+    CHECK(id == one.ids.size());
+    CHECK(label == one.labels.size());
+  }
+
+  TEST_CASE("images without a mark come first; a token right after an image is not predicted") {
+    ConversationData source;
+    source.chat = ChatTemplate::plain;
+    const EncodedConversation caption = encode({{Speaker::assistant, "cat"}}, 2, source);
+    REQUIRE(caption.items.size() == 3);
+    CHECK(caption.images == 2);
+    CHECK(caption.items[1] == Item{Modality::image, 4, 0});
+    CHECK(text_of(caption.labels) == "at</s>");
+    // Without a vision module the marks are gone, and nothing is cut at them.
+    const EncodedConversation blind =
+        encode({{Speaker::user, "a<image>b"}, {Speaker::assistant, "c"}}, 1, source, {});
+    REQUIRE(blind.items.size() == 1);
+    CHECK(text_of(blind.ids) == "abc");
+    CHECK(text_of(blind.labels) == "c</s>");
+  }
+
+  TEST_CASE("a system message of the scenario is for conversations that have none") {
+    ConversationData source;
+    source.system = "look";
+    CHECK(text_of(encode(kTurns, 1, source).ids).find("look") == std::string::npos);
+    CHECK(text_of(encode({kTurns[1], kTurns[2]}, 1, source).ids)
+              .starts_with("<|im_start|>system\nlook<|im_end|>\n<|im_start|>user\n"));
+  }
+
+  TEST_CASE("a sample is cut after so many rows, and text after its last label goes, too") {
+    ConversationData source;
+    source.chat = ChatTemplate::plain;
+    const std::vector<Turn> turns{{Speaker::user, "<image>abc"},
+                                  {Speaker::assistant, "defg"},
+                                  {Speaker::user, "hi"},
+                                  {Speaker::assistant, "j"}};
+    for (std::int64_t most = 1; most < 14; ++most) {
+      const EncodedConversation cut = encode(turns, 1, source, {4, 2, most});
+      std::int64_t rows = 0, labels = 0;
+      for (const Item& item : cut.items) {
+        rows += item.modality == Modality::image ? 2 : item.tokens;
+        labels += item.loss_tokens;
+      }
+      CHECK(rows <= most);
+      CHECK(labels == static_cast<std::int64_t>(cut.labels.size()));
+      CHECK((cut.items.empty() || cut.items.back().loss_tokens > 0));
+      // "abc" ends with the first label's position, row 5.
+      CHECK(cut.items.empty() == (most < 5));
+      CHECK(cut.cut == (most < 13));
+    }
+    CHECK(text_of(encode(turns, 1, source, {4, 2, 7}).labels) == "def");
+    CHECK(text_of(encode(turns, 1, source, {4, 2, 13}).labels) == "defg</s>j</s>");
+  }
+
+  TEST_CASE("a data set: ids of each sample, its images, and what is skipped") {
+    const TempFolder folder;
+    const Scenario scenario = scenario_at(folder);
+    spill(folder / "a.jsonl", line("<image>what?", "cat") + line("which?", "dog"));
+    const ConversationSamples all = read_conversations(scenario, folder / "a.jsonl");
+    REQUIRE(all.samples().size() == 2);
+    CHECK(all.remarks().empty());
+    CHECK(all.samples()[1].id == 1);
+    CHECK(all.images(1).size() == 1);
+    CHECK(all.images(1)[0].path == folder / "p.png");
+    CHECK(text_of({all.ids(1).begin(), all.ids(1).end()}) == "which?dog");
+    CHECK(text_of({all.labels(1).begin(), all.labels(1).end()}) == "dog</s>");
+    CHECK(all.samples()[0].items.front() == Item{Modality::image, 4, 0});
+
+    const TempFolder blind;
+    const Scenario text = scenario_at(blind, false);
+    spill(blind / "a.jsonl", line("<image>what?", "cat"));
+    CHECK(read_conversations(text, blind / "a.jsonl").images(0).empty());
+  }
+
+  TEST_CASE("too many skipped samples end the run, fewer are named") {
+    const TempFolder folder;
+    Scenario scenario = scenario_at(folder);
+    auto& source = std::get<ConversationData>(scenario.data.source);
+    const std::string path = folder / "a.jsonl";
+    spill(path, line("a", "b") + line("a", "b", "absent.png") + line("<image><image>", "c") +
+                    "not JSON\n");
+    const auto refused = [&] {
+      try {
+        read_conversations(scenario, path);
+      } catch (const InputError& error) {
+        return error.what_is_wrong;
+      }
+      return std::string();
+    };
+    const std::string all =
+        "3 of 4 samples are skipped: 1: has more <image> marks than images "
+        "(first: sample 2); 1: missing image (first: sample 1, " +
+        (folder / "absent.png") + "); 1: no conversation (first: sample 3)";
+    CHECK(refused() == all);
+    source.most_left_out = 0.75;
+    CHECK(read_conversations(scenario, path).remarks() == path + ": " + all);
+    scenario.data.sequence = 1;
+    CHECK(refused().find("has no usable sample; 4 of 4") == 0);
+    scenario.data.sequence = 0;
+    scenario.model.modules[1].vocab = 20;
+    CHECK(refused().find("ids, but the language module's vocabulary has 20") != std::string::npos);
+    std::filesystem::remove(folder / "tokenizer_config.json");
+    scenario.model.modules[1].vocab = 200;
+    CHECK(refused().find("names the eos_token") != std::string::npos);
+  }
+
+  TEST_CASE("a damaged line crashes nothing, wherever it breaks off") {
+    const TempFolder folder;
+    Scenario scenario = scenario_at(folder);
+    std::get<ConversationData>(scenario.data.source).most_left_out = 1;
+    const std::string good = line("<image>what?", "cat");
+    for (std::size_t end = 0; end + 2 < good.size(); ++end) {
+      spill(folder / "a.jsonl", good + good.substr(0, end));
+      CHECK(read_conversations(scenario, folder / "a.jsonl").samples().size() == 1);
+    }
+  }
+}
+
+}  // namespace polyphony

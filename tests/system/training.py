@@ -1,0 +1,93 @@
+"""Runs the commands of scenarios/TRAINING.md on a small language model: data set, two stages, exports."""
+import json
+import random
+import re
+
+import harness
+import weights
+from harness import BUILD, ROOT
+
+LETTERS = [chr(c) for c in range(ord("!"), ord("~") + 1)] + ["Ġ", "Ċ"]
+
+
+def save_model(folder):
+    """Writes a small Llama with a tokenizer of one id per character."""
+    vocabulary = {letter: i for i, letter in enumerate(LETTERS)}
+    weights.save(folder, weights.shapes(vocabulary=len(LETTERS) + 1))
+    config = {**weights.CONFIG, "vocab_size": len(LETTERS) + 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    end = {"id": len(LETTERS), "content": "</s>", "special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
+    tokenizer = {"added_tokens": [end], "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+                 "model": {"type": "BPE", "merges": [], "vocab": vocabulary}}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "</s>"}))
+
+
+class TrainYourOwn(harness.SystemTest):
+    def commands(self):
+        text = (ROOT / "scenarios/TRAINING.md").read_text().split("## Your data")[0]
+        for line in re.findall(r"^    ((?:scripts|build/release)/[^#\n]*)", text, re.M):
+            yield line.strip()
+
+    def test_every_command(self):
+        tree = self.folder / "tree"
+        (tree / "build").mkdir(parents=True)
+        for entry in ROOT.iterdir():
+            if entry.name not in ("build", "runs", ".git"):
+                (tree / entry.name).symlink_to(entry)
+        (tree / "build/release").symlink_to(BUILD)
+        save_model(tree / "small")
+        commands = list(self.commands())
+        self.assertEqual(len(commands), 7)
+        for command in commands:
+            if command == "scripts/setup weights":  # 3 GB
+                continue
+            if command.startswith("scripts/vqa_conversations"):
+                command += " --weights small --steps 3,2 --batch 8 --sequence 128"
+            command = command.replace("--evaluate-every 100 --evaluate-samples 200", "--evaluate-every 2 --evaluate-samples 16")
+            with self.subTest(command):
+                done = harness.subprocess.run(["bash", "-c", command], cwd=tree, capture_output=True, text=True, timeout=600, env=harness.environment())
+                self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}\n{done.stderr}")
+        runs = tree / "runs/vqa"
+        for stage, steps in (("align", 3), ("tune", 2)):
+            lines = [json.loads(line) for line in (runs / stage / "metrics.jsonl").read_text().splitlines()]
+            self.assertEqual(sum("loss" in line for line in lines), steps)
+            held_out = [line for line in lines if "accuracy" in line]
+            self.assertEqual(held_out[-1]["held_out"], 16)
+            self.assertGreater(held_out[-1]["held_out_loss"], 0)
+            self.assertEqual(len(list((runs / stage).glob("events.out.tfevents.*"))), 1)
+        # Stage 1 leaves the frozen language model as it was, bit for bit; stage 2 changes it.
+        before = weights.load(tree / "small/model.safetensors")
+        self.assertEqual(weights.load(runs / "aligned/language/model.safetensors"), before)
+        after = weights.load(runs / "model/language/model.safetensors")
+        self.assertEqual(after.keys(), before.keys())
+        self.assertNotEqual(after, before)
+        self.assertTrue((runs / "model/language/tokenizer.json").is_file())
+        self.assertTrue((runs / "model/vision/config.json").is_file())
+
+    def test_a_damaged_data_set(self):
+        """Skipped samples are counted and named; too many end the run before any rank starts."""
+        save_model(self.folder / "small")
+        folder = self.folder
+        draw = random.Random(3)
+        lines = [json.dumps({"conversations": [{"from": "human", "value": "say " + c}, {"from": "gpt", "value": c * draw.randint(1, 9)}]})
+                 for c in "abcdefgh"]
+        text = {"polyphony": 1, "model": {"language": {"weights": "small"}}, "cluster": {"node": "this-machine", "ranks": 2},
+                "data": {"source": {"dataset": "chat.jsonl", "tokenizer": "small/tokenizer.json", "template": "plain", "most_left_out": 0.2},
+                         "sequence": 9, "global_batch": 4},
+                "layout": {"placement": "homogeneous", "schedule": "1f1b", "microbatches": 2, "all": {"tp": 2}},
+                "training": {"precision": "fp32", "steps": 2}}
+        (folder / "scenario.json").write_text(json.dumps(text))
+        (folder / "chat.jsonl").write_text("\n".join(lines + ['{"conversations": [']))
+        done = harness.run(BUILD / "polyphony", "run", folder / "scenario.json", "--out", folder / "run", limit=120)
+        self.assert_ok(done)
+        self.assertIn("1 of 9 samples are skipped: 1: no conversation (first: sample 8)", done.stdout + done.stderr)
+        self.assertIn("are cut at 9 tokens", done.stdout + done.stderr)
+        (folder / "chat.jsonl").write_text("\n".join(lines[:1] + ["[]", "{}"]))
+        done = harness.run(BUILD / "polyphony", "run", folder / "scenario.json", "--out", folder / "run", limit=120)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("2 of 3 samples are skipped", done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
