@@ -1,5 +1,7 @@
 #include "exec/worker/metrics_file.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 
@@ -38,10 +40,15 @@ MetricsFile::MetricsFile(const std::string& folder, Rank rank, std::int64_t done
   write_file(path_, kept.text);
   file_.open(path_, std::ios::app);
   if (!file_) throw InputError(path_, "", "cannot be opened for writing", "choose another folder");
-  for (const traces::MetricsLine& line : kept.lines)
-    if (const auto* held_out = std::get_if<traces::Accuracy>(&line))
-      if (held_out->loss && (!best_ || *held_out->loss < best_->loss))
-        best_ = {held_out->step, *held_out->loss};
+  // Only an evaluation whose checkpoint is still there can be the best one.
+  const std::vector<std::int64_t> saved = steps_in(RunPaths{folder}.checkpoints());
+  for (const traces::MetricsLine& line : kept.lines) {
+    const auto* held_out = std::get_if<traces::Accuracy>(&line);
+    if (!held_out || !held_out->loss || !std::isfinite(*held_out->loss) ||
+        !std::binary_search(saved.begin(), saved.end(), held_out->step))
+      continue;
+    if (!best_ || *held_out->loss < best_->loss) best_ = {held_out->step, *held_out->loss};
+  }
   events_.emplace(folder, rank, done, kept.lines);
 }
 

@@ -244,7 +244,8 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     result_.accuracy = answers.share;
     result_.held_out_loss = answers.loss;
     metrics.write(traces::Accuracy{done, answers.share, answers.asked, answers.loss});
-    if (options_.keep_best && (!best_ || answers.loss < best_->loss)) {
+    if (options_.keep_best && std::isfinite(answers.loss) &&
+        (!best_ || answers.loss < best_->loss)) {
       best_ = {done, answers.loss};
       checkpoint(done, metrics);
     }

@@ -274,6 +274,10 @@ ConversationSamples read_conversations(const Scenario& scenario, const std::stri
       left_out.add(found.name, "text " + error.what_is_wrong);
       return true;
     }
+    if (encoded->images > images) {  // marks of the system message, or made of what was removed
+      left_out.add(found.name, "has more <image> marks than images");
+      return true;
+    }
     Sample sample{static_cast<std::uint32_t>(result.samples_.size()), std::move(encoded->items)};
     if (sample.items.empty()) {
       left_out.add(found.name, "has no answer within /data/sequence");

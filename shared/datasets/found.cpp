@@ -50,7 +50,7 @@ void find_in_folder(const std::string& path, const Finder& finder) {
        fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied |
                                                   fs::directory_options::follow_directory_symlink))
     if (entry.is_regular_file() && SampleFiles::wanted(entry.path().string()))
-      names.push_back(fs::relative(entry.path(), path).string());
+      names.push_back(entry.path().lexically_relative(path).string());
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::pair(group_of(a), a) < std::pair(group_of(b), b);
   });

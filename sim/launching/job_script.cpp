@@ -36,12 +36,12 @@ std::string slurm(const JobScript& job) {
   option("output=%x-%j.log");
   option("open-mode=append");
   option("requeue");
-  option("signal=B:TERM@300");  // to this script, five minutes before the time is over
+  option("signal=B:USR1@300");  // to this script, five minutes before the time is over
   text +=
       "\n\n# The worker takes the first host of the job as its meeting point.\n"
       "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))\n"
-      "step= stopping=\n"
-      "trap 'stopping=yes; [ -n \"$step\" ] && kill -TERM \"$step\"' TERM\n";
+      "stopping=\n"
+      "trap 'stopping=yes; scancel --signal=TERM \"$SLURM_JOB_ID\"' USR1  # to the ranks\n";
   return text +
          attempts(job,
                   "  srun --kill-on-bad-exit=0 " + worker_command(job) +
@@ -81,7 +81,7 @@ std::string mpirun(const JobScript& job) {
          "export MASTER_PORT=${MASTER_PORT:-29500}\n"
          "hosts=()\n"
          "if [ -n \"${HOSTS:-}\" ]; then\n"
-         "  MASTER_ADDR=$(awk 'NF {print $1; exit}' \"$HOSTS\")\n"
+         "  MASTER_ADDR=$(awk -F'[ \\t:]+' '!/^[ \\t]*(#|$)/ {print $1; exit}' \"$HOSTS\")\n"
          "  hosts=(--hostfile \"$HOSTS\")\n"
          "fi\n"
          "export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n" +

@@ -9,14 +9,16 @@ import harness
 from harness import POLYPHONY, SCENARIOS, WORKER, environment, run
 
 # Starts the ranks of a job step with Slurm's variables. Without --kill-on-bad-exit, as the script asks for, the other ranks go on
-# when one ends; SIGTERM is passed on to all, as srun does.
+# when one ends; SIGTERM to srun kills them, as it does there.
 SRUN = """#!/usr/bin/env python3
 import os, signal, subprocess, sys
 command = [word for word in sys.argv[1:] if not word.startswith("--kill")]
 tasks = int(os.environ["SLURM_NTASKS"])
 ranks = [subprocess.Popen(command, env={**os.environ, "SLURM_PROCID": str(r), "SLURM_LOCALID": str(r), "SLURM_STEP_NUM_TASKS": str(tasks),
                                         "SLURM_STEP_TASKS_PER_NODE": str(tasks), "SLURM_STEP_NODELIST": "localhost"}) for r in range(tasks)]
-signal.signal(signal.SIGTERM, lambda *_: [rank.send_signal(signal.SIGTERM) for rank in ranks])
+signal.signal(signal.SIGTERM, lambda *_: [rank.kill() for rank in ranks])
+with open(os.path.join(os.path.dirname(__file__), "tasks"), "w") as tasks:
+    tasks.write(" ".join(str(rank.pid) for rank in ranks))
 codes = [rank.wait() for rank in ranks]
 sys.exit(max(code if code >= 0 else 128 - code for code in codes))
 """
@@ -29,6 +31,14 @@ ranks = [subprocess.Popen(command, env={**os.environ, "OMPI_COMM_WORLD_RANK": st
                                         "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}) for r in range(2)]
 sys.exit(max(abs(rank.wait()) for rank in ranks))
 """
+# scancel --signal reaches the tasks of the job's steps, not the batch script; srun itself ends its step when it is signaled.
+SCANCEL = """#!/usr/bin/env python3
+import os, signal, subprocess, sys
+assert sys.argv[1:] == ["--signal=TERM", os.environ["SLURM_JOB_ID"]], sys.argv
+with open(os.path.join(os.path.dirname(__file__), "tasks")) as tasks:
+    for task in tasks.read().split():
+        os.kill(int(task), signal.SIGTERM)
+"""
 SCONTROL = """#!/bin/bash
 echo "$@" >> "$(dirname "$0")/scontrol.said"
 """
@@ -39,7 +49,7 @@ class LaunchScripts(harness.SystemTest):
         super().setUp()
         tools = self.folder / "tools"
         tools.mkdir()
-        for name, text in (("srun", SRUN), ("mpirun", MPIRUN), ("scontrol", SCONTROL)):
+        for name, text in (("srun", SRUN), ("mpirun", MPIRUN), ("scontrol", SCONTROL), ("scancel", SCANCEL)):
             (tools / name).write_text(text)
             (tools / name).chmod(0o755)
         self.variables = environment(PATH=f"{tools}:{os.environ['PATH']}", MASTER_PORT=harness.free_port(), SLURM_NTASKS=2, SLURM_JOB_ID=7)
@@ -79,7 +89,7 @@ class LaunchScripts(harness.SystemTest):
     def test_slurm_saves_and_queues_again_before_its_time_is_over(self):
         script = self.start_script(self.script("--slurm", 100000))
         self.wait_for_checkpoint(script)
-        os.kill(script.pid, signal.SIGTERM)  # to the batch script alone, as --signal=B:TERM does
+        os.kill(script.pid, signal.SIGUSR1)  # to the batch script alone, as --signal=B:USR1 does
         output, errors = script.communicate(timeout=120)
         self.assertEqual(script.returncode, 0, errors)
         self.assertEqual((self.folder / "tools/scontrol.said").read_text(), "requeue 7\n")

@@ -235,6 +235,11 @@ TEST_SUITE("conversations") {
     scenario.data.sequence = 0;
     scenario.model.modules[1].vocab = 20;
     CHECK(refused().find("ids, but the language module's vocabulary has 20") != std::string::npos);
+    scenario.model.modules[1].vocab = 200;
+    source.system = "see <image>";
+    spill(path, line("<image>a", "b"));
+    CHECK(refused().find("has no usable sample; 1 of 1") == 0);
+    source.system.clear();
     std::filesystem::remove(folder / "tokenizer_config.json");
     scenario.model.modules[1].vocab = 200;
     CHECK(refused().find("names the eos_token") != std::string::npos);
