@@ -1,5 +1,6 @@
 #include "exec/attention/rotary.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "exec/on_device.h"
@@ -18,11 +19,35 @@ Tensor frequencies(double base, std::int64_t width, torch::Device device) {
   return at::pow(base, at::arange(0, width, 2, wide).div_(-static_cast<double>(width)));
 }
 
+// Returns the share of each frequency i < width/2 that is divided: 0 up to the one that turns
+// rope_high_factor times in rope_context rows, 1 from the one that turns rope_low_factor times on.
+Tensor divided_share(const Module& module, double base, std::int64_t width, torch::Device device) {
+  const auto wide = static_cast<double>(width);
+  const auto index = [&](double turns) {
+    return wide * std::log(module.rope_context / (turns * 2 * M_PI)) / (2 * std::log(base));
+  };
+  double first = index(module.rope_high_factor), last = index(module.rope_low_factor);
+  if (module.rope_whole) {
+    first = std::floor(first);
+    last = std::ceil(last);
+  }
+  first = std::max(first, 0.0);
+  last = std::min(last, wide - 1);
+  constexpr double kSteep = 0.001;  // a change between equal indices, as in transformers
+  if (first == last) last += kSteep;
+  const Tensor all = at::arange(width / 2, torch::dtype(torch::kFloat64).device(device));
+  return ((all - first) / (last - first)).clamp(0, 1);
+}
+
 // Changes frequencies for a longer context.
-Tensor scaled(const Module& module, Tensor frequency) {
+Tensor scaled(const Module& module, Tensor frequency, double base) {
   if (module.rope_scaling == RopeScaling::none) return frequency;
   const Tensor slow = frequency / module.rope_factor;
   if (module.rope_scaling == RopeScaling::linear) return slow;
+  if (module.rope_scaling == RopeScaling::yarn) {
+    const Tensor share = divided_share(module, base, 2 * frequency.size(0), frequency.device());
+    return share * slow + (1 - share) * frequency;
+  }
   const double low = module.rope_low_factor, high = module.rope_high_factor;
   const Tensor turns = frequency * (module.rope_context / (2 * M_PI));
   const Tensor share = ((turns - low) / (high - low)).clamp(0, 1);  // of the unchanged frequency
@@ -35,7 +60,7 @@ Tensor text_angles(const Module& module, const Tensor& positions, std::int64_t w
   // Blocks with windows have frequencies of their own, which stay.
   const bool local = module.local_rope_theta > 0 && base == module.local_rope_theta;
   const Tensor all = frequencies(base, width, positions.device());
-  const Tensor frequency = local ? all : scaled(module, all);
+  const Tensor frequency = local ? all : scaled(module, all, base);
   if (module.rope_sections.empty()) return at::outer(positions.to(torch::kFloat64), frequency);
   POLYPHONY_CHECK(positions.dim() == 2 && positions.size(0) == 3, positions.sizes());
   std::vector<Tensor> parts;
@@ -63,11 +88,17 @@ Tensor patch_angles(const Module& module, const std::vector<std::int64_t>& image
       columns.push_back(static_cast<double>(i % side));
     }
   }
-  const Tensor frequency = frequencies(module.rope_theta, module.head_dim / 2, device);
-  const auto angles = [&](const std::vector<double>& places) {
+  const auto angles = [&](const std::vector<double>& places, const Tensor& frequency) {
     return at::outer(on_device(torch::tensor(places, torch::kFloat64), device), frequency);
   };
-  return at::cat({angles(rows), angles(columns)}, 1);
+  if (module.alternating_axes) {
+    const Tensor all = frequencies(module.rope_theta, module.head_dim, device);
+    return at::cat({angles(rows, all.slice(0, 0, all.size(0), 2)),
+                    angles(columns, all.slice(0, 1, all.size(0), 2))},
+                   1);
+  }
+  const Tensor both = frequencies(module.rope_theta, module.head_dim / 2, device);
+  return at::cat({angles(rows, both), angles(columns, both)}, 1);
 }
 
 }  // namespace polyphony::exec

@@ -122,8 +122,16 @@ Tensor block(const Frame& frame, const Layer& layer, const Tensor& x) {
          added("post_norm2", feed_forward(frame, layer, norm(frame, layer, "norm2", middle)));
 }
 
+// Embeds the patches, and normalizes them if the module has an input norm.
+Tensor patch_rows(const Frame& frame, const Layer& layer) {
+  const Tensor x = patch_embedding(frame, layer);
+  return frame.module.input_norm ? norm(frame, layer, "input_norm", x) : x;
+}
+
 Tensor encoder_norm(const Frame& frame, const Layer& layer, const Tensor& x) {
-  return norm(frame, layer, "norm", frame.module.class_token ? drop_class_tokens(frame, x) : x);
+  const Tensor rows = frame.module.class_token ? drop_class_tokens(frame, x) : x;
+  if (frame.module.final_norm) return norm(frame, layer, "norm", rows);
+  return rows.view_as(rows);  // a chunk's output is never its input
 }
 
 // Returns the rows of x that have a label, and how the output matrix gets those of all ranks.
@@ -166,7 +174,7 @@ Forward forward_of(LayerKind kind) {
     Forward forward;
   };
   constexpr std::array kRows{
-      Row{LayerKind::patch_embedding, of_data<patch_embedding>},
+      Row{LayerKind::patch_embedding, of_data<patch_rows>},
       Row{LayerKind::audio_embedding, of_data<audio_embedding>},
       Row{LayerKind::encoder_block, block},
       Row{LayerKind::decoder_block, block},

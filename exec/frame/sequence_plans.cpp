@@ -35,6 +35,21 @@ bool reads_by_sample(const Module& module) {
   return false;
 }
 
+// Multiplies what queries and keys are rotated by.
+void scale_rotation(SequencePlan::Bucket& bucket, double factor) {
+  if (!bucket.cosine.defined()) return;
+  bucket.cosine.mul_(factor);
+  bucket.sine.mul_(factor);
+}
+void scale_rotation(SequencePlan& plan, double factor) {
+  for (SequencePlan::Bucket& bucket : plan.buckets) scale_rotation(bucket, factor);
+  scale_rotation(plan.own, factor);
+  if (!plan.context) return;
+  auto context = std::make_shared<ContextPlan>(*plan.context);
+  scale_rotation(context->rows, factor);
+  plan.context = context;
+}
+
 // Plans for a language module's blocks that attend to `window` rows, or to all (0).
 SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor& angles,
                        std::int64_t window, torch::Dtype dtype, InnerGroup& context,
@@ -53,6 +68,9 @@ SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor
   } else {
     plan.context = plan_context(data, context, angles, dtype, way, window);
   }
+  // YaRN; blocks with frequencies of their own stay.
+  if (module.rope_attention != 1 && (window == 0 || module.local_rope_theta == 0))
+    scale_rotation(plan, module.rope_attention);
   return plan;
 }
 

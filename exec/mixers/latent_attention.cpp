@@ -33,7 +33,8 @@ Tensor queries(const Frame& frame, const Layer& layer, const Tensor& normed) {
 Tensor latent_attention(const Frame& frame, const Layer& layer, const Tensor& normed) {
   const Module& module = frame.module;
   const std::int64_t rank = module.key_value_rank, rotated = module.rotary_dim;
-  const Tensor query = queries(frame, layer, normed);
+  Tensor query = queries(frame, layer, normed);
+  if (module.score_factor != 1) query = query * module.score_factor;
   const Tensor down = linear(frame, layer, "kv_down", normed);
   const Tensor latent =
       rms_norm(frame.pass, down.narrow(1, 0, rank), layer.at("kv_down_norm.weight"));

@@ -11,6 +11,7 @@
 #include "shared/checkpoint/tensor_size.h"
 #include "shared/error.h"
 #include "shared/export/export_config_json.h"
+#include "shared/export/llava_json.h"
 #include "shared/export/tensor_files_json.h"
 #include "shared/files/files.h"
 #include "shared/files/run_paths.h"
@@ -50,6 +51,24 @@ struct Group {
 };
 
 bool is_lora(const Module& module) { return module.trainable == Trainable::lora; }
+
+// Returns `count` numbers of the format `from` in the format `to`.
+std::string converted(const std::byte* from_bytes, std::int64_t count, const std::string& from,
+                      const std::string& to) {
+  std::string bytes(static_cast<std::size_t>(count * element_bytes(to)), '\0');
+  with_format(from, [&](auto source) {
+    with_format(to, [&](auto target) {
+      using Source = decltype(source);
+      using Target = decltype(target);
+      for (std::int64_t i = 0; i < count; ++i)
+        write_number<Target>(reinterpret_cast<std::byte*>(bytes.data()) +
+                                 i * static_cast<std::int64_t>(sizeof(typename Target::Bits)),
+                             read_number<Source>(from_bytes + i * static_cast<std::int64_t>(sizeof(
+                                                                      typename Source::Bits))));
+    });
+  });
+  return bytes;
+}
 
 std::vector<std::byte> bytes_for(std::int64_t count, const std::string& format) {
   return std::vector<std::byte>(static_cast<std::size_t>(count * element_bytes(format)));
@@ -110,8 +129,20 @@ class Export {
     return !source(m).config.empty() && has_part(read_file(source(m).config), module(m).kind);
   }
 
+  // All modules, as one LLaVA.
+  std::vector<Group> llava_group() {
+    llava_ = find_llava(scenario_, sources_);
+    image_token_ = image_token_id(source(llava_.language), options_.image_token);
+    for (std::size_t m = 0; m < sources_.size(); ++m)
+      if (is_lora(module(m)) && !options_.merge)
+        throw InputError(options_.run, "", module(m).name + " was trained by LoRA",
+                         "write whole weights with --merge");
+    return {{{llava_.vision, llava_.projector, llava_.language}, "", false}};
+  }
+
   // Modules of one composite model become one folder, unless one of them is an adapter.
   std::vector<Group> make_groups() {
+    if (options_.llava) return llava_group();
     std::map<std::string, Group> by_config;
     std::vector<std::string> order;
     for (std::size_t m = 0; m < scenario_.model.modules.size(); ++m) {
@@ -183,6 +214,8 @@ class Export {
     Parameter parameter;
     std::shared_ptr<const Arrangement> arrangement;
     std::string source;  // name of the tensor in the arrangement
+    // A tensor of the folder that training began with, which no parameter is read from; else null.
+    std::shared_ptr<const TensorFolder> folder = nullptr;
   };
 
   void plan(std::size_t m, const Group& group) {
@@ -196,6 +229,26 @@ class Export {
         continue;
       }
       add(m, parameter, names.of(parameter), [](const std::string& name) { return name; });
+    }
+    if (!adapter && !module(m).final_norm && !source(m).folder.empty()) plan_rest(m, names);
+  }
+
+  // A module without a final norm ends before the published model does: the blocks after it, and
+  // their norm, stay as they are.
+  void plan_rest(std::size_t m, const TensorNames& names) {
+    const std::string begun = TensorNames(module(m), names.family(), *folder_of(m)).root();
+    const std::string blocks = blocks_of(names.family());
+    std::set<std::string> planned;
+    for (const Planned& one : plan_) planned.insert(one.tensor.name);
+    const std::shared_ptr<const TensorFolder> folder = folder_of(m);
+    for (const auto& [name, stored] : folder->tensors()) {
+      if (!name.starts_with(begun) || !is_weight_format(stored.format)) continue;
+      const std::string below = name.substr(begun.size());
+      const bool rest =
+          below.starts_with("post_layernorm.") || (!blocks.empty() && below.starts_with(blocks));
+      if (rest && !planned.contains(names.root() + below))
+        plan_.push_back(
+            {{names.root() + below, result_.format, stored.shape}, m, {}, nullptr, name, folder});
     }
   }
 
@@ -245,13 +298,25 @@ class Export {
   // `own`: the names of a file that holds this module alone.
   TensorNames names_of(std::size_t m, bool own) {
     const TensorFamily& family = *find_tensor_family(module(m).kind, source(m).type);
+    if (options_.llava) {
+      const LlavaRoots roots = llava_roots(module(m).kind);
+      return {module(m), family, roots.module, roots.head};
+    }
     if (own || source(m).folder.empty()) return {module(m), family};
+    return {module(m), family, *folder_of(m)};
+  }
+  std::shared_ptr<const TensorFolder> folder_of(std::size_t m) {
     std::shared_ptr<const TensorFolder>& folder = folders_[source(m).folder];
     if (!folder) folder = std::make_shared<const TensorFolder>(source(m).folder);
-    return {module(m), family, *folder};
+    return folder;
   }
 
   std::string data(const Planned& planned) {
+    if (planned.folder != nullptr) {
+      const StoredTensor& stored = *planned.folder->find(planned.source);
+      return converted(planned.folder->data(stored), element_count(stored.shape), stored.format,
+                       result_.format);
+    }
     if (values_of_ != planned.parameter.name) {
       values_ = values(planned.module, planned.parameter);
       values_of_ = planned.parameter.name;
@@ -321,8 +386,11 @@ class Export {
     static const std::set<std::string> free = {"lora_rank", "lora_alpha", "mask", "loss_weight",
                                                "balance_weight"};
     for (const ModuleField& field : module_fields()) {
+      const std::string_view key = field.key;
       if (!field.is_of(own.kind) || free.contains(field.key)) continue;
-      if (std::string_view(field.key) == "image_size" && own.rotary) continue;  // any size
+      // A LLaVA says itself which block's rows it reads.
+      if (options_.llava && (key == "final_norm" || key == "layers")) continue;
+      if (key == "image_size" && own.rotary) continue;  // any size
       const bool same =
           std::visit([&](auto member) { return own.*member == published.*member; }, field.member);
       if (!same)
@@ -335,6 +403,7 @@ class Export {
 
   void write_config(const Group& group, const std::string& folder) {
     const std::size_t first = group.modules.front();
+    if (options_.llava) return write_llava(folder);
     if (group.adapter) {
       write_file(
           folder + "/adapter_config.json",
@@ -352,16 +421,41 @@ class Export {
                                module(first).kind, whole, result_.format));
   }
 
+  void write_llava(const std::string& folder) const {
+    const auto config = [&](std::size_t m) {
+      return exported_config(read_file(source(m).config), source(m).config, module(m).kind,
+                             /*whole=*/false, result_.format);
+    };
+    write_file(folder + "/config.json",
+               llava_config(module(llava_.vision), config(llava_.vision), config(llava_.language),
+                            result_.format, image_token_));
+  }
+
+  // Copies files that lie beside the configurations, those of the language module first. A LLaVA
+  // also has the files that say how its images and texts are prepared.
   std::vector<std::string> carry(const Group& group, const std::string& folder) const {
     std::vector<std::string> copied;
-    const fs::path from = fs::path(source(group.modules.front()).config).parent_path();
-    if (source(group.modules.front()).config.empty()) return copied;
-    for (const char* name : kCarried)
-      if (fs::is_regular_file(from / name) &&
-          !(group.adapter && std::string_view(name) == "generation_config.json")) {
-        fs::copy_file(from / name, fs::path(folder) / name);
-        copied.emplace_back(name);
-      }
+    std::vector<std::size_t> from = {group.modules.front()};
+    if (options_.llava) from = {llava_.language, llava_.vision};
+    for (const std::size_t m : from) {
+      const fs::path beside = fs::path(source(m).config).parent_path();
+      if (source(m).config.empty()) continue;
+      for (const char* name : kCarried)
+        if (fs::is_regular_file(beside / name) && !fs::exists(fs::path(folder) / name) &&
+            !(group.adapter && std::string_view(name) == "generation_config.json")) {
+          fs::copy_file(beside / name, fs::path(folder) / name);
+          copied.emplace_back(name);
+        }
+    }
+    if (!options_.llava) return copied;
+    const auto add = [&](const char* name, const std::string& text) {
+      if (fs::exists(fs::path(folder) / name)) return;
+      write_file(folder + "/" + name, text);
+      copied.emplace_back(name);
+    };
+    const Module& vision = module(llava_.vision);
+    add("processor_config.json", llava_processor(vision, options_.image_token));
+    add("preprocessor_config.json", plain_preprocessor(vision));
     return copied;
   }
 
@@ -371,6 +465,8 @@ class Export {
   CheckpointReader reader_;
   std::string out_;
   std::vector<ModuleWeights> sources_;  // by module
+  LlavaModules llava_;                  // if options_.llava
+  std::int32_t image_token_ = 0;
   Exported result_;
   std::vector<Planned> plan_;
   std::set<std::string> targets_;

@@ -7,6 +7,7 @@
 //   A module trained by LoRA gives adapter_config.json and adapter_model.safetensors in a folder of
 //   its own, or, merged, whole weights. Parts of composite models must be merged: PEFT looks for
 //   layers under the names of the whole model's modules, which files do not have.
+//   With ExportOptions::llava, modules of several folders become one LLaVA.
 // Tokenizer and processor files that lie beside the module's config.json are copied.
 #pragma once
 
@@ -26,6 +27,10 @@ struct ExportOptions {
   std::optional<std::int64_t> step;  // of the checkpoint; the newest when absent
   std::string format;                // "F32", "BF16", "F16", "F64"; empty: that of training
   bool merge = false;                // add low-rank pairs to the weights
+  // Whether vision, projector and language modules of several folders become one LLaVA, and the
+  // token of the tokenizer that stands for its images (shared/export/llava_json.h).
+  bool llava = false;
+  std::string image_token = "<image>";
   std::function<void(double share)> progress;  // may be empty
 };
 

@@ -106,7 +106,11 @@ const ObjectForm& model_form() {
   static const ObjectForm form{
       "model",
       "The modules by name; the key \"from\" of a module makes the edges between them",
-      {},
+      {{"weights", text_form("models/llava-1.5-7b"),
+        "folder of a published composite model in Hugging Face layout, relative to this file: its "
+        "parts become the modules vision, projector and language, which need not be written, and "
+        "training begins with its weights. What is written of one of these modules is added: "
+        "{\"train\": \"frozen\"}, or {\"weights\": null} for a module that begins at random"}},
       {object_form(module_form())}};
   return form;
 }

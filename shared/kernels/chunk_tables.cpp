@@ -34,6 +34,8 @@ void ChunkTables::rotation(std::int64_t rows, int axes) {
   add(KernelKind::elementwise, 0, half * 14 * kWide, 5);
   const std::int64_t table = wide_element();
   if (table != kWide) add(KernelKind::elementwise, 0, 2 * 2 * half * (kWide + table), 2);
+  if (module_.rope_attention != 1)  // both tables, read and written
+    add(KernelKind::elementwise, 0, 2 * 2 * 2 * half * table, 2);
 }
 
 }  // namespace polyphony

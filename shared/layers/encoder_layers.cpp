@@ -18,6 +18,7 @@ void PatchEmbedding::parameters(LayerParameters add) {
   if (!m.rotary)
     own.table("position", side * side + (m.class_token ? 1 : 0), m.hidden, Cut::replicated,
               kPositionDeviation, Rows::embedded);
+  if (m.input_norm) add.norm("input_norm");
 }
 
 Linear PatchEmbedding::patches() const {
@@ -30,9 +31,11 @@ void PatchEmbedding::forward() {
   if (is_own() && module_.class_token) more_launches(2);  // lists of patches and tokens
   forward_cut(patches());
   if (module_.class_token) passes(rows * hidden(), 2, 2);
-  if (module_.rotary) return;
-  if (is_own() && picks_positions()) passes(rows * hidden(), 2, 2);  // index list, selection
-  passes(rows * hidden(), 3, 1);                                     // + position embedding
+  if (!module_.rotary) {
+    if (is_own() && picks_positions()) passes(rows * hidden(), 2, 2);  // index list, selection
+    passes(rows * hidden(), 3, 1);                                     // + position embedding
+  }
+  if (module_.input_norm) norm(rows, hidden());
 }
 
 // Whether rows of the position table must be selected. This is not needed if all images are as
@@ -43,7 +46,17 @@ bool PatchEmbedding::picks_positions() const {
 }
 
 void PatchEmbedding::backward_input(bool) {  // pixels have no gradient
-  if (module_.class_token && !lora()) passes(patches().rows * hidden(), 2, 1);
+  if (lora()) return;
+  if (module_.input_norm) norm_backward(own(embedded_rows()), hidden());
+  if (module_.class_token) passes(patches().rows * hidden(), 2, 1);
+}
+
+// Saves the input of its norm, if it is trained.
+std::int64_t PatchEmbedding::tape(const LayerBytes& bytes) {
+  if (!bytes.module.input_norm || !bytes.trains()) return 0;
+  const std::int64_t rows =
+      bytes.own(bytes.size.tokens + (bytes.module.class_token ? bytes.size.sequences : 0));
+  return bytes.element() * rows * bytes.module.hidden + bytes.statistics(rows);
 }
 
 void PatchEmbedding::backward_weight() {
@@ -53,6 +66,7 @@ void PatchEmbedding::backward_weight() {
   if (!module_.rotary)
     passes(own(embedded_rows()) * hidden(), {3, 1},
            picks_positions() ? Passes{3, 1} : Passes{1, 2});
+  if (module_.input_norm) norm_weights(1);
 }
 
 // The columns of a convolution's matrix are ordered by (one of three frames, input channel).
@@ -107,17 +121,18 @@ void EncoderNorm::forward() {
     if (sequence()) gather(embedded_rows(), hidden());
     passes(own(size_.tokens) * hidden(), 2, 1);
   }
-  norm(own(size_.tokens), hidden());
+  if (module_.final_norm) norm(own(size_.tokens), hidden());
 }
 
 void EncoderNorm::backward_input(bool) {
-  norm_backward(own(size_.tokens), hidden());
+  if (module_.final_norm) norm_backward(own(size_.tokens), hidden());
   if (!module_.class_token) return;
   passes((embedded_rows() + 2 * own(size_.tokens)) * hidden(), 1, 2);  // zeros, then the rows
   if (sequence()) scatter(embedded_rows(), hidden());
 }
 
 std::int64_t EncoderNorm::tape(const LayerBytes& bytes) {
+  if (!bytes.module.final_norm) return 0;
   return bytes.input() + bytes.statistics(bytes.own(bytes.size.tokens));
 }
 

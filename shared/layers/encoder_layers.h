@@ -1,13 +1,16 @@
 // The first and last layers of encoders: embeddings of patches or audio frames, and the final norm.
 //   patch_embedding  one GEMM with channels·patch² features per patch, a position table (unless
-//                    rotary), and a class-token row before each image's rows if there is one
+//                    rotary), a class-token row before each image's rows if there is one, and a
+//                    norm if the module has an input norm
 //   audio_embedding  two convolutions over three frames, computed as GEMMs on rows of three frames;
 //                    the second halves the number of rows. A rank may need one frame of the token
 //                    before its own
-//   encoder_norm     also removes class tokens, so a rank's own rows change
-//   saved activations   patch embedding: none. Audio embedding: e·q·6(bins + H), for rows of 3
-//                       frames with 2q and q outputs and as many activation inputs; 0 if frozen.
-//                       Encoder norm: e·q·H and its statistics
+//   encoder_norm     also removes class tokens, so a rank's own rows change; no norm if the module
+//                    has no final norm
+//   saved activations   patch embedding: none, or the input of its norm if that is trained. Audio
+//                       embedding: e·q·6(bins + H), for rows of 3 frames with 2q and q outputs and
+//                       as many activation inputs; 0 if frozen. Encoder norm: e·q·H and its
+//                       statistics
 // Patches and frames belong to the batch and do not count. Source: own count of what exec/ does.
 #pragma once
 
@@ -24,7 +27,7 @@ class PatchEmbedding : public LayerKernels {
   void forward();
   void backward_input(bool);
   void backward_weight();
-  static std::int64_t tape(const LayerBytes&) { return 0; }
+  static std::int64_t tape(const LayerBytes& bytes);
   static std::int64_t input_kept(const LayerBytes&) { return 0; }
 
  private:
@@ -52,13 +55,17 @@ class AudioEmbedding : public LayerKernels {
 class EncoderNorm : public LayerKernels {
  public:
   explicit EncoderNorm(const LayerKernels& layer) : LayerKernels(layer) {}
-  static void parameters(LayerParameters add) { add.norm("norm"); }
+  static void parameters(LayerParameters add) {
+    if (add.module().final_norm) add.norm("norm");
+  }
   void forward();
   void backward_input(bool);
-  void backward_weight() { norm_weights(1); }
+  void backward_weight() {
+    if (module_.final_norm) norm_weights(1);
+  }
   static std::int64_t tape(const LayerBytes& bytes);
   static std::int64_t input_kept(const LayerBytes& bytes) {
-    return bytes.module.class_token ? 0 : bytes.input();
+    return bytes.module.class_token || !bytes.module.final_norm ? 0 : bytes.input();
   }
 
  private:

@@ -71,6 +71,7 @@ void LatentAttention::forward() {
     gather(size_.tokens, hidden());
   }
   forward_cut(query_up());
+  if (module_.score_factor != 1) passes(size_.tokens * heads() * key_width(), 2, 1);
   forward_cut(key_down());
   norm(own(size_.tokens), module_.key_value_rank);
   if (sequence()) gather(size_.tokens, latent());
@@ -92,6 +93,7 @@ void LatentAttention::backward_input(bool again) {
   sum(size_.tokens, latent());
   norm_backward(own(size_.tokens), module_.key_value_rank);
   below(key_down());
+  if (module_.score_factor != 1) passes(size_.tokens * heads() * key_width(), 2, 1);
   if (module_.query_rank > 0) {
     input_gradient(query_up());
     sum(size_.tokens, module_.query_rank);

@@ -93,7 +93,8 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
                      "model type \"" + type + "\" is not a supported " + name(kind) + " module",
                      suggest(type, types) + ", or write the dimensions instead of \"hf\"");
   const std::vector<std::string> notes = check_hf_keys(config, type, kind);
-  HfModule result = kind == ModuleKind::vision  ? read_hf_vision(config, type)
+  const bool is_part = config.pointer() != root.pointer();
+  HfModule result = kind == ModuleKind::vision  ? read_hf_vision(config, type, is_part)
                     : kind == ModuleKind::audio ? read_hf_audio(config)
                                                 : read_hf_language(config, type, root);
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
@@ -103,10 +104,9 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
     for (int merge = 1; merge <= side; ++merge)
       if (side % merge == 0 && (side / merge) * (side / merge) == rows) result.merge = merge;
   }
-  if (config.pointer() != root.pointer()) {
+  if (is_part) {
     if (kind == ModuleKind::vision && text_or(root, "model_type", "").starts_with("llava"))
-      result.deviations.emplace_back(
-          "rows are taken after the tower's last norm, in LLaVA after one of its last blocks");
+      select_llava_rows(root, result);
     const std::vector<std::string> of_whole = check_hf_whole(root, kind);
     result.notes.insert(result.notes.end(), of_whole.begin(), of_whole.end());
   }

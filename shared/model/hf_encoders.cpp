@@ -29,8 +29,27 @@ void read_axial(const JsonValue& config, Module& m) {
   m.rope_theta = number_or(config, "rope_theta", m.rope_theta);
 }
 
+// Values that a part of a composite configuration may omit.
+struct SquareImages {
+  const char* type;  // how the model type begins
+  int layers, hidden, heads, ffn, image_size, patch;
+};
+constexpr SquareImages kSquareImages[] = {{"clip", 12, 768, 12, 3072, 224, 32},
+                                          {"siglip", 12, 768, 12, 3072, 224, 16},
+                                          {"pixtral", 24, 1024, 16, 4096, 1024, 16}};
+SquareImages usual_of(const std::string& type, bool is_part) {
+  for (const SquareImages& row : kSquareImages)
+    if (is_part && type.starts_with(row.type)) return row;
+  return {};
+}
+// Returns an integer; if `usual` is 0, the key is required.
+int whole_or_usual(const JsonValue& config, const char* key, std::int64_t most, int usual) {
+  return usual > 0 ? whole_or(config, key, most, usual) : whole(config, key, most);
+}
+
 // Reads the side of a square: one number, or equal height and width.
-int side(const JsonValue& config, const char* key) {
+int side(const JsonValue& config, const char* key, int usual) {
+  if (!config.has(key) && usual > 0) return usual;
   if (!config.has(key) || !config.at(key).is_list()) return whole(config, key, 1 << 16);
   const JsonValue sides = config.at(key);
   sides.check(list_form(integer_form(1, 1 << 16), 2, 2));
@@ -98,19 +117,21 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
   result.notes.emplace_back("temporal patches are omitted: images only, no video");
 }
 
-void read_square_images(const JsonValue& config, const std::string& type, HfModule& result) {
+void read_square_images(const JsonValue& config, const std::string& type, bool is_part,
+                        HfModule& result) {
+  const SquareImages usual = usual_of(type, is_part);
   Module& m = result.module;
-  m.layers = whole(config, "num_hidden_layers", kMostLayers);
-  m.hidden = whole(config, "hidden_size", kMostWidth);
-  m.heads = whole(config, "num_attention_heads", kMostWidth);
+  m.layers = whole_or_usual(config, "num_hidden_layers", kMostLayers, usual.layers);
+  m.hidden = whole_or_usual(config, "hidden_size", kMostWidth, usual.hidden);
+  m.heads = whole_or_usual(config, "num_attention_heads", kMostWidth, usual.heads);
   m.head_dim = divided(config, "hidden_size", m.hidden, m.heads);
-  m.ffn = whole(config, "intermediate_size", kMostWidth);
+  m.ffn = whole_or_usual(config, "intermediate_size", kMostWidth, usual.ffn);
   const bool siglip = type.starts_with("siglip");
-  m.patch = side(config, "patch_size");
+  m.patch = side(config, "patch_size", usual.patch);
   m.image_size = siglip && !config.has("image_size") && config.has("num_patches")
                      ? m.patch * static_cast<int>(
                                      std::lround(std::sqrt(whole(config, "num_patches", 1 << 20))))
-                     : side(config, "image_size");
+                     : side(config, "image_size", usual.image_size);
   m.class_token = !siglip && type != "pixtral";
   m.norm_epsilon = epsilon_or(config, type.starts_with("clip") || type == "pixtral" ? 1e-5 : 1e-6);
   if (m.patch <= m.image_size && m.image_size % m.patch != 0) {
@@ -123,7 +144,9 @@ void read_square_images(const JsonValue& config, const std::string& type, HfModu
     result.notes.emplace_back("the attention pooling after the last norm is omitted");
   if (type == "clip_vision_model") {
     m.patch_bias = false;
-    result.deviate("the norm before the first block is omitted");
+    m.input_norm = true;
+    m.final_norm = false;
+    result.notes.emplace_back("the norm of the pooled class token is omitted");
   }
 }
 
@@ -149,21 +172,51 @@ void read_pixtral(const JsonValue& config, HfModule& result) {
   m.norm = Norm::rms;
   m.gated = m.rotary = true;
   m.attention_bias = m.mlp_bias = m.patch_bias = false;
+  m.alternating_axes = m.input_norm = true;
+  m.final_norm = false;
   read_axial(config, m);
   silu_gates(config, "gelu", m);
-  result.deviate(
-      "the norm before the first block is omitted; a norm after the last block is added");
 }
 
 }  // namespace
 
-HfModule read_hf_vision(const JsonValue& config, const std::string& type) {
+void select_llava_rows(const JsonValue& whole, HfModule& result) {
+  constexpr const char* kLayer = "vision_feature_layer";
+  constexpr int kUsual = -2;  // from the model's code
+  Module& m = result.module;
+  if (whole.has(kLayer) && whole.at(kLayer).is_list()) {
+    result.deviate("\"vision_feature_layer\": the rows of several blocks are not joined");
+    return;
+  }
+  int layer = kUsual;
+  if (whole.has(kLayer)) {
+    whole.at(kLayer).check(integer_form(-kMostLayers, kMostLayers));
+    layer = static_cast<int>(whole.at(kLayer).integer());
+  }
+  // 0 is the embedding, and -1 the last block.
+  const int blocks = layer < 0 ? m.layers + 1 + layer : layer;
+  if (blocks < 1 || blocks > m.layers)
+    whole.refuse_at(kLayer,
+                    std::to_string(layer) + " is none of the " + std::to_string(m.layers) +
+                        " blocks of the vision module",
+                    "check that the configuration is complete");
+  if (blocks < m.layers)
+    result.notes.push_back("\"vision_feature_layer\": blocks after block " +
+                           std::to_string(blocks) + " of " + std::to_string(m.layers) +
+                           " are omitted");
+  m.layers = blocks;
+  m.final_norm = false;
+  if (m.class_token && text_or(whole, "vision_feature_select_strategy", "default") == "full")
+    result.deviate("\"vision_feature_select_strategy\": the row of the class token is dropped");
+}
+
+HfModule read_hf_vision(const JsonValue& config, const std::string& type, bool is_part) {
   HfModule result;
   result.module = encoder(ModuleKind::vision);
   if (type.starts_with("qwen2"))
     read_qwen_tower(config, type, result);
   else
-    read_square_images(config, type, result);
+    read_square_images(config, type, is_part, result);
   if (type.starts_with("intern")) read_intern(config, type, result);
   if (type == "pixtral") read_pixtral(config, result);
   Module& m = result.module;

@@ -165,11 +165,7 @@ constexpr HfKeys kTable[] = {
 
 // Keys of a composite configuration, next to its parts.
 constexpr HfKeys kWhole[] = {
-    {"vision_feature_layer", "vision", kNoted,
-     "the output is taken after the last block: reduce \"layers\" to end at the selected block",
-     "-1"},
-    {"vision_feature_select_strategy", "vision", kNoted, "the row of the class token is dropped",
-     "default patch"},
+    {"vision_feature_layer vision_feature_select_strategy", "vision", kUsed, ""},
     {"downsample_ratio ps_version select_layer", "vision", kNoted,
      "the scenario's projector sets how rows are merged and selected", "0.5 v2 -1"},
 };

@@ -1,5 +1,6 @@
 // Reads language configurations (shared/model/hf_config.h).
 #include <algorithm>
+#include <cmath>
 
 #include "shared/model/hf_keys.h"
 #include "shared/model/hf_parts.h"
@@ -7,7 +8,7 @@
 namespace polyphony {
 namespace {
 
-// Keys of a RoPE scaling. The scaling itself is not modeled; one note says so.
+// Keys of a RoPE scaling.
 const std::vector<std::string>& rope_keys() {
   static const std::vector<std::string> keys{"rope_type",
                                              "type",
@@ -30,10 +31,43 @@ const std::vector<std::string>& rope_keys() {
   return keys;
 }
 
-// Reads how the frequencies were changed for a longer context. YaRN and others are not modeled.
-void read_scaling(const JsonValue& rope, const std::string& type, HfModule& result) {
+// Returns the factor by which YaRN sharpens attention (arXiv 2309.00071, §3.4).
+double yarn_scale(double factor, double weight = 1) {
+  return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1;
+}
+
+// Reads YaRN. Source of the keys and of their defaults: huggingface/transformers
+// modeling_rope_utils.py; of the factor on DeepSeek-V3's scores: its model's code.
+void read_yarn(const JsonValue& config, const JsonValue& rope, HfModule& result) {
+  constexpr const char* kContext = "original_max_position_embeddings";
+  constexpr double kFast = 32, kSlow = 1;
+  Module& m = result.module;
+  const JsonValue& stated = rope.has(kContext) ? rope : config;
+  const char* const key = rope.has(kContext) ? kContext : "max_position_embeddings";
+  const std::string model = text_or(config, "model_type", "");
+  if (!stated.has(key) || !rope.has("factor") || model == "deepseek_v2")
+    return result.deviate("RoPE scaling for long contexts is not modeled: \"yarn\"");
+  m.rope_scaling = RopeScaling::yarn;
+  m.rope_factor = number_or(rope, "factor", 1);
+  m.rope_context = whole(stated, key, kMostTokens);
+  m.rope_high_factor = number_or(rope, "beta_fast", kFast);
+  m.rope_low_factor = number_or(rope, "beta_slow", kSlow);
+  m.rope_whole = flag_or(rope, "truncate", true);
+  const double all = number_or(rope, "mscale_all_dim", 0), one = number_or(rope, "mscale", 0);
+  m.rope_attention = one > 0 && all > 0
+                         ? yarn_scale(m.rope_factor, one) / yarn_scale(m.rope_factor, all)
+                         : yarn_scale(m.rope_factor);
+  m.rope_attention = number_or(rope, "attention_factor", m.rope_attention);
+  if (all > 0 && (model == "deepseek_v3" || model == "kimi_k2"))
+    m.score_factor = std::pow(yarn_scale(m.rope_factor, all), 2);
+}
+
+// Reads how the frequencies were changed for a longer context.
+void read_scaling(const JsonValue& config, const JsonValue& rope, const std::string& type,
+                  HfModule& result) {
   Module& m = result.module;
   if (type == "default") return;
+  if (type == "yarn") return read_yarn(config, rope, result);
   if (type != "linear" && type != "llama3")
     return result.deviate("RoPE scaling for long contexts is not modeled: \"" + type + "\"");
   const auto number = [&](const char* key) {
@@ -50,7 +84,8 @@ void read_scaling(const JsonValue& rope, const std::string& type, HfModule& resu
   m.rope_context = whole(rope, "original_max_position_embeddings", kMostTokens);
 }
 
-void read_frequencies(const JsonValue& rope, double& theta, HfModule& result) {
+void read_frequencies(const JsonValue& config, const JsonValue& rope, double& theta,
+                      HfModule& result) {
   for (const std::string& key : rope.keys())
     if (const auto& known = rope_keys(); std::find(known.begin(), known.end(), key) == known.end())
       result.notes.push_back(rope.pointer() + "/" + key + " is unknown and ignored");
@@ -66,7 +101,7 @@ void read_frequencies(const JsonValue& rope, double& theta, HfModule& result) {
       result.deviations.push_back("RoPE scaling for long contexts is not modeled: \"" + type +
                                   "\"");
   } else {
-    read_scaling(rope, text_or(rope, "rope_type", text_or(rope, "type", "scaled")), result);
+    read_scaling(config, rope, text_or(rope, "rope_type", text_or(rope, "type", "scaled")), result);
   }
   if (!rope.has("rope_theta")) return;
   rope.at("rope_theta").check(number_form(1, 1e12));
@@ -81,9 +116,9 @@ void read_rotary(const JsonValue& config, HfModule& result) {
     if (!config.has(key) || !config.at(key).is_object()) continue;
     const JsonValue rope = config.at(key);
     const bool by_kind = rope.has("full_attention") && rope.at("full_attention").is_object();
-    read_frequencies(by_kind ? rope.at("full_attention") : rope, m.rope_theta, result);
+    read_frequencies(config, by_kind ? rope.at("full_attention") : rope, m.rope_theta, result);
     if (by_kind && rope.has("sliding_attention") && rope.at("sliding_attention").is_object())
-      read_frequencies(rope.at("sliding_attention"), m.local_rope_theta, result);
+      read_frequencies(config, rope.at("sliding_attention"), m.local_rope_theta, result);
   }
   if (!config.has("rope_theta")) return;
   config.at("rope_theta").check(number_form(1, 1e12));
@@ -197,18 +232,24 @@ HfModule read_hf_language(const JsonValue& config, const std::string& type,
   HfModule result;
   Module& m = result.module;
   m.kind = ModuleKind::language;
-  m.layers = whole(config, "num_hidden_layers", kMostLayers);
-  m.hidden = whole(config, "hidden_size", kMostWidth);
-  m.heads = whole_or_usual(config, "num_attention_heads", kMostWidth, family.heads);
-  m.kv_heads = whole_or(config, "num_key_value_heads", kMostWidth,
-                        family.kv_heads > 0 ? family.kv_heads : m.heads);
+  const bool is_part = config.pointer() != whole_config.pointer();
+  const LanguageFamily::Part part = is_part ? family.part : LanguageFamily::Part{};
+  const auto usual = [](int of_family, int of_part) { return of_family > 0 ? of_family : of_part; };
+  m.layers = whole_or_usual(config, "num_hidden_layers", kMostLayers, part.layers);
+  m.hidden = whole_or_usual(config, "hidden_size", kMostWidth, part.hidden);
+  m.heads =
+      whole_or_usual(config, "num_attention_heads", kMostWidth, usual(family.heads, part.heads));
+  const int kv_heads = usual(family.kv_heads, part.kv_heads);
+  m.kv_heads =
+      whole_or(config, "num_key_value_heads", kMostWidth, kv_heads > 0 ? kv_heads : m.heads);
   m.head_dim = head_width(config, m, family.head_dim);
   // Models with experts in every block may omit F.
   const bool sparse = config.has("moe_intermediate_size");
   const char* const ffn = config.has(family.ffn) ? family.ffn : "intermediate_size";
-  m.ffn = sparse ? whole_or(config, ffn, kMostWidth, 0) : whole(config, ffn, kMostWidth);
+  m.ffn = sparse ? whole_or(config, ffn, kMostWidth, 0)
+                 : whole_or_usual(config, ffn, kMostWidth, part.ffn);
   m.gated = true;
-  m.vocab = whole_or_usual(config, "vocab_size", 1 << 24, family.vocab);
+  m.vocab = whole_or_usual(config, "vocab_size", 1 << 24, usual(family.vocab, part.vocab));
   m.tied = tied_or(config, whole_config, family.tied);
   m.norm_epsilon = epsilon_or(config, family.norm_epsilon);
   m.rope_theta = family.rope_theta;

@@ -231,10 +231,22 @@ void read_layer_types(const JsonValue& config, Module& m) {
 
 const std::vector<LanguageFamily>& language_families() {
   static const std::vector<LanguageFamily> families = {
-      {.types = {"llama"}},
-      {.types = {"mistral"}, .read = read_all_windows},
+      {.types = {"llama"},
+       .part = {.layers = 32, .hidden = 4096, .ffn = 11008, .heads = 32, .vocab = 32000}},
+      {.types = {"mistral"},
+       .part =
+           {.layers = 32, .hidden = 4096, .ffn = 14336, .heads = 32, .kv_heads = 8, .vocab = 32000},
+       .read = read_all_windows},
       {.types = {"mixtral"}, .rope_theta = 1e6, .norm_epsilon = 1e-5, .read = read_all_windows},
-      {.types = {"qwen2"}, .qkv_bias = true, .read = read_late_windows},
+      {.types = {"qwen2"},
+       .part = {.layers = 32,
+                .hidden = 4096,
+                .ffn = 22016,
+                .heads = 32,
+                .kv_heads = 32,
+                .vocab = 151936},
+       .qkv_bias = true,
+       .read = read_late_windows},
       {.types = {"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"},
        .rope_theta = 1e6,
        .norm_epsilon = 1e-5,

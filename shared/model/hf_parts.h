@@ -15,9 +15,13 @@ std::string text_or(const JsonValue& config, const char* key, const std::string&
 // Returns `value`, the value of `key`, divided by a number of heads; throws if it does not divide.
 int divided(const JsonValue& config, const char* key, int value, int by);
 
-// Read a configuration whose model_type is known to belong to the kind.
-HfModule read_hf_vision(const JsonValue& config, const std::string& type);
+// Read a configuration whose model_type is known to belong to the kind. `is_part`: of a composite
+// configuration, whose parts omit the values that the model's class has anyway.
+HfModule read_hf_vision(const JsonValue& config, const std::string& type, bool is_part);
 HfModule read_hf_audio(const JsonValue& config);
+// Makes a vision module end at the block whose rows a LLaVA reads: those of
+// `vision_feature_layer`, without the norm after the last block.
+void select_llava_rows(const JsonValue& whole, HfModule& result);
 // `whole_config`: the composite configuration that `config` is part of, or `config` itself.
 HfModule read_hf_language(const JsonValue& config, const std::string& type,
                           const JsonValue& whole_config);
@@ -27,6 +31,10 @@ struct LanguageFamily {
   std::vector<std::string> types;  // values of "model_type"
   // Values of keys that a file may omit; 0: the key is required.
   int heads = 0, kv_heads = 0, head_dim = 0, vocab = 0;
+  // Values that a part of a composite configuration may omit, too; 0: the key is required.
+  struct Part {
+    int layers = 0, hidden = 0, ffn = 0, heads = 0, kv_heads = 0, vocab = 0;
+  } part{};
   bool tied = false;
   double rope_theta = 1e4;
   double norm_epsilon = 1e-6;

@@ -4,7 +4,8 @@
 //   key/value heads, F feed-forward width, V vocabulary size.
 //
 // Layer stacks (index 0 first), as layers() returns them:
-//   vision     patch_embedding, encoder_block × layers, encoder_norm
+//   vision     patch_embedding, encoder_block × layers, encoder_norm (without a norm if the module
+//              has none: final_norm)
 //   audio      audio_embedding (two convolutions over frames), encoder_block × layers, encoder_norm
 //   projector  projector_mlp or projector_linear: merges m × m neighboring patches, or m frames,
 //              into one row, then applies two matrices with GELU between them, or a single matrix
@@ -85,8 +86,13 @@ constexpr auto names(Gelu) { return names_of<Gelu>("erf", "tanh", "quick"); }
 //   llama3  those that turn less than rope_low_factor times in rope_context rows are divided by
 //           rope_factor, those that turn more than rope_high_factor times stay, between these the
 //           two are mixed (Llama 3.1, huggingface/transformers modeling_rope_utils.py)
-enum class RopeScaling : std::uint8_t { none, linear, llama3 };
-constexpr auto names(RopeScaling) { return names_of<RopeScaling>("none", "linear", "llama3"); }
+//   yarn    as llama3, but mixed linearly in the index of the frequency, from that which turns
+//           rope_high_factor times to that which turns rope_low_factor times; and rotated queries
+//           and keys are multiplied by rope_attention (Peng et al., arXiv 2309.00071)
+enum class RopeScaling : std::uint8_t { none, linear, llama3, yarn };
+constexpr auto names(RopeScaling) {
+  return names_of<RopeScaling>("none", "linear", "llama3", "yarn");
+}
 
 // How router logits become a token's expert weights: softmax over the chosen experts; or the
 // sigmoids of their logits, divided by the sum of these (DeepSeek-V3, arXiv 2412.19437, §2.1.2).
@@ -169,6 +175,11 @@ struct Module {
   bool patch_bias = true;    // the patch embedding has a bias
   bool class_token = false;  // a learned row before each image's patches, dropped by the last norm
   bool rotary = false;       // q and k are rotated by patch row and column; no position table
+  // Rotary: rows have the even ones of the D/2 frequencies and columns the odd ones (Pixtral);
+  // otherwise both have the same D/4.
+  bool alternating_axes = false;
+  bool input_norm = false;  // a norm between the embedded patches and the first block (CLIP)
+  bool final_norm = true;   // a norm after the last block; LLaVA reads CLIP's blocks without it
   int window = 0;  // blocks attend within squares of window × window patches; 0: in whole images
   std::vector<int> full_attention_blocks = {};  // blocks that attend within whole images anyway
   // Audio input: each token covers 2 frames of mel_bins features.
@@ -180,10 +191,13 @@ struct Module {
   bool scaled_embedding = false;  // rows of the embedding are multiplied by √H, as in Gemma
   double rope_theta = 10000.0;
   RopeScaling rope_scaling = RopeScaling::none;  // not of local_rope_theta
-  double rope_factor = 0;                        // linear, llama3
-  double rope_low_factor = 0;                    // llama3: turns in rope_context rows
+  double rope_factor = 0;                        // linear, llama3, yarn
+  double rope_low_factor = 0;                    // llama3, yarn: turns in rope_context rows
   double rope_high_factor = 0;
   int rope_context = 0;
+  double rope_attention = 1.0;  // yarn: factor of rotated queries and keys
+  bool rope_whole = true;       // yarn: the two indices are rounded, away from each other
+  double score_factor = 1.0;    // latent attention: factor of scores (DeepSeek-V3 with YaRN)
   // How many of the D/2 rotary frequencies rotate by a token's time, row and column; empty: all
   // rotate by its position in the sample.
   std::vector<int> rope_sections = {};

@@ -5,6 +5,7 @@
 #include "shared/form/scenario_form.h"
 #include "shared/goal/goal_json.h"
 #include "shared/hardware/devices.h"
+#include "shared/scenario_io/composite_model_json.h"
 #include "shared/scenario_io/scenario_parts.h"
 #include "shared/text/strict_json.h"
 #include "shared/validate/validate.h"
@@ -53,7 +54,30 @@ Documents load_chain(const std::string& text, const std::string& file, const Loa
   return documents;
 }
 
-Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
+// Returns `path`, which is relative to the current folder, as a path relative to the folder of
+// `file`: the inverse of beside().
+std::string from_beside(const std::string& file, const std::string& path) {
+  const std::string relative = std::filesystem::path(path)
+                                   .lexically_relative(std::filesystem::path(file).parent_path())
+                                   .string();
+  return relative.empty() || file.find('/') == std::string::npos ? path : relative;
+}
+
+// Returns the scenario with the modules of a model that names one folder of weights as a whole.
+JsonValue with_whole_model(const JsonValue& root, const OtherFiles& files) {
+  constexpr const char* kConfiguration = "config.json";
+  if (!root.is_object() || !root.has("model")) return root;
+  const JsonValue model = root.at("model");
+  if (!model.is_object() || !model.has("weights")) return root;
+  const JsonValue folder = model.at("weights");
+  folder.check(text_form("models/llava-1.5-7b"));
+  return with_composite_parts(root, files.as_written(files.place(folder)),
+                              files.text_in(folder, kConfiguration),
+                              files.place(folder) + "/" + kConfiguration);
+}
+
+Scenario read_merged(const JsonValue& written, const OtherFiles& files) {
+  const JsonValue root = with_whole_model(written, files);
   if (root.is_object() && root.has("model_type") && !root.has("polyphony"))
     root.refuse(
         "is a Hugging Face config.json, not a scenario",
@@ -97,15 +121,6 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
   return scenario;
 }
 
-// Returns `path`, which is relative to the current folder, as a path relative to the folder of
-// `file`: the inverse of beside().
-std::string from_beside(const std::string& file, const std::string& path) {
-  const std::string relative = std::filesystem::path(path)
-                                   .lexically_relative(std::filesystem::path(file).parent_path())
-                                   .string();
-  return relative.empty() || file.find('/') == std::string::npos ? path : relative;
-}
-
 // Returns the resolved form of a key below the root, or `written` if a scenario has no such key.
 // `profile_from`: the file relative to whose folder a profile's path will be read.
 JsonValue spelled_out(Scenario scenario, const std::string& key, const JsonValue& written,
@@ -140,6 +155,9 @@ Scenario read_scenario(const std::string& text, const std::string& file, const L
   files.text_in = [&](const JsonValue& folder, const std::string& name) {
     return load_from(load, files.place(folder) + "/" + name, file_of(documents, folder.pointer()),
                      folder.pointer());
+  };
+  files.as_written = [&](const std::string& path) {
+    return from_beside(documents.front().file(), path);
   };
   files.text = [&](const JsonValue& path) {
     return load_from(load, files.place(path), file_of(documents, path.pointer()), path.pointer());

@@ -144,6 +144,19 @@ void need(const JsonValue& value, const Module& module) {
   }
 }
 
+// Whether a projector begins with the weights of a Qwen2-VL's merger, whose hidden layer is as wide
+// as its input. That of a LLaVA is as wide as its output.
+bool is_qwen_merger(const JsonValue& value, const OtherFiles& files) {
+  if (!value.has("weights")) return false;
+  const JsonValue weights = value.at("weights");
+  const std::string type =
+      weights.is_text()
+          ? hf_model_type(files.text_in(weights, kConfiguration),
+                          files.place(weights) + "/" + kConfiguration, ModuleKind::projector)
+          : weights.at("model_type").text();
+  return type.starts_with("qwen2");
+}
+
 Module read_module(const JsonValue& value, const std::string& key, const OtherFiles& files,
                    NumberFormat precision, std::vector<std::string>& notes) {
   const ModuleKind kind = read_kind(value, key);
@@ -154,7 +167,8 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   module.name = key;
   if (value.has("train")) module.trainable = enum_named<Trainable>(value.at("train").text());
   if (kind == ModuleKind::projector) {
-    if (!value.read("hidden", module.projector_hidden)) module.projector_hidden = kSizeNotGiven;
+    if (!value.read("hidden", module.projector_hidden))
+      module.projector_hidden = is_qwen_merger(value, files) ? kSizeOfInput : kSizeNotGiven;
     if (value.has("merge")) {
       const JsonValue merge = value.at("merge");
       module.merge =

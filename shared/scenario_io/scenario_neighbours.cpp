@@ -54,6 +54,7 @@ void derive_projectors(const JsonValue& value, Model& model) {
     // Default: a hidden layer of the language module's width. Source: LLaVA-1.5, arXiv 2310.03744;
     // InternVL's mlp1.
     if (module.projector_hidden == kSizeNotGiven) module.projector_hidden = module.projector_out;
+    if (module.projector_hidden == kSizeOfInput) module.projector_hidden = module.projector_in;
   }
   for (Module& module : model.modules)
     if (module.kind == ModuleKind::vision) module.merge = Module{}.merge;

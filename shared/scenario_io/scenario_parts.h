@@ -15,6 +15,8 @@ namespace polyphony {
 struct OtherFiles {
   std::function<std::string(const JsonValue& path)> place;  // path relative to the current folder
   std::function<std::string(const JsonValue& path)> text;   // text of the file
+  // The inverse of place(): how the scenario's own file would write this path.
+  std::function<std::string(const std::string& path)> as_written;
   // Text of the file `name` in the folder.
   std::function<std::string(const JsonValue& folder, const std::string& name)> text_in;
 };
@@ -36,7 +38,9 @@ MeasuredModules read_layer_times(const JsonValue& value, const Model& model);
 // Fills in the widths and layers that follow from the edges, after modules and edges have been
 // read.
 void derive_from_neighbors(const JsonValue& value, Model& model);
-inline constexpr int kSizeNotGiven = -1;  // a projector's hidden size that is still to be filled in
+// A projector's hidden size that is still to be filled in: the width of its output, or that of its
+// input.
+inline constexpr int kSizeNotGiven = -1, kSizeOfInput = -2;
 struct ReadCluster {
   Cluster cluster;
   // The precision of a scenario that states none: bf16 on devices whose matrix units have it (GPUs)

@@ -52,6 +52,10 @@ void check_vision(const Refusal& refuse, const Module& m, const std::string& whe
     refuse(where + "/head_dim",
            "head_dim must be a multiple of 4 with rotary positions, got " + number(m.head_dim),
            "use a multiple of 4");
+  if (m.alternating_axes && !m.rotary)
+    refuse(where + "/alternating_axes",
+           "alternating_axes needs rotary positions: it says how their frequencies are divided",
+           "remove the key, or write \"rotary\": true");
   if (m.image_size % m.patch != 0)
     refuse(where + "/image_size",
            "image_size must be a multiple of patch, " + number(m.patch) + ", got " +

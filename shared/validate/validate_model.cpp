@@ -47,11 +47,18 @@ void check_language(const Refusal& refuse, const Module& m, const std::string& w
   if (m.rope_scaling != RopeScaling::none && m.rope_factor < 1)
     refuse(where + "/rope_factor", "rope_factor must be at least 1 with rope_scaling",
            "such as 8, as in Llama 3.1");
-  if (m.rope_scaling == RopeScaling::llama3 &&
+  if ((m.rope_scaling == RopeScaling::llama3 || m.rope_scaling == RopeScaling::yarn) &&
       (m.rope_context < 1 || m.rope_low_factor <= 0 || m.rope_high_factor <= m.rope_low_factor))
     refuse(where + "/rope_high_factor",
-           "rope_scaling llama3 needs rope_context, rope_low_factor and a larger rope_high_factor",
-           "such as 8192, 1 and 4, as in Llama 3.1");
+           std::string("rope_scaling ") + name(m.rope_scaling) +
+               " needs rope_context, rope_low_factor and a larger rope_high_factor",
+           "such as 8192, 1 and 4, as in Llama 3.1, or 4096, 1 and 32, as in GPT-OSS");
+  if (m.rope_attention != 1 && m.rope_scaling != RopeScaling::yarn)
+    refuse(where + "/rope_attention", "rope_attention needs rope_scaling yarn",
+           "remove the key, or write \"rope_scaling\": \"yarn\"");
+  if (m.score_factor != 1 && m.key_value_rank == 0)
+    refuse(where + "/score_factor", "score_factor needs latent attention (key_value_rank)",
+           "remove the key");
   const int rotated = m.rotary_dim > 0 ? m.rotary_dim : m.head_dim;
   const std::vector<int>& sections = m.rope_sections;
   if (sections.empty()) return;

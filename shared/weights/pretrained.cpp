@@ -28,14 +28,8 @@ std::string first_tensor(const TensorFamily& family) {
   return name;
 }
 
-// What the names of a family's blocks begin with, below the root: "layers.".
-std::string blocks_of(const TensorFamily& family) {
-  const std::string block = family.block;
-  return block.substr(0, block.find('{'));
-}
-
-// Returns what stands in front of the family's first tensor in the folder, outside of blocks.
-std::string root_of(const TensorFolder& folder, const Module& module, const TensorFamily& family) {
+// Returns all that stands in front of the family's first tensor in the folder, outside of blocks.
+std::vector<std::string> roots_of(const TensorFolder& folder, const TensorFamily& family) {
   const std::string name = first_tensor(family), blocks = blocks_of(family);
   std::vector<std::string> roots;
   for (const auto& [tensor, stored] : folder.tensors()) {
@@ -44,6 +38,12 @@ std::string root_of(const TensorFolder& folder, const Module& module, const Tens
     const bool in_block = !blocks.empty() && root.find(blocks) != std::string::npos;
     if ((root.empty() || root.back() == '.') && !in_block) roots.push_back(root);
   }
+  return roots;
+}
+
+std::string root_of(const TensorFolder& folder, const Module& module, const TensorFamily& family) {
+  const std::string name = first_tensor(family);
+  const std::vector<std::string> roots = roots_of(folder, family);
   if (roots.size() == 1) return roots.front();
   if (roots.empty())
     throw InputError(
@@ -87,6 +87,13 @@ bool is_published(const Parameter& parameter) {
 
 TensorNames::TensorNames(const Module& module, const TensorFamily& family)
     : module_(&module), family_(&family), root_(family.root) {}
+
+TensorNames::TensorNames(const Module& module, const TensorFamily& family, std::string root,
+                         std::string head_root)
+    : module_(&module),
+      family_(&family),
+      root_(std::move(root)),
+      head_root_(std::move(head_root)) {}
 
 TensorNames::TensorNames(const Module& module, const TensorFamily& family,
                          const TensorFolder& folder)
@@ -168,7 +175,7 @@ bool PretrainedModule::is_expected(const std::string& name) const {
   const std::string below = name.substr(root.size());
   const bool in_block = !blocks.empty() && below.starts_with(blocks);
   if (root.empty() && !in_block) return false;
-  if (in_block && names_.family().later_blocks &&
+  if (in_block && (names_.family().later_blocks || !module_->final_norm) &&
       std::atoi(below.c_str() + blocks.size()) >= module_->layers)
     return false;
   return std::none_of(names_.family().ignored.begin(), names_.family().ignored.end(),
@@ -210,6 +217,20 @@ const PretrainedModule* PretrainedModel::find(ModuleId module) const {
 
 void PretrainedModel::check() const {
   for (const auto& [id, module] : modules_) module.check();
+}
+
+std::vector<std::string> begin_missing_at_random(const Model& model,
+                                                 std::vector<ModuleWeights>& weights) {
+  std::vector<std::string> random;
+  for (std::size_t m = 0; m < weights.size(); ++m) {
+    if (weights[m].folder.empty()) continue;
+    const Module& module = model.modules[m];
+    const TensorFamily& family = family_of(module, weights[m].type, weights[m].folder);
+    if (!roots_of(TensorFolder(weights[m].folder), family).empty()) continue;
+    weights[m].folder.clear();
+    random.push_back(module.name);
+  }
+  return random;
 }
 
 }  // namespace polyphony

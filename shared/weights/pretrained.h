@@ -18,6 +18,9 @@ class TensorNames {
  public:
   // With the roots of a file that holds this module alone.
   TensorNames(const Module& module, const TensorFamily& family);
+  // With given roots: in front of the module's names, and of those at the head.
+  TensorNames(const Module& module, const TensorFamily& family, std::string root,
+              std::string head_root);
   // With the roots found in `folder`: those in front of the family's first tensor. Throws
   // InputError if the folder has no such tensor, or several ("vision_model." and "text_model.").
   TensorNames(const Module& module, const TensorFamily& family, const TensorFolder& folder);
@@ -74,6 +77,12 @@ class PretrainedModel {
  private:
   std::map<ModuleId, PretrainedModule> modules_;
 };
+
+// Takes the folder from every module of which it has no tensors at all, so that the module begins
+// at random, and returns the names of these modules. A module of which it has some tensors stays,
+// and is checked. Throws InputError if a model type has no table of names yet.
+std::vector<std::string> begin_missing_at_random(const Model& model,
+                                                 std::vector<ModuleWeights>& weights);
 
 // Returns whether a parameter is part of a published model, and not of a low-rank pair of LoRA.
 bool is_published(const Parameter& parameter);

@@ -154,6 +154,7 @@ std::vector<TensorRow> clip() {
           {"patch_embedding.bias", {"embeddings.patch_embedding.bias"}, same},
           {"patch_embedding.class_token", {"embeddings.class_embedding"}, one_row},
           {"patch_embedding.position", {"embeddings.position_embedding.weight"}, same},
+          {"input_norm.*", {"pre_layrnorm.*"}, same},  // the published spelling
           {"norm.*", {"post_layernorm.*"}, same},
           {"norm1.*", {"layer_norm1.*"}, same},
           {"qkv.*", {"self_attn.q_proj.*", "self_attn.k_proj.*", "self_attn.v_proj.*"}, by_group},
@@ -161,6 +162,16 @@ std::vector<TensorRow> clip() {
           {"norm2.*", {"layer_norm2.*"}, same},
           {"fc1.*", {"mlp.fc1.*"}, same},
           {"fc2.*", {"mlp.fc2.*"}, same}};
+}
+std::vector<TensorRow> pixtral() {
+  return {{"patch_embedding.weight", {"patch_conv.weight"}, patches},
+          {"input_norm.*", {"ln_pre.*"}, same},
+          {"norm1.*", {"attention_norm.*"}, same},
+          {"qkv.*", {"attention.q_proj.*", "attention.k_proj.*", "attention.v_proj.*"}, by_group},
+          {"out.*", {"attention.o_proj.*"}, same},
+          {"norm2.*", {"ffn_norm.*"}, same},
+          {"gate_up.*", {"feed_forward.gate_proj.*", "feed_forward.up_proj.*"}, alternating},
+          {"down.*", {"feed_forward.down_proj.*"}, same}};
 }
 // Its patches have a kernel for each of two frames; a still image is both of them.
 std::vector<TensorRow> qwen_tower() {
@@ -219,7 +230,10 @@ std::vector<TensorFamily> make_families() {
                       clip(),
                       "",
                       "encoder.layers.{i}.",
-                      {"position_ids", "head."}});
+                      // The norm of the pooled token, which no other row passes.
+                      {"position_ids", "head.", "post_layernorm."}});
+  families.push_back(
+      {{"pixtral"}, ModuleKind::vision, pixtral(), "", "transformer.layers.{i}.", {}});
   families.push_back({{"qwen2_vl", "qwen2_vl_vision", "qwen2_5_vl", "qwen2_5_vl_vision"},
                       ModuleKind::vision,
                       qwen_tower(),
@@ -280,6 +294,11 @@ const TensorFamily* find_tensor_family(ModuleKind kind, const std::string& type)
         std::find(family.types.begin(), family.types.end(), type) != family.types.end())
       return &family;
   return nullptr;
+}
+
+std::string blocks_of(const TensorFamily& family) {
+  const std::string block = family.block;
+  return block.substr(0, block.find('{'));
 }
 
 std::vector<std::string> tensor_family_types(ModuleKind kind) {

@@ -38,12 +38,17 @@ struct TensorFamily {
   // Ends of names of tensors that hold nothing that is trained; with "." at their end, beginnings
   // of names below the root, of parts that notes say are omitted.
   std::vector<const char*> ignored = {};
-  bool later_blocks = false;  // a file may hold blocks after the last one: multi-token prediction
+  // A file may hold blocks after the last one: multi-token prediction. So may that of a module
+  // without a final norm, which ends before the published model does.
+  bool later_blocks = false;
 };
 
 // Returns the family of a model type, or null if its tensors have no table yet. A projector's type
 // is that of the whole model.
 const TensorFamily* find_tensor_family(ModuleKind kind, const std::string& type);
+// Returns what the names of a family's blocks begin with, below the root: "layers."; empty: the
+// family has no blocks.
+std::string blocks_of(const TensorFamily& family);
 // Returns all model types with a table, for error messages.
 std::vector<std::string> tensor_family_types(ModuleKind kind);
 

@@ -61,13 +61,20 @@ int export_command(int argc, char** argv) {
       "trained by LoRA becomes an adapter that PEFT loads.",
       "RUN",
       "  polyphony export runs/vlm --hf exported/vlm\n"
-      "  polyphony export runs/vlm --hf exported/vlm --dtype bf16 --merge");
+      "  polyphony export runs/vlm --hf exported/vlm --dtype bf16 --merge\n"
+      "  polyphony export runs/vlm --hf exported/llava --merge --llava --image-token "
+      "'<filename>'");
   args.add()("run", "folder of a run (polyphony run --out)", cxxopts::value<std::string>())(
       "hf", "folder to write; must not exist, or be empty", cxxopts::value<std::string>())(
       "step", "step of the checkpoint; the newest when absent", cxxopts::value<int>())(
       "dtype", "fp32, bf16, fp16 or fp64; that of training when absent",
       cxxopts::value<std::string>())(
-      "merge", "add the low-rank pairs of LoRA to the weights, and write whole weights");
+      "merge", "add the low-rank pairs of LoRA to the weights, and write whole weights")(
+      "llava",
+      "write a vision, a projector and a language module as one LLaVA "
+      "(LlavaForConditionalGeneration)")("image-token",
+                                         "--llava: token of the tokenizer that stands for images",
+                                         cxxopts::value<std::string>()->default_value("<image>"));
   args.positional({"run"});
   if (args.parse(argc, argv)) return 0;
   ExportOptions options;
@@ -76,6 +83,8 @@ int export_command(int argc, char** argv) {
   if (args.has("step")) options.step = args.integer("step");
   if (args.has("dtype")) options.format = format_named(args.text("dtype"));
   options.merge = args.has("merge");
+  options.llava = args.has("llava");
+  options.image_token = args.text("image-token");
   const std::string file = RunPaths{options.run}.scenario();
   if (!std::filesystem::exists(file))
     throw InputError(options.run, "", "is not the folder of a run: it has no scenario.json",

@@ -139,6 +139,8 @@ int run_command(int argc, char** argv) {
                                      cxxopts::value<std::string>())(
       "device", "cuda or cpu; default: cuda when the worker and this machine can",
       cxxopts::value<std::string>())(
+      "weights-partial",
+      "a module of whose tensors its folder of \"weights\" has none begins at random")(
       "check", "check that each step's collectives are those that the model predicts")(
       "deterministic",
       "on GPUs: add up over ranks in a fixed order, for the same bits in every run; slower")(
@@ -165,6 +167,11 @@ int run_command(int argc, char** argv) {
   if (const std::string recorded = recorded_text(scenario); !recorded.empty())
     if (!args.json()) std::cout << "Trains on " << recorded << "." << std::endl;
   apply_schedule(scenario, args.text("schedule"));
+  if (args.has("weights-partial"))
+    if (const auto random = begin_missing_at_random(scenario.model, scenario.weights);
+        !random.empty())
+      std::cerr << "run: begins at random, since the folder of weights has no tensors of it: "
+                << joined(random) << "\n";
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Layout layout = choose_layout(scenario, profile, args);
   if (const auto no = check_runnable(scenario, layout))

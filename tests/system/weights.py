@@ -93,6 +93,28 @@ class Weights(harness.SystemTest):
         self.assertEqual(set(back), set(published))
         self.assertTrue(all(back[name] != published[name] for name in published))
 
+    def test_a_composite_model_with_parts_that_are_missing(self):
+        """One folder gives all modules; those without tensors begin at random if that is asked for."""
+        published = save(self.folder / "llava", shapes())
+        tower = {"model_type": "clip_vision_model", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4,
+                 "image_size": 8, "patch_size": 4}
+        (self.folder / "llava/config.json").write_text(json.dumps({"model_type": "llava", "vision_config": tower, "text_config": CONFIG}))
+        text = {"polyphony": 1, "model": {"weights": "llava", "language": {"train": "frozen"}}, "cluster": {"node": "this-machine", "ranks": 2},
+                "data": {"source": "synthetic", "text": {"tokens": 8}, "images": {"per_sample": 1}, "global_batch": 4},
+                "layout": {"placement": "homogeneous", "schedule": "1f1b", "microbatches": 2, "all": {"tp": 2}},
+                "training": {"precision": "fp32", "learning_rate": 0.01, "steps": 2}}
+        scenario = self.folder / "scenario.json"
+        scenario.write_text(json.dumps(text))
+        refused = self.polyphony("run", scenario, "--out", self.folder / "run")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn('has no tensor "…embeddings.patch_embedding.weight", which the module "vision" begins with', refused.stderr)
+        done = self.polyphony("run", scenario, "--out", self.folder / "run", "--weights-partial")
+        self.assert_ok(done)
+        self.assertIn("begins at random, since the folder of weights has no tensors of it: vision, projector", done.stderr)
+        self.assert_ok(self.polyphony("export", self.folder / "run", "--hf", self.folder / "back"))
+        back = load(next((self.folder / "back").glob("**/language*/model.safetensors")))
+        self.assertEqual(back, published)
+
     def test_wrong_files_are_refused_before_ranks_start(self):
         scenario = self.scenario(0)
         wrong = shapes()

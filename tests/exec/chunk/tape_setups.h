@@ -55,10 +55,11 @@ inline std::vector<Setup> dense_setups(const TestWork& work) {
   Module normed = language, classes = vision, windows = vision, merged = tiny_projector(),
          linear = tiny_projector(), plain = language;
   normed.qk_norm = normed.qkv_bias = true;
-  classes.class_token = classes.gated = true;
+  classes.class_token = classes.gated = classes.input_norm = true;
   classes.norm = Norm::rms;
   windows.window = 3;
   windows.rotary = true;
+  windows.final_norm = false;
   merged.merge = 1;
   merged.projector_in = 12;
   linear.projector_hidden = 0;

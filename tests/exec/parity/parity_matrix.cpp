@@ -194,10 +194,13 @@ std::vector<Feature> make_features() {
       {"leaders between grids of tp2", lead},
       {"leaders of sp", [](Draft& d) { lead(d), d.encoder.sp = d.language.sp = true; }},
       {"audio", [](Draft& d) { d.rest.audio = true; }},
-      {"class token", on_modules([](Module& m) { m.class_token |= m.kind == ModuleKind::vision; })},
+      {"class token", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::vision) m.class_token = m.input_norm = true;
+       })},
       {"rotary windows", on_modules([](Module& m) {
          if (m.kind != ModuleKind::vision) return;
-         m.rotary = true;
+         m.rotary = m.alternating_axes = true;
+         m.final_norm = false;
          m.window = 3;  // of 4 × 4 patches: 3 × 3, 3 × 1, 1 × 3, 1 × 1
          m.full_attention_blocks = {1};
        })},

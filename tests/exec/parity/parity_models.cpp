@@ -7,10 +7,27 @@
 
 namespace polyphony::exec::testing {
 
+// A context that was extended by YaRN, with a change that begins and ends inside the frequencies.
+static void extend_by_yarn(Module& m) {
+  m.rope_scaling = RopeScaling::yarn;
+  m.rope_theta = 50;
+  m.rope_factor = 4;
+  m.rope_context = 40;
+  m.rope_low_factor = 1;
+  m.rope_high_factor = 5;
+  m.rope_whole = false;
+  m.rope_attention = 1.2;
+}
+
 const std::vector<ModelFeature>& model_features() {
   static const std::vector<ModelFeature> list = {
       {"time, row and column", 0, [](Module& m) { m.rope_sections = {1, 1, 1}; }},
-      {"latent attention", 0, [](Module& m) { make_latent(m, 12); }},
+      {"latent attention", 0,
+       [](Module& m) {
+         make_latent(m, 12);
+         extend_by_yarn(m);
+         m.score_factor = 1.3;
+       }},
       {"latent attention, whole queries", 0, [](Module& m) { make_latent(m, 0); }},
       {"windows over rows, sinks", 0, make_sliding},
       {"images see each other", 0, [](Module& m) { m.mask = Mask::modality; }},
@@ -29,7 +46,11 @@ const std::vector<ModelFeature>& model_features() {
        }},
       {"gates of gelu", 0, [](Module& m) { m.activation = Activation::gelu; }},
       {"experts by sigmoids, in groups", 8, route_by_sigmoids},
-      {"clamped gates and biases of experts", 4, bias_experts},
+      {"clamped gates and biases of experts", 4,
+       [](Module& m) {
+         bias_experts(m);
+         extend_by_yarn(m);
+       }},
   };
   return list;
 }

@@ -206,8 +206,12 @@ TEST_SUITE("queued device") {
                     m.activation = Activation::gelu;
                   }),
           of_kind(ModuleKind::vision, two, "rotary", [](Module& m) { m.rotary = true; }),
-          of_kind(ModuleKind::vision, two, "class tokens",
-                  [](Module& m) { m.class_token = true; })})
+          of_kind(ModuleKind::vision, two, "class tokens", [](Module& m) { m.class_token = true; }),
+          of_kind(ModuleKind::vision, two, "a norm before the first block, none after the last",
+                  [](Module& m) {
+                    m.class_token = m.input_norm = true;
+                    m.final_norm = false;
+                  })})
       compare(c, Compared::all);
   }
   TEST_CASE("kernels of experts match the expansion for any routing; GEMMs with gathered keys") {

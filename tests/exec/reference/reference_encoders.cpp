@@ -22,8 +22,11 @@ Tensor patch_angle(const Module& m, std::int64_t side) {
     for (std::int64_t i = 0; i < quarter; ++i) {
       const double frequency =
           std::pow(m.rope_theta, -static_cast<double>(i) / static_cast<double>(quarter));
+      // Pixtral's columns have the frequencies between those of the rows.
+      const double between =
+          m.alternating_axes ? std::pow(m.rope_theta, -2.0 / static_cast<double>(m.head_dim)) : 1;
       angle[p][i] = static_cast<double>(p / side) * frequency;
-      angle[p][quarter + i] = static_cast<double>(p % side) * frequency;
+      angle[p][quarter + i] = static_cast<double>(p % side) * frequency * between;
     }
   }
   return m.class_token ? torch::cat({torch::zeros({1, 2 * quarter}, kWide), angle}) : angle;
@@ -61,6 +64,7 @@ Tensor SampleModel::image_rows(const Tensor& image, const Module* projector, int
     x = x + torch::cat({table.slice(0, 0, first),
                         square.slice(0, 0, side).slice(1, 0, side).reshape({patches, m.hidden})});
   }
+  if (m.input_norm) x = norm(m, m.name + ".input_norm", x);
   std::vector<Attend> attend;
   for (int b = 0; b < (last < 0 ? m.layers : last); ++b) {
     const auto& full = m.full_attention_blocks;
@@ -70,7 +74,7 @@ Tensor SampleModel::image_rows(const Tensor& image, const Module* projector, int
          m.rotary ? patch_angle(m, side) : Tensor()});
   }
   x = blocks(m, x, attend);
-  if (last < 0) x = norm(m, m.name + ".norm", x);
+  if (last < 0 && m.final_norm) x = norm(m, m.name + ".norm", x);
   if (m.class_token) x = x.slice(0, 1);
   if (projector == nullptr) return x;
   const std::int64_t merge = projector->merge, cells = side / merge;

@@ -89,9 +89,21 @@ Tensor SampleModel::add_features(int layer, const Sample& sample, const SampleCo
   return x;
 }
 
-// The frequency of a model whose context was extended (RopeScaling): the wavelength decides.
-static double stretched(const Module& m, bool stretches, double frequency) {
+// The frequency of a model whose context was extended (RopeScaling): the wavelength decides, in
+// YaRN that of the frequency with index `i` of `width`/2.
+static double stretched(const Module& m, bool stretches, double frequency, double i, double width,
+                        double base) {
   if (!stretches || m.rope_scaling == RopeScaling::none) return frequency;
+  if (m.rope_scaling == RopeScaling::yarn) {
+    const auto index = [&](double turns) {
+      return width / 2 * std::log(m.rope_context / (turns * 2 * M_PI)) / std::log(base);
+    };
+    double first = index(m.rope_high_factor), last = index(m.rope_low_factor);
+    if (m.rope_whole) first = std::floor(first), last = std::ceil(last);
+    first = std::max(first, 0.0), last = std::min(last, width - 1);
+    const double share = std::clamp((i - first) / (last - first), 0.0, 1.0);
+    return frequency * (1 - share) + frequency * share / m.rope_factor;
+  }
   const double slow = frequency / m.rope_factor, length = 2 * M_PI / frequency;
   if (m.rope_scaling == RopeScaling::linear || length > m.rope_context / m.rope_low_factor)
     return slow;
@@ -132,7 +144,8 @@ Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width,
       values[static_cast<std::int64_t>(t)][static_cast<std::int64_t>(i)] =
           places[t][axis[i]] *
           stretched(m, stretches,
-                    std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
+                    std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)),
+                    static_cast<double>(i), width, base);
   return angle;
 }
 

@@ -65,6 +65,17 @@ inline const std::vector<Variant>& variants() {
       {"time, row and column",
        [](Module&, Module&, Module& language, Model&) { language.rope_sections = {1, 1, 1}; }},
       {"class token", [](Module& vision, Module&, Module&, Model&) { vision.class_token = true; }},
+      {"a norm before the first block, none after the last",
+       [](Module& vision, Module&, Module&, Model&) {
+         vision.class_token = vision.input_norm = true;
+         vision.final_norm = false;
+       }},
+      {"no norm after the last block",
+       [](Module& vision, Module&, Module&, Model&) { vision.final_norm = false; }},
+      {"rotary encoder, alternating axes",
+       [](Module& vision, Module&, Module&, Model&) {
+         vision.rotary = vision.alternating_axes = true;
+       }},
       {"rotary encoder", [](Module& vision, Module&, Module&, Model&) { vision.rotary = true; }},
       {"rotary encoder, class token",
        [](Module& vision, Module&, Module&, Model&) { vision.rotary = vision.class_token = true; }},
@@ -103,7 +114,7 @@ inline const std::vector<Variant>& variants() {
            module->lora_alpha = 3;
            module->qk_norm = true;
          }
-         vision.class_token = vision.gated = language.tied = true;
+         vision.class_token = vision.gated = vision.input_norm = language.tied = true;
        }},
       {"all together",
        [](Module& vision, Module& audio, Module& language, Model& model) {

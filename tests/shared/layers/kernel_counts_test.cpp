@@ -108,7 +108,16 @@ TEST_CASE("the first and last layers of an image encoder") {
   CHECK(counts(m, 0, Phase::forward, kImages).passed == 10 * 16 + 10 * 24);
   CHECK(counts(m, 2, Phase::forward, kImages).passed == 8 * 16 + 8 * 16);
   CHECK(counts(m, 2, Phase::backward_input, kImages).passed == 8 * (24 + 16) + (10 + 16) * 8);
-  m.class_token = false;
+  // A norm before the first block (2·8 for 10 rows; backward 3·8 for dx and 2·8 for the sums), and
+  // none after the last.
+  m.input_norm = true;
+  m.final_norm = false;
+  CHECK(counts(m, 0, Phase::forward, kImages).passed == 10 * 16 + 10 * 24 + 10 * 16);
+  CHECK(counts(m, 0, Phase::backward_input, kImages).passed == 10 * (24 + 16) + 8 * 16);
+  CHECK(counts(m, 2, Phase::forward, kImages).passed == 8 * 16);
+  CHECK(counts(m, 2, Phase::backward_input, kImages).passed == (10 + 16) * 8);
+  m.class_token = m.input_norm = false;
+  CHECK(counts(m, 2, Phase::forward, kImages) == Counts{});
   m.rotary = true;  // no table of positions
   CHECK(counts(m, 0, Phase::forward, kImages).passed == 0);
 }

@@ -170,7 +170,19 @@ TEST_SUITE("hf keys") {
     const std::string llava =
         R"({"model_type": "llava", "vision_feature_layer": -2, "vision_config": )" +
         std::string(kClip) + "}";
-    CHECK(notes(llava, ModuleKind::vision).back().starts_with("\"vision_feature_layer\": "));
+    CHECK(notes(llava, ModuleKind::vision).back() ==
+          "\"vision_feature_layer\": blocks after block 1 of 2 are omitted");
+    CHECK(module_of(llava, ModuleKind::vision).layers == 1);
+    const std::string last =
+        R"({"model_type": "llava", "vision_feature_layer": -1, "vision_config": )" +
+        std::string(kClip) + "}";
+    CHECK(module_of(last, ModuleKind::vision).layers == 2);
+    CHECK_FALSE(module_of(last, ModuleKind::vision).final_norm);
+    const std::string beyond =
+        R"({"model_type": "llava", "vision_feature_layer": 3, "vision_config": )" +
+        std::string(kClip) + "}";
+    CHECK(test::hf_refusal(beyond, ModuleKind::vision)
+              .starts_with("config.json: /vision_feature_layer: 3 is none of the 2 blocks"));
     // The composite configuration states whether the output matrix is the embedding.
     const std::string whole = R"({"model_type": "qwen2_vl", "tie_word_embeddings": true,
                                   "text_config": )" +

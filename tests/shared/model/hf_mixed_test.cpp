@@ -99,6 +99,29 @@ TEST_CASE("LFM2's early and late configurations, and the width of their feed-for
   }
 }
 
+TEST_CASE("contexts that were extended by YaRN") {
+  const auto with = [](std::string config, const std::string& before, const std::string& after) {
+    config.replace(config.find(before), before.size(), after);
+    return read(config.c_str());
+  };
+  // As published: openai/gpt-oss-20b and deepseek-ai/DeepSeek-V3.
+  const Module oss = with(
+      kOss, R"({"rope_type": "yarn", "factor": 32.0})",
+      R"({"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
+          "original_max_position_embeddings": 4096})");
+  CHECK((oss.rope_scaling == RopeScaling::yarn && oss.rope_context == 4096 && !oss.rope_whole));
+  CHECK((oss.rope_factor == 32 && oss.rope_high_factor == 32 && oss.rope_low_factor == 1));
+  CHECK(oss.rope_attention == doctest::Approx(1.34657359));  // 0.1 ln 32 + 1
+  CHECK(oss.score_factor == 1);
+  const Module deep =
+      with(kDeepSeek, R"({"type": "yarn", "factor": 40})",
+           R"({"type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
+          "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096})");
+  CHECK((deep.rope_scaling == RopeScaling::yarn && deep.rope_whole));
+  CHECK(deep.rope_attention == 1);
+  CHECK(deep.score_factor == doctest::Approx(1.87385422));  // (0.1 ln 40 + 1)²
+}
+
 TEST_CASE("values that a Module cannot express are rejected by name") {
   std::string grouped = kDeepSeek;
   grouped.replace(grouped.find("noaux_tc"), 8, "group_limited_greedy");

@@ -91,6 +91,49 @@ TEST_CASE(
             .find("/model/language/weights: ") == 0);
 }
 
+// The config.json of a LLaVA, in which the rows of the tower's last block but one are read.
+std::string llava_config() {
+  return R"({"model_type": "llava", "vision_feature_layer": -2, "text_config": )" +
+         std::string(kConfig) + R"(}, "vision_config": {"model_type": "clip_vision_model",
+      "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
+      "image_size": 16, "patch_size": 4}})";
+}
+std::string whole_scenario(const std::string& model) {
+  return R"({"polyphony": 1, "model": )" + model +
+         R"(, "cluster": {"node": "this-machine", "ranks": 1}, "data": {"source": "synthetic",
+            "text": {"tokens": 8}, "images": {"per_sample": 1}, "global_batch": 1}})";
+}
+
+TEST_CASE("a composite model's folder gives its modules") {
+  const TempFolder folder;
+  spill(folder / "llava/config.json", llava_config());
+  const std::string file = folder / "scenario.json";
+  const Scenario scenario =
+      read(whole_scenario(R"({"weights": "llava", "language": {"train": "frozen"},
+                         "projector": {"weights": null}})"),
+           file);
+  const std::vector<Module>& modules = scenario.model.modules;
+  REQUIRE(modules.size() == 3);
+  CHECK((modules[0].name == "vision" && modules[0].layers == 2 && modules[0].input_norm));
+  CHECK_FALSE(modules[0].final_norm);
+  CHECK((modules[1].projector_in == 24 && modules[1].projector_hidden == 32));
+  CHECK(modules[2].trainable == Trainable::frozen);
+  const ModuleWeights vision{folder / "llava", folder / "llava/config.json", "clip_vision_model"};
+  CHECK(scenario.weights ==
+        std::vector<ModuleWeights>{
+            vision, {}, {folder / "llava", folder / "llava/config.json", "llama"}});
+  // The same from a scenario that is written out, wherever it is read.
+  const Scenario again = read(movable_text(scenario, "/somewhere"), "/elsewhere/scenario.json");
+  CHECK((again.model == scenario.model && again.weights == scenario.weights));
+  // Without images there are no modules for them to go through.
+  spill(folder / "text/config.json", std::string(kConfig) + "}");
+  CHECK(
+      read(scenario_of("null", kSynthetic).replace(17, 27, R"("model": {"weights": "text"})"), file)
+          .model.modules.size() == 1);
+  CHECK(refusal(whole_scenario(R"({"weights": "absent"})"), file).find("/model/weights: ") == 0);
+  CHECK(refusal(whole_scenario(R"({"weights": 3})"), file).find("/model/weights: ") == 0);
+}
+
 TEST_CASE("a text is cut into samples whose tokens predict the next ones") {
   const TempFolder folder;
   spill(folder / "tokenizer.json", kTokenizer);
