@@ -68,8 +68,11 @@ cxxopts::Options make_options() {
       cxxopts::value<int>()->default_value("0"))(
       "stop-accuracy", "stop when an evaluation reaches this share of correct answers; 0: never",
       cxxopts::value<double>()->default_value("0"))(
-      "trace-steps", "steps to record, FIRST:LAST (LAST excluded)",
-      cxxopts::value<std::string>()->default_value(""))(
+      "stop-patience",
+      "stop after so many evaluations in a row without a lower held-out loss; 0: never",
+      cxxopts::value<int>()->default_value("0"))("trace-steps",
+                                                 "steps to record, FIRST:LAST (LAST excluded)",
+                                                 cxxopts::value<std::string>()->default_value(""))(
       "planning",
       "for a layout with a planner: inline: every rank plans before each step; live: rank 0 plans "
       "while earlier steps train; replay: use the plans of --plans",

@@ -44,6 +44,7 @@ MetricsFile::MetricsFile(const std::string& folder, Rank rank, std::int64_t done
   const std::vector<std::int64_t> saved = steps_in(RunPaths{folder}.checkpoints());
   for (const traces::MetricsLine& line : kept.lines) {
     const auto* held_out = std::get_if<traces::Accuracy>(&line);
+    if (held_out && held_out->loss) patience_.add(*held_out->loss);
     if (!held_out || !held_out->loss || !std::isfinite(*held_out->loss) ||
         !std::binary_search(saved.begin(), saved.end(), held_out->step))
       continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,16 @@ struct BestEvaluation {
 };
 
 // The format of the lines: traces/format/metrics.h.
+// The least held-out loss, and how many evaluations came after it.
+struct Patience {
+  double least = std::numeric_limits<double>::infinity();
+  int since = 0;
+  void add(double loss) {
+    since = loss < least ? 0 : since + 1;  // not a number: not lower
+    least = loss < least ? loss : least;
+  }
+};
+
 class MetricsFile {
  public:
   // Continues after the lines of the first `done` steps; later lines belong to steps that were lost
@@ -29,12 +40,15 @@ class MetricsFile {
   // Returns the best evaluation among the lines that were kept; nothing on ranks other than 0.
   std::optional<BestEvaluation> best() const { return best_; }
   void sync();  // makes written lines survive a crash
+  // Returns the count of evaluations among these lines; that of none on ranks other than 0.
+  const Patience& patience() const { return patience_; }
 
  private:
   std::string path_;
   std::ofstream file_;
   std::optional<BestEvaluation> best_;
   std::optional<EventMetrics> events_;  // none if nothing is written
+  Patience patience_;
 };
 
 }  // namespace polyphony::exec

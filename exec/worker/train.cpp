@@ -94,6 +94,7 @@ class Trainer {
   bool stop_here(std::int64_t done, MetricsFile& metrics);
   std::optional<BestEvaluation> agreed_best(const std::optional<BestEvaluation>& first);
   void checkpoint(std::int64_t done, MetricsFile& metrics);
+  Patience agreed_patience(const Patience& first);
 
   Transport& transport_;
   const Scenario& scenario_;
@@ -115,7 +116,8 @@ class Trainer {
   Seconds last_checkpoint_ = steady_now();
   std::int64_t checkpointed_ = -1;
   std::optional<BestEvaluation> best_;  // if the best checkpoint is kept
-  Seconds last_seconds_{}, ended_{};    // duration and end of the last step that ended
+  Patience patience_;
+  Seconds last_seconds_{}, ended_{};  // duration and end of the last step that ended
   std::uint64_t last_plan_ = 0;
   std::vector<double> seconds_;
 };
@@ -247,6 +249,15 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     if (options_.keep_best && std::isfinite(answers.loss) &&
         (!best_ || answers.loss < best_->loss)) {
       best_ = {done, answers.loss};
+Patience Trainer::agreed_patience(const Patience& first) {
+  torch::Tensor values = torch::zeros({2}, torch::kFloat64);
+  if (std::isfinite(first.least))
+    values = torch::tensor({first.least, static_cast<double>(first.since)}, torch::kFloat64);
+  control_.sum(values);
+  const double* v = values.const_data_ptr<double>();
+  return v[0] == 0 && v[1] == 0 ? Patience{} : Patience{v[0], static_cast<int>(v[1])};
+}
+
       checkpoint(done, metrics);
     }
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;
@@ -262,6 +273,8 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   }
   if (options_.checkpoint_every.count() > 0 && decision.elapsed >= options_.checkpoint_every)
     checkpoint(done, metrics);
+    patience_.add(answers.loss);
+    if (options_.stop_patience > 0 && patience_.since >= options_.stop_patience) return true;
   return false;
 }
 
@@ -317,6 +330,7 @@ TrainResult Trainer::run() {
                      seconds_.begin() + static_cast<std::ptrdiff_t>(seconds_.size() / 2),
                      seconds_.end());
     result_.median_step = Seconds(seconds_[seconds_.size() / 2]);
+  if (options_.stop_patience > 0) patience_ = agreed_patience(metrics.patience());
   }
   return result_;
 }

@@ -40,9 +40,10 @@ struct TrainOptions {
   std::int64_t steps = 10;        // train until this step is reached
   std::int64_t trace_first = -1;  // traced steps [first, last); -1: none
   std::int64_t trace_last = -1;
-  std::int64_t evaluate_every = 0;          // in steps; 0: never
-  int evaluate_samples = 0;                 // held-out samples evaluated; 0: all
-  double stop_accuracy = 0;                 // stop when an evaluation reaches it; 0: never
+  std::int64_t evaluate_every = 0;  // in steps; 0: never
+  int evaluate_samples = 0;         // held-out samples evaluated; 0: all
+  double stop_accuracy = 0;         // stop when an evaluation reaches it; 0: never
+  int stop_patience = 0;  // stop after so many evaluations without a lower held-out loss; 0: never
   Seconds checkpoint_every{0};              // 0: only at the end (none without `out`)
   int keep_checkpoints = 2;                 // the newest ones; 0: none is written
   bool keep_best = false;                   // also that with the least held-out loss

@@ -120,6 +120,10 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
     if (args.count(flag) && options.out.empty())
       throw InputError(std::string("--") + flag, "", "requires --out",
                        "name the folder of the run");
+  options.stop_patience = at_least_zero<int>(args, "stop-patience");
+  if (options.stop_patience > 0 && options.evaluate_every == 0)
+    throw InputError("--stop-patience", "", "requires --evaluate-every: it counts evaluations",
+                     "add --evaluate-every 100, or omit it");
   const std::string pace = args["pace"].as<std::string>();
   if (!pace.empty()) options.pace = load_profile(pace);
   options.pace_scale = at_least_zero<double>(args, "pace-scale");

@@ -4,6 +4,7 @@
 
 #include "shared/check/check.h"
 #include "shared/plan/plan.h"
+#include "shared/scenario/learning_rate.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/weights/pretrained.h"
 #include "sim/cli/command.h"
@@ -88,7 +89,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
                                 std::to_string(steps)};
   for (const char* option :
        {"checkpoint-every", "keep-checkpoints", "evaluate-every", "evaluate-samples",
-        "stop-accuracy", "trace-steps", "send-rate", "data", "device"})
+        "stop-accuracy", "stop-patience", "trace-steps", "send-rate", "data", "device"})
     if (args.has(option)) {
       list.push_back(std::string("--") + option);
       list.push_back(args.text(option));
@@ -133,6 +134,9 @@ int run_command(int argc, char** argv) {
                                      "held-out samples per evaluation (default: all)",
                                      cxxopts::value<std::string>())(
       "stop-accuracy", "stop at this share of right answers", cxxopts::value<std::string>())(
+      "stop-patience",
+      "stop after so many evaluations in a row without a lower held-out loss",
+      cxxopts::value<std::string>())(
       "trace-steps", "steps to record, FIRST:LAST", cxxopts::value<std::string>())(
       "send-rate", "limit what every rank sends, such as 100MBps: emulates a slow link",
       cxxopts::value<std::string>())("data", "folder of downloaded data sets (source easy-vqa)",
@@ -180,6 +184,11 @@ int run_command(int argc, char** argv) {
   check_memory(scenario, layout, profile, args);
   if (!args.has("resume")) PretrainedModel(scenario.model, scenario.weights).check();
   const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
+  if (const Training& training = scenario.training;
+      training.decay != RateDecay::constant && steps > decay_end(training))
+    std::cerr << "run: steps from " << decay_end(training)
+              << " on are trained at the least learning rate: its decay ends there "
+                 "(/training/decay_steps, or /training/steps)\n";
   const RunFolder claim(args.text("out"), earlier_run(args.has("resume"), args.has("fresh")),
                         "polyphony run");
   if (!claim.note().empty()) std::cerr << "run: " << claim.note() << "\n";

@@ -65,6 +65,24 @@ class TrainYourOwn(harness.SystemTest):
         self.assertTrue((runs / "model/language/tokenizer.json").is_file())
         self.assertTrue((runs / "model/vision/config.json").is_file())
 
+    def test_patience(self):
+        """At a learning rate of 0 no evaluation is better than the first one; a run that resumes remembers it."""
+        save_model(self.folder / "small")
+        (self.folder / "page.txt").write_text("to be or not to be, that is the question")
+        text = {"polyphony": 1, "model": {"language": {"weights": "small"}}, "cluster": {"node": "this-machine", "ranks": 2},
+                "data": {"source": {"text": "page.txt", "tokenizer": "small/tokenizer.json", "held_out": "page.txt"}, "sequence": 8, "global_batch": 4},
+                "layout": {"placement": "homogeneous", "schedule": "1f1b", "microbatches": 2, "all": {"tp": 2}},
+                "training": {"precision": "fp32", "learning_rate": 0, "steps": 9}}
+        (self.folder / "scenario.json").write_text(json.dumps(text))
+        command = [BUILD / "polyphony", "run", self.folder / "scenario.json", "--out", self.folder / "run", "--stop-patience", "3"]
+        refused = harness.run(*command, limit=120)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("requires --evaluate-every", refused.stderr)
+        self.assert_ok(harness.run(*command, "--evaluate-every", "1", "--steps", "2", limit=120))
+        self.assert_ok(harness.run(*command, "--evaluate-every", "1", "--resume", limit=120))
+        lines = [json.loads(line) for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(sum("loss" in line for line in lines), 4)
+
     def test_a_damaged_data_set(self):
         """Skipped samples are counted and named; too many end the run before any rank starts."""
         save_model(self.folder / "small")
