@@ -3,14 +3,21 @@
 #include <iostream>
 
 #include "exec/data/decode_image.h"
+#include "exec/data/decode_sound.h"
 #include "shared/error.h"
 #include "shared/model/data_modules.h"
 
 namespace polyphony::exec {
 namespace {
 
-// The first images say little about the share of damaged ones.
-constexpr std::int64_t kFewImages = 100;
+// The first images and clips say little about the share of damaged ones.
+constexpr std::int64_t kFew = 100;
+
+// Returns the folder of a module's published weights; empty if it has none.
+std::string folder_of(const Scenario& scenario, const Module& module) {
+  const auto m = static_cast<std::size_t>(&module - scenario.model.modules.data());
+  return m < scenario.weights.size() ? scenario.weights[m].folder : "";
+}
 
 std::optional<ImageProcessor> processor_of(const Scenario& scenario) {
   const Module* vision = vision_module(scenario.model);
@@ -18,18 +25,23 @@ std::optional<ImageProcessor> processor_of(const Scenario& scenario) {
   if (vision->channels != 3)
     throw InputError(scenario.file, "/model/" + vision->name + "/channels",
                      std::to_string(vision->channels) + " channels, but images have 3", "write 3");
-  const auto m = static_cast<std::size_t>(vision - scenario.model.modules.data());
-  return ImageProcessor::of(m < scenario.weights.size() ? scenario.weights[m].folder : "",
-                            vision->image_size);
+  return ImageProcessor::of(folder_of(scenario, *vision), vision->image_size);
+}
+
+std::optional<LogMel> log_mel_of(const Scenario& scenario) {
+  const Module* audio = audio_module(scenario.model);
+  if (!audio) return {};
+  return LogMel::of(folder_of(scenario, *audio), *audio);
 }
 
 }  // namespace
 
 ConversationDataset::ConversationDataset(const Scenario& scenario)
-    : data_(scenario.data), processor_(processor_of(scenario)) {
+    : data_(scenario.data), processor_(processor_of(scenario)), log_mel_(log_mel_of(scenario)) {
   const auto& source = std::get<ConversationData>(scenario.data.source);
   most_damaged_ = source.most_left_out;
   training_ = read_conversations(scenario, source.path);
+  data_.samples = training_.samples();
   if (source.held_out.empty()) return;
   held_out_ = read_conversations(scenario, source.held_out);
   held_out_samples_ = held_out_.samples();
@@ -37,9 +49,7 @@ ConversationDataset::ConversationDataset(const Scenario& scenario)
     sample.id += static_cast<std::uint32_t>(training_.samples().size());
 }
 
-Batch ConversationDataset::batch(std::uint64_t step) const {
-  return take_batch(training_.samples(), data_, step);
-}
+Batch ConversationDataset::batch(std::uint64_t step) const { return take_batch(data_, step); }
 
 std::string ConversationDataset::remarks() const {
   const std::string& held_out = held_out_.remarks();
@@ -47,24 +57,36 @@ std::string ConversationDataset::remarks() const {
          held_out;
 }
 
-torch::Tensor ConversationDataset::gray_instead(const std::string& what) const {
-  const std::int64_t damaged = ++damaged_, seen = decoded_;
-  if (static_cast<double>(damaged) >
-      most_damaged_ * static_cast<double>(std::max(seen, kFewImages)))
+void ConversationDataset::count_damaged(Decoded& kind, const std::string& what) const {
+  const std::int64_t damaged = ++kind.damaged, seen = kind.all;
+  if (static_cast<double>(damaged) > most_damaged_ * static_cast<double>(std::max(seen, kFew)))
     throw std::runtime_error(what + "; " + std::to_string(damaged) + " of " + std::to_string(seen) +
-                             " images could not be decoded, more than /data/source/most_left_out");
-  std::cerr << "polyphony-worker: " << what << ": the image is replaced by a gray one\n";
-  constexpr unsigned char kGray = 128;
-  return processor_->process({1, 1, std::vector<unsigned char>(3, kGray)});
+                             " " + kind.name + "s could not be decoded, more than " +
+                             data_.pointer + "/most_left_out");
+  std::cerr << "polyphony-worker: " << what << ": the " << kind.name << " is replaced by "
+            << kind.instead << "\n";
 }
 
 torch::Tensor ConversationDataset::image(const FilePart& file) const {
-  ++decoded_;
+  ++images_.all;
   try {
     return processor_->process(decode_image(read_part(file), file.path));
   } catch (const InputError& error) {
-    return gray_instead(error.what());
+    count_damaged(images_, error.what());
+    constexpr unsigned char kGray = 128;
+    return processor_->process({1, 1, std::vector<unsigned char>(3, kGray)});
   }
+}
+
+torch::Tensor ConversationDataset::clip(const FilePart& file, std::int64_t tokens) const {
+  ++clips_.all;
+  std::vector<float> samples;
+  try {
+    samples = decode_sound(read_part(file), file.path, log_mel_->longest());
+  } catch (const InputError& error) {
+    count_damaged(clips_, error.what());
+  }
+  return log_mel_->features(samples, tokens);
 }
 
 SampleContent ConversationDataset::content(const Sample& sample, ContentParts parts) const {
@@ -74,6 +96,11 @@ SampleContent ConversationDataset::content(const Sample& sample, ContentParts pa
   SampleContent content;
   if (parts.images && processor_)
     for (const FilePart& file : from.images(position)) content.images.push_back(image(file));
+  if (parts.audio && log_mel_) {
+    auto file = from.clips(position).begin();
+    for (const Item& item : sample.items)
+      if (item.modality == Modality::audio) content.audio.push_back(clip(*file++, item.tokens));
+  }
   if (parts.text) {
     const auto ids = from.ids(position), labels = from.labels(position);
     content.token_ids.assign(ids.begin(), ids.end());

@@ -2,9 +2,11 @@
 
 #include "exec/data/conversation_dataset.h"
 #include "exec/data/easy_vqa.h"
+#include "exec/data/mixture_dataset.h"
 #include "exec/data/recorded_dataset.h"
 #include "exec/data/synthetic_dataset.h"
 #include "exec/data/text_dataset.h"
+#include "exec/data/token_dataset.h"
 
 namespace polyphony::exec {
 
@@ -15,8 +17,12 @@ std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::strin
     return std::make_unique<RecordedDataset>(scenario);
   if (std::holds_alternative<TextData>(scenario.data.source))
     return std::make_unique<TextDataset>(scenario);
+  if (std::holds_alternative<TokenData>(scenario.data.source))
+    return std::make_unique<TokenDataset>(scenario);
   if (std::holds_alternative<ConversationData>(scenario.data.source))
     return std::make_unique<ConversationDataset>(scenario);
+  if (std::holds_alternative<MixtureData>(scenario.data.source))
+    return std::make_unique<MixtureDataset>(scenario);
   return std::make_unique<EasyVqa>(scenario, default_path);
 }
 

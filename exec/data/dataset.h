@@ -6,8 +6,9 @@
 //   tokens − loss_tokens + j.
 // Implementations: exec/data/synthetic_dataset.h (counter-based random content, any shape),
 // exec/data/recorded_dataset.h (recorded shapes, synthetic content), exec/data/easy_vqa.h (real
-// images and questions), exec/data/text_dataset.h (a text), exec/data/conversation_dataset.h
-// (conversations about images).
+// images and questions), exec/data/text_dataset.h (a text), exec/data/token_dataset.h (a file of
+// token ids), exec/data/conversation_dataset.h (conversations about images and
+// audio), exec/data/mixture_dataset.h (several of the last three, by weight).
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@ class Dataset {
   // Returns the global batch of a training step. Cheap: metadata only.
   virtual Batch batch(std::uint64_t step) const = 0;
   // Returns the training samples in order; empty if each step draws new ones.
-  virtual std::vector<Sample> training() const { return {}; }
+  virtual SampleList training() const { return {}; }
   // Returns the held-out samples in order; empty if the data set has none.
   virtual std::vector<Sample> held_out() const = 0;
   // Returns what was skipped or cut when the data set was read, in lines; empty: nothing.

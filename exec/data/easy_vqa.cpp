@@ -42,7 +42,7 @@ EasyVqa::EasyVqa(const Scenario& scenario, const std::string& downloads) : data_
   check_model(scenario, vocabulary_->size());
   encode(training, train);
   encode(held_out, test);
-  training_ = vqa_samples(scenario, training, train);
+  data_.samples = vqa_samples(scenario, training, train);
   held_out_ = vqa_samples(scenario, held_out, test, static_cast<std::uint32_t>(training.size()));
   if (const Module* vision = vision_module(scenario.model)) {
     read_images(training, folder + "/train/images", *vision);
@@ -74,7 +74,7 @@ void EasyVqa::read_images(const std::vector<VqaQuestion>& texts, const std::stri
   images_.emplace_back(folder, count, vision.image_size);
 }
 
-Batch EasyVqa::batch(std::uint64_t step) const { return take_batch(training_, data_, step); }
+Batch EasyVqa::batch(std::uint64_t step) const { return take_batch(data_, step); }
 
 SampleContent EasyVqa::content(const Sample& sample, ContentParts parts) const {
   POLYPHONY_CHECK(sample.id < questions_.size(),
@@ -82,7 +82,8 @@ SampleContent EasyVqa::content(const Sample& sample, ContentParts parts) const {
   const Question& question = questions_[sample.id];
   SampleContent content;
   if (parts.images && !images_.empty())
-    content.images.push_back(images_[sample.id < training_.size() ? 0 : 1].image(question.image));
+    content.images.push_back(
+        images_[sample.id < data_.samples.size() ? 0 : 1].image(question.image));
   if (parts.text) {
     content.token_ids = question.tokens;
     content.labels = {question.label};

@@ -28,7 +28,7 @@ class EasyVqa : public Dataset {
   // InputError if a file is missing or damaged.
   EasyVqa(const Scenario& scenario, const std::string& downloads);
   Batch batch(std::uint64_t step) const override;
-  std::vector<Sample> training() const override { return training_; }
+  SampleList training() const override { return data_.samples; }
   std::vector<Sample> held_out() const override { return held_out_; }
   SampleContent content(const Sample& sample, ContentParts parts) const override;
   const QuestionVocabulary& vocabulary() const { return *vocabulary_; }
@@ -46,7 +46,7 @@ class EasyVqa : public Dataset {
   Data data_;
   std::optional<QuestionVocabulary> vocabulary_;
   std::vector<Question> questions_;  // by sample id
-  std::vector<Sample> training_, held_out_;
+  std::vector<Sample> held_out_;
   std::vector<ImageFolder> images_;  // train's and test's; empty without a vision module
 };
 

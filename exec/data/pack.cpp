@@ -188,6 +188,8 @@ void add_clips(const Program& program, const Work& work, const Dataset& dataset,
                bool with_frames, WorkInput& input) {
   const Module* audio = audio_module(program.model);
   std::vector<torch::Tensor> clips;
+  SampleContent content;
+  std::uint32_t loaded = 0xffffffffu;
   for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
     const ItemOfWork& place = program.items_of_works[i];
     const Sample& sample = program.batch.samples[place.sample];
@@ -195,8 +197,10 @@ void add_clips(const Program& program, const Work& work, const Dataset& dataset,
     if (item.modality != Modality::audio) continue;
     input.audio_lengths.push_back(item.tokens);
     if (!with_frames) continue;
-    clips.push_back(dataset.content(sample, {.images = false, .text = false, .latents = false})
-                        .audio.at(place_of(sample, place.item)));
+    if (loaded != place.sample)
+      content = dataset.content(sample, {.images = false, .text = false, .latents = false});
+    loaded = place.sample;
+    clips.push_back(content.audio.at(place_of(sample, place.item)));
     POLYPHONY_CHECK(clips.back().size(0) == 2 * item.tokens,
                     clips.back().size(0) << " frames for " << item.tokens << " tokens");
   }

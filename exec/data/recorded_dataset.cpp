@@ -17,8 +17,6 @@ Data read_data(Scenario scenario) {
 RecordedDataset::RecordedDataset(const Scenario& scenario)
     : data_(read_data(scenario)), content_(scenario) {}
 
-Batch RecordedDataset::batch(std::uint64_t step) const {
-  return take_batch(data_.samples, data_, step);
-}
+Batch RecordedDataset::batch(std::uint64_t step) const { return take_batch(data_, step); }
 
 }  // namespace polyphony::exec

@@ -15,7 +15,7 @@ class RecordedDataset : public Dataset {
   // take.
   explicit RecordedDataset(const Scenario& scenario);
   Batch batch(std::uint64_t step) const override;
-  std::vector<Sample> training() const override { return data_.samples; }
+  SampleList training() const override { return data_.samples; }
   std::vector<Sample> held_out() const override { return {}; }
   SampleContent content(const Sample& sample, ContentParts parts) const override {
     return content_(sample, parts);

@@ -8,15 +8,14 @@ TextDataset::TextDataset(const Scenario& scenario) : data_(scenario.data) {
   const auto& source = std::get<TextData>(scenario.data.source);
   const LoadText load = [](const std::string& path) { return read_records(path); };
   text_ = text_samples(scenario, load, source.path);
+  data_.samples = text_.samples;
   if (source.held_out.empty()) return;
   held_out_ = text_samples(scenario, load, source.held_out);
   for (Sample& sample : held_out_.samples)
     sample.id += static_cast<std::uint32_t>(text_.samples.size());
 }
 
-Batch TextDataset::batch(std::uint64_t step) const {
-  return take_batch(text_.samples, data_, step);
-}
+Batch TextDataset::batch(std::uint64_t step) const { return take_batch(data_, step); }
 
 SampleContent TextDataset::content(const Sample& sample, ContentParts parts) const {
   SampleContent content;

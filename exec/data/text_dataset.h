@@ -15,7 +15,7 @@ class TextDataset : public Dataset {
   // Throws InputError as text_samples() does.
   explicit TextDataset(const Scenario& scenario);
   Batch batch(std::uint64_t step) const override;
-  std::vector<Sample> training() const override { return text_.samples; }
+  SampleList training() const override { return data_.samples; }
   std::vector<Sample> held_out() const override { return held_out_.samples; }
   SampleContent content(const Sample& sample, ContentParts parts) const override;
 

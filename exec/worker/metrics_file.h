@@ -19,7 +19,6 @@ struct BestEvaluation {
   double loss = 0;
 };
 
-// The format of the lines: traces/format/metrics.h.
 // The least held-out loss, and how many evaluations came after it.
 struct Patience {
   double least = std::numeric_limits<double>::infinity();
@@ -30,6 +29,7 @@ struct Patience {
   }
 };
 
+// The format of the lines: traces/format/metrics.h.
 class MetricsFile {
  public:
   // Continues after the lines of the first `done` steps; later lines belong to steps that were lost
@@ -39,16 +39,16 @@ class MetricsFile {
   void write(const traces::MetricsLine& line);
   // Returns the best evaluation among the lines that were kept; nothing on ranks other than 0.
   std::optional<BestEvaluation> best() const { return best_; }
-  void sync();  // makes written lines survive a crash
   // Returns the count of evaluations among these lines; that of none on ranks other than 0.
   const Patience& patience() const { return patience_; }
+  void sync();  // makes written lines survive a crash
 
  private:
   std::string path_;
   std::ofstream file_;
   std::optional<BestEvaluation> best_;
-  std::optional<EventMetrics> events_;  // none if nothing is written
   Patience patience_;
+  std::optional<EventMetrics> events_;  // none if nothing is written
 };
 
 }  // namespace polyphony::exec

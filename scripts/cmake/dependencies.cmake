@@ -23,11 +23,12 @@ function(require_file path)
 endfunction()
 
 find_package(Threads REQUIRED)
-# Images, for the executor's data sets (and their tests, which are built without LibTorch, too).
+# Images and audio, for the executor's data sets (and their tests, which are built without LibTorch, too).
 find_package(PNG REQUIRED)
 find_library(POLYPHONY_TURBOJPEG turbojpeg REQUIRED)
 find_library(POLYPHONY_WEBP webp REQUIRED)
 find_library(POLYPHONY_WEBPDEMUX webpdemux REQUIRED)
+find_library(POLYPHONY_SNDFILE sndfile REQUIRED)
 if(POLYPHONY_SIM)
   find_package(cxxopts REQUIRED)
   # Without <regex>, which costs every file that includes cxxopts 4 s to compile.

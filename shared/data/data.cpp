@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "shared/data/distribution_text.h"
+#include "shared/data/mixture_order.h"
 #include "shared/error.h"
 #include "shared/random.h"
 
@@ -69,17 +70,6 @@ bool constant_sizes(const Data& data) {
   return true;
 }
 
-BatchTotals totals_of(const Batch& batch) {
-  BatchTotals totals;
-  totals.samples = static_cast<std::int64_t>(batch.samples.size());
-  for (const Sample& sample : batch.samples)
-    for (const Item& item : sample.items) {
-      totals.loss_tokens += item.loss_tokens;
-      if (item.modality == Modality::latent) totals.latent_tokens += item.tokens;
-    }
-  return totals;
-}
-
 std::int32_t most_patches(const Distribution& sides, const ImageGrid& grid) {
   if (are_full(sides)) return grid.patches;
   return patches_at(static_cast<std::int32_t>(largest(sides)), grid);
@@ -120,16 +110,24 @@ Batch draw_batch(const SyntheticData& data, int global_batch, const ImageGrid& g
   return batch;
 }
 
-Batch take_batch(const std::vector<Sample>& samples, const Data& data, std::uint64_t step) {
-  POLYPHONY_CHECK(!samples.empty(), "the data set is empty");
+Batch take_batch(const Data& data, std::uint64_t step) {
+  const std::vector<SampleList::Part> parts = data.samples.parts();
+  std::vector<std::uint64_t> weights;
+  for (const SampleList::Part& part : parts) {
+    POLYPHONY_CHECK(part.size > 0, "the data set is empty");
+    weights.push_back(part.weight);
+  }
+  const MixtureOrder order(weights);
   Batch batch;
   for (int i = 0; i < data.global_batch; ++i) {
-    const std::uint64_t position =
-        step * static_cast<std::uint64_t>(data.global_batch) + static_cast<std::uint64_t>(i);
-    const std::uint64_t epoch = position / samples.size();
-    const std::uint64_t key = mix64(data.seed ^ mix64(epoch));
-    const std::uint64_t at = position % samples.size();
-    batch.samples.push_back(samples[data.shuffle ? permuted(at, samples.size(), key) : at]);
+    const MixtureOrder::Place place = order.at(
+        step * static_cast<std::uint64_t>(data.global_batch) + static_cast<std::uint64_t>(i));
+    const SampleList::Part& part = parts[place.part];
+    const std::uint64_t epoch = place.number / part.size, at = place.number % part.size;
+    // Parts of the same size have different permutations.
+    const std::uint64_t key = mix64((data.seed + place.part) ^ mix64(epoch));
+    batch.samples.push_back(
+        data.samples[part.first + (data.shuffle ? permuted(at, part.size, key) : at)]);
   }
   return batch;
 }

@@ -1,12 +1,5 @@
-// Training data: global batches of samples, each a list of (modality, tokens) items in sequence
-// order. The executor and the simulator see the same metadata; only the executor loads pixels and
-// token ids.
-//   An image item of `tokens` patches occupies tokens / merge² positions of the language sequence.
-//   A latent item is what a diffusion module learns to generate from language tokens; it occupies
-//   no position of the sequence. If a sample has several, each is conditioned on the tokens between
-//   the previous latent and itself, and the last one also on those after it (for example packed
-//   texts and the clips generated from them).
-//   `loss_tokens` counts the item's positions that carry a label (text only).
+// Training data: where samples come from (shared/data/samples.h), and how a step's batch is taken
+// from them.
 #pragma once
 
 #include <cstdint>
@@ -14,44 +7,10 @@
 #include <variant>
 #include <vector>
 
+#include "shared/data/samples.h"
 #include "shared/enum_names.h"
 
 namespace polyphony {
-
-enum class Modality : std::uint8_t { text, image, audio, video, latent };
-// As in JSON lines (shared/data/batch_json.h).
-constexpr auto names(Modality) {
-  return names_of<Modality>("text", "image", "audio", "video", "latent");
-}
-
-struct Item {
-  Modality modality = Modality::text;
-  std::int32_t tokens = 0;       // text: language tokens; image: encoder patches; latent: patches
-  std::int32_t loss_tokens = 0;  // text only: the last loss_tokens positions predict a label
-  bool operator==(const Item&) const = default;
-};
-
-struct Sample {
-  std::uint32_t id = 0;  // position in the data set, or number of the draw
-  std::vector<Item> items;
-  bool operator==(const Sample&) const = default;
-};
-
-// One global batch.
-struct Batch {
-  std::vector<Sample> samples;
-  bool operator==(const Batch&) const = default;
-};
-
-// Totals over all samples of a global batch, on whichever ranks they are. Losses are divided by
-// them.
-struct BatchTotals {
-  std::int64_t samples = 0;
-  std::int64_t loss_tokens = 0;
-  std::int64_t latent_tokens = 0;
-  bool operator==(const BatchTotals&) const = default;
-};
-BatchTotals totals_of(const Batch& batch);
 
 // An integer distribution of a scenario: constant, uniform, or lognormal (a real number, rounded
 // and clamped to [low, high]).
@@ -90,6 +49,14 @@ struct TextData {
   bool operator==(const TextData&) const = default;
 };
 
+// Token ids in files as Megatron-LM writes them (shared/datasets/token_file.h), cut into samples of
+// Data::sequence tokens across the ends of documents. Every token predicts the next one.
+struct TokenData {
+  std::string path;        // NAME of NAME.bin and NAME.idx, or one of the two files
+  std::string held_out{};  // a second pair of files, for evaluation; empty: none
+  bool operator==(const TokenData&) const = default;
+};
+
 // How a conversation becomes one text (shared/datasets/chat_template.h).
 enum class ChatTemplate : std::uint8_t { chatml, llama3, vicuna, plain };
 constexpr auto names(ChatTemplate) {
@@ -117,17 +84,34 @@ struct EasyVqaData {  // the PyPI package easy-vqa, unpacked, with real pixels a
   bool operator==(const EasyVqaData&) const = default;
 };
 
+// Several data sets, drawn from in proportion to weights. Every part goes through its samples in
+// epochs of its own.
+struct MixturePart {
+  std::variant<TextData, TokenData, ConversationData> source;
+  double weight = 1;  // share of the samples, relative to the other parts; counted in millionths
+  bool operator==(const MixturePart&) const = default;
+};
+struct MixtureData {
+  std::vector<MixturePart> parts;
+  bool operator==(const MixtureData&) const = default;
+};
+
 struct Data {
-  std::variant<SyntheticData, RecordedData, EasyVqaData, TextData, ConversationData> source;
+  std::variant<SyntheticData, RecordedData, EasyVqaData, TextData, TokenData, ConversationData,
+               MixtureData>
+      source;
   // The shapes of a data set's training samples, after its files have been read
   // (shared/scenario_io/data_set.h). Not part of the scenario's text.
-  std::vector<Sample> samples{};
+  SampleList samples{};
   // What was skipped or cut when the files were read, in sentences; empty: nothing.
   std::string remarks{};
   int global_batch = 1;  // samples per step
   int sequence = 0;      // longest accepted language sequence, tokens; 0: no limit
   std::uint64_t seed = 1;
   bool shuffle = true;  // shuffles a data set again each epoch; false: keeps its own order
+  // Where `source` stands in the scenario's file, for messages: of a part of a mixture,
+  // "/data/source/mixture/1".
+  std::string pointer = "/data/source";
   bool operator==(const Data&) const = default;
 };
 
@@ -145,9 +129,10 @@ std::int32_t most_patches(const Distribution& sides, const ImageGrid& grid);
 // Draws the global batch of a step. Each sample depends on (seed, step, position) only.
 Batch draw_batch(const SyntheticData& data, int global_batch, const ImageGrid& grid,
                  std::uint64_t seed, std::uint64_t step);
-// Returns the global batch of a step from a list of samples, which is data.samples or a part of it.
-// Epochs are permutations of the list drawn from (seed, epoch), or the list in its own order.
-// Fails a CHECK if the list is empty.
-Batch take_batch(const std::vector<Sample>& samples, const Data& data, std::uint64_t step);
+// Returns the global batch of a step from data.samples, which must have some. The order is a pure
+// function of (seed, position in the run). Epochs are permutations of the samples drawn from
+// (seed, epoch), or the samples in their own order. Of a mixture, MixtureOrder says which part a
+// position belongs to, and each part has epochs and permutations of its own.
+Batch take_batch(const Data& data, std::uint64_t step);
 
 }  // namespace polyphony

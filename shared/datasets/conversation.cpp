@@ -23,8 +23,7 @@ std::string Conversation::prompts() const {
   return all;
 }
 
-std::size_t Conversation::image_marks() const {
-  const std::string mark = kImageMark;
+std::size_t Conversation::marks(const std::string& mark) const {
   std::size_t marks = 0;
   for (const Turn& turn : turns)
     for (std::size_t at = 0; (at = turn.text.find(mark, at)) != std::string::npos;

@@ -1,6 +1,6 @@
 // A conversation of a data set, as its file has it: turns of system, user and assistant.
-//   Images stand in a turn's text where kImageMark is; those without a mark come before the first
-//   turn of the user. Audio clips come before it, too.
+//   Images and audio clips stand in a turn's text where kImageMark and kAudioMark are. Those
+//   without a mark come before the first turn of the user: images, then clips.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace polyphony {
 
 inline constexpr const char* kImageMark = "<image>";  // as in LLaVA's files
-inline constexpr const char* kAudioMark = "<audio>";
+inline constexpr const char* kAudioMark = "<audio>";  // as in LLaMA-Factory's and ms-swift's
 
 enum class Speaker : std::uint8_t { system, user, assistant };
 constexpr auto names(Speaker) { return names_of<Speaker>("system", "user", "assistant"); }
@@ -28,17 +28,18 @@ struct Conversation {
   // Returns all that the assistant says, or all that the others say, joined, without marks.
   std::string answers() const;
   std::string prompts() const;
-  std::size_t image_marks() const;
+  // Returns how often the text has `mark`.
+  std::size_t marks(const std::string& mark) const;
 };
 
 void erase_all(std::string& text, const std::string& mark);
 // Returns the text without the marks of images and audio clips.
 std::string without_marks(std::string text);
 
-// A conversation of a file, and the paths of the images that it names.
+// A conversation of a file, and the paths of the images and audio clips that it names.
 struct ReadConversation {
   Conversation conversation;
-  std::vector<std::string> pictures;
+  std::vector<std::string> pictures, sounds;
 };
 // Reads one JSON object ("conversations", "messages", "caption" or "text"). The result is empty if
 // the line is no JSON object or holds no text.

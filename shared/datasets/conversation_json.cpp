@@ -14,7 +14,9 @@ class Reader {
  public:
   explicit Reader(const Json& object) {
     for (const char* key : {"image", "images"})
-      if (object.contains(key)) add_pictures(object[key]);
+      if (object.contains(key)) add_paths(object[key], result_.pictures);
+    for (const char* key : {"audio", "audios", "sound", "sounds"})
+      if (object.contains(key)) add_paths(object[key], result_.sounds);
     for (const char* key : {"conversations", "messages"})
       if (object.contains(key)) add_turns(object[key]);
     if (!result_.conversation.turns.empty()) return;
@@ -27,11 +29,19 @@ class Reader {
   ReadConversation take() { return std::move(result_); }
 
  private:
-  void add_pictures(const Json& paths) {
-    if (paths.is_string()) result_.pictures.push_back(paths.get<std::string>());
+  static void add_paths(const Json& paths, std::vector<std::string>& all) {
+    if (paths.is_string()) all.push_back(paths.get<std::string>());
     if (!paths.is_array()) return;
     for (const Json& path : paths)
-      if (path.is_string()) result_.pictures.push_back(path.get<std::string>());
+      if (path.is_string()) all.push_back(path.get<std::string>());
+  }
+
+  // Adds the mark of a part, and its path if it has one.
+  void add_part(const Json& part, const char* type, const char* mark, std::string& text,
+                std::vector<std::string>& paths) {
+    if (!part.contains("type") || part["type"] != type) return;
+    text += mark;
+    if (part.contains(type)) add_paths(part[type], paths);
   }
 
   // Returns a text, or the concatenated parts of a list.
@@ -42,10 +52,8 @@ class Reader {
     for (const Json& part : content) {
       if (!part.is_object()) continue;
       if (part.contains("text")) all += text_of(part["text"]);
-      if (part.contains("type") && part["type"] == "image") {
-        all += kImageMark;
-        if (part.contains("image")) add_pictures(part["image"]);
-      }
+      add_part(part, "image", kImageMark, all, result_.pictures);
+      add_part(part, "audio", kAudioMark, all, result_.sounds);
     }
     return all;
   }

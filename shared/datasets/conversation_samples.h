@@ -1,13 +1,14 @@
 // The samples of a data set of conversations: what a model reads of them, as ids of its tokenizer,
-// which of them are labels, and where their images are.
+// which of them are labels, and where their images and audio clips are.
 //   A conversation is rendered by its template (chat_template.h) and encoded as one text, cut only
-//   at images. What the assistant says is predicted, the end mark of its turn included; a token
-//   right after an image is not, since only text positions predict. Text after the last label is
-//   left out.
+//   at images and clips. What the assistant says is predicted, the end mark of its turn included; a
+//   token right after an image or clip is not, since only text positions predict. Text after the
+//   last label is left out.
 //   A text item ends where labels end, so that its last loss_tokens positions predict them
 //   (shared/data/data.h).
-// Images are not decoded: each has the patches of the vision module's image size. Without a vision
-// module they are left out of the samples.
+// Nothing is decoded. An image has the patches of the vision module's image size; a clip has tokens
+// by its own length, at most the audio module's audio_tokens (clip_tokens.h). Without a vision or
+// an audio module, images or clips are left out of the samples.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,11 @@ namespace polyphony {
 class ConversationSamples {
  public:
   const std::vector<Sample>& samples() const { return samples_; }  // ids from 0 on
-  // Return a sample's text ids, labels and images, in order.
+  // Return a sample's text ids, labels, images and audio clips, in order.
   std::span<const std::int32_t> ids(std::size_t sample) const;
   std::span<const std::int32_t> labels(std::size_t sample) const;
   std::span<const FilePart> images(std::size_t sample) const;
+  std::span<const FilePart> clips(std::size_t sample) const;
   // Returns what was skipped and what was cut, in sentences; empty: nothing.
   const std::string& remarks() const { return remarks_; }
 
@@ -39,9 +41,9 @@ class ConversationSamples {
                                                 const std::function<void(double)>&);
   std::vector<Sample> samples_;
   std::vector<std::int32_t> ids_, labels_;
-  std::vector<FilePart> images_;
+  std::vector<FilePart> images_, clips_;
   // Where the parts of each sample begin; one entry more than samples.
-  std::vector<std::size_t> id_begin_{0}, label_begin_{0}, image_begin_{0};
+  std::vector<std::size_t> id_begin_{0}, label_begin_{0}, image_begin_{0}, clip_begin_{0};
   std::string remarks_;
 };
 
@@ -55,18 +57,29 @@ ConversationSamples read_conversations(const Scenario& scenario, const std::stri
 struct EncodedConversation {
   std::vector<Item> items;  // images with `patches` patches
   std::vector<std::int32_t> ids, labels;
-  std::size_t images = 0;
+  std::size_t images = 0, clips = 0;
   bool cut = false;  // labels are lost
+};
+// The images and audio clips of a conversation.
+struct SampleMedia {
+  struct Clip {
+    std::int32_t tokens = 0;  // of the encoder
+    std::int64_t rows = 0;    // in the sequence
+  };
+  std::size_t images = 0;
+  std::vector<Clip> clips = {};
 };
 // The lengths that decide where a conversation is cut.
 struct SampleShape {
   std::int32_t patches = 0;     // of an image; 0: images are left out
   std::int64_t image_rows = 0;  // of an image in the sequence
   std::int64_t most = 0;        // rows of a sample; 0: no limit
+  bool audio = false;           // false: audio clips are left out
 };
 // Returns the conversation without what is beyond `shape.most` rows; without items if no label is
-// left. `front`: ids in front of the first text. Throws InputError as Tokenizer::encode() does.
-EncodedConversation encode_conversation(const Conversation& conversation, std::size_t images,
+// left. More images or clips than `media` has are counted, too. `front`: ids in front of the first
+// text. Throws InputError as Tokenizer::encode() does.
+EncodedConversation encode_conversation(const Conversation& conversation, const SampleMedia& media,
                                         const ConversationData& source, const Tokenizer& tokenizer,
                                         const std::string& eos,
                                         const std::vector<std::int32_t>& front,

@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "shared/datasets/bytes.h"
-#include "shared/datasets/sound_length.h"
 #include "shared/datasets/tar.h"
 #include "shared/error.h"
 
@@ -14,20 +13,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostText = std::size_t{16} << 20, kMostSound = std::size_t{256} << 20;
+constexpr std::size_t kMostText = std::size_t{16} << 20;
+constexpr const char* kUnknownSound = "damaged or unknown audio";
 
-// Returns the first bytes of a file, at most `most`; nothing if it cannot be read.
-std::optional<std::string> head_of(const fs::path& path, std::size_t most) {
+// Returns the ends of a file; nothing if it cannot be read.
+std::optional<FileEnds> ends_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return {};
-  std::string bytes;
+  const std::size_t most = SampleFiles::most(path.string());
+  FileEnds ends;
   std::string block(std::size_t{1} << 16, '\0');
-  while (bytes.size() < most && file) {
+  while (ends.head.size() < most && file) {
     file.read(block.data(),
-              static_cast<std::streamsize>(std::min(block.size(), most - bytes.size())));
-    bytes.append(block, 0, static_cast<std::size_t>(file.gcount()));
+              static_cast<std::streamsize>(std::min(block.size(), most - ends.head.size())));
+    ends.head.append(block, 0, static_cast<std::size_t>(file.gcount()));
   }
-  return bytes;
+  ends.bytes = static_cast<std::int64_t>(ends.head.size());
+  if (!is_sound(path.string())) return ends;
+  file.clear();
+  if (file.seekg(0, std::ios::end)) ends.bytes = std::max<std::int64_t>(ends.bytes, file.tellg());
+  const std::int64_t tail = std::min<std::int64_t>(kSoundTail, ends.bytes);
+  ends.tail.resize(static_cast<std::size_t>(tail));
+  file.seekg(ends.bytes - tail);
+  file.read(ends.tail.data(), tail);
+  ends.tail.resize(static_cast<std::size_t>(file.gcount()));
+  return ends;
+}
+
+FileEnds ends_of(TarReader& tar, const TarReader::Member& member) {
+  FileEnds ends{tar.read(SampleFiles::most(member.name)), {}, member.size};
+  if (is_sound(member.name)) ends.tail = tar.read_end(kSoundTail);
+  return ends;
+}
+
+// Returns the path as a message shows it.
+std::string in_one_line(std::string path) {
+  for (char& c : path)
+    if (static_cast<unsigned char>(c) < ' ') c = '?';
+  return path;
 }
 
 // Returns the first line if the next ones are translations, else the whole text.
@@ -59,10 +82,9 @@ void find_in_folder(const std::string& path, const Finder& finder) {
     bool has_media = false;
     const std::size_t first = i;
     for (; i < names.size() && group_of(names[i]) == group_of(names[first]); ++i) {
-      const std::optional<std::string> bytes =
-          head_of(fs::path(path) / names[i], SampleFiles::most(names[i]));
+      const fs::path file = fs::path(path) / names[i];
       has_media |= is_picture(names[i]) || is_sound(names[i]);
-      sample.add(names[i], {(fs::path(path) / names[i]).string()}, bytes ? *bytes : std::string());
+      sample.add(names[i], {file.string()}, ends_of(file).value_or(FileEnds()));
     }
     finder.progress(static_cast<double>(i) / static_cast<double>(names.size()));
     if (has_media && !sample.finish(finder)) return;  // text only: a README
@@ -81,8 +103,7 @@ bool find_in_tar(const std::string& path, const Finder& finder) {
       group = group_of(member->name);
       sample.emplace(group);
     }
-    sample->add(member->name, {path, member->offset, member->size},
-                tar.read(SampleFiles::most(member->name)));
+    sample->add(member->name, {path, member->offset, member->size}, ends_of(tar, *member));
     finder.progress(tar.share());
   }
   return !sample || sample->finish(finder);
@@ -102,13 +123,19 @@ void find_in_lines(const std::string& path, const Finder& finder) {
       continue;
     }
     SampleFiles sample(Found{name, {}, {}, std::move(read.conversation)});
-    for (const std::string& picture : read.pictures) {
-      const std::string file = (folder / picture).string();
-      if (const auto bytes = head_of(file, SampleFiles::most(picture)))
-        sample.add(picture, {file}, *bytes);
+    const auto add = [&](const std::string& media, const char* missing) {
+      const std::string file = (folder / media).string();
+      if (const std::optional<FileEnds> ends = ends_of(file))
+        sample.add(media, {file}, *ends);
       else
-        sample.lack(kMissingPicture, file);
-    }
+        sample.lack(missing, file);
+    };
+    for (const std::string& picture : read.pictures) add(picture, kMissingPicture);
+    for (const std::string& sound : read.sounds)
+      if (is_sound(sound))
+        add(sound, kMissingSound);
+      else
+        sample.lack(kUnknownSound, (folder / sound).string());
     if (!sample.finish(finder)) return;
   }
 }
@@ -120,21 +147,21 @@ bool SampleFiles::wanted(const std::string& name) {
 }
 
 std::size_t SampleFiles::most(const std::string& name) {
-  return is_picture(name) ? kPictureHead : is_sound(name) ? kMostSound : kMostText;
+  return is_picture(name) ? kPictureHead : is_sound(name) ? kSoundHead : kMostText;
 }
 
-void SampleFiles::add(const std::string& name, const FilePart& place, const std::string& bytes) {
+void SampleFiles::add(const std::string& name, const FilePart& place, const FileEnds& ends) {
   Conversation& conversation = found_.conversation;
   if (is_sound(name)) {
-    if (const std::optional<Seconds> length = sound_length(bytes))
-      found_.sounds.push_back(*length);
+    if (const std::optional<Seconds> length = sound_length(ends.head, ends.tail, ends.bytes))
+      found_.sounds.push_back({*length, place});
     else
-      lack("damaged audio");
+      lack(kUnknownSound);
   } else if (ends_in(name, {".txt"})) {
-    if (conversation.empty()) conversation = {{{Speaker::assistant, caption_of(bytes)}}};
+    if (conversation.empty()) conversation = {{{Speaker::assistant, caption_of(ends.head)}}};
   } else if (ends_in(name, {".json"})) {
-    if (conversation.empty()) conversation = read_conversation(bytes).conversation;
-  } else if (const std::optional<PictureSize> size = picture_size(bytes)) {
+    if (conversation.empty()) conversation = read_conversation(ends.head).conversation;
+  } else if (const std::optional<PictureSize> size = picture_size(ends.head)) {
     found_.pictures.push_back({*size, place});
   } else {
     lack("damaged or unknown image");
@@ -142,7 +169,7 @@ void SampleFiles::add(const std::string& name, const FilePart& place, const std:
 }
 
 void SampleFiles::lack(const std::string& why, const std::string& path) {
-  if (why_.empty() && !path.empty()) found_.name += ", " + path;
+  if (why_.empty() && !path.empty()) found_.name += ", " + in_one_line(path);
   if (why_.empty()) why_ = why;
 }
 

@@ -46,11 +46,11 @@ std::optional<PictureSize> any_size(std::string_view head) {
     return PictureSize{big_endian(head, 16, 4), big_endian(head, 20, 4)};
   if (head.starts_with("\xFF\xD8")) return of_jpeg(head);
   if ((head.starts_with("GIF87a") || head.starts_with("GIF89a")) && head.size() >= 10)
-    return PictureSize{little_endian(head, 6, 2), little_endian(head, 8, 2)};
+    return PictureSize{little_endian(head, 6, 2), little_endian(head, 8, 2), false};
   if (head.starts_with("RIFF") && head.size() > 8 && head.substr(8).starts_with("WEBP"))
     return of_webp(head);
   if (head.starts_with("BM") && head.size() >= 26)
-    return PictureSize{little_endian(head, 18, 4), little_endian(head, 22, 4)};
+    return PictureSize{little_endian(head, 18, 4), little_endian(head, 22, 4), false};
   return {};
 }
 

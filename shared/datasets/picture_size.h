@@ -13,6 +13,7 @@ namespace polyphony {
 
 struct PictureSize {
   std::int64_t width = 0, height = 0;
+  bool decoded = true;  // whether training decodes the format: PNG, JPEG and WebP
   bool operator==(const PictureSize&) const = default;
 };
 

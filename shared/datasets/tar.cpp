@@ -128,6 +128,11 @@ std::string TarReader::read(std::size_t most) {
       std::min<std::int64_t>(static_cast<std::int64_t>(most), end_ - begin_)));
 }
 
+std::string TarReader::read_end(std::size_t most) {
+  at_ = std::max(begin_, end_ - static_cast<std::int64_t>(most));
+  return take(static_cast<std::size_t>(end_ - at_));
+}
+
 double TarReader::share() const {
   return total_ > 0 ? static_cast<double>(at_) / static_cast<double>(total_) : 1;
 }

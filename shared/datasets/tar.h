@@ -22,8 +22,9 @@ class TarReader {
   };
   // Returns the next regular file; nothing at the end of the archive.
   std::optional<Member> next();
-  // Returns the first bytes of that file, at most `most`.
+  // Return the first or the last bytes of that file, at most `most`.
   std::string read(std::size_t most);
+  std::string read_end(std::size_t most);
   // Returns the share of the archive's bytes that have been read, from 0 to 1.
   double share() const;
 

@@ -13,32 +13,38 @@ namespace polyphony {
 namespace {
 
 constexpr std::int64_t kMostSeed = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostPhases = 64;
+constexpr std::int64_t kMostParts = 1024;  // of a mixture
 
 Form distribution_form() {
   return any_form({integer_form(0, kMostTokens), text_form("lognormal(5, 1, 1, 4096)")});
 }
 
-const ObjectForm& source_form() {
+// The form of data sets that train real content, which may be parts of a mixture.
+const ObjectForm& mixture_part_form() {
   static const ObjectForm form{
-      "data_source",
-      "A data set in files: exactly one of dataset, text, recorded and easy-vqa",
-      {{"recorded", text_form("mix.jsonl"),
-        "path of a file of JSON lines, one sample per line: {\"items\": [[\"image\", 64], "
-        "[\"text\", 9, 1]]} has an image of 64 patches, then 9 tokens of text of which the last "
-        "carries a label; [\"latent\", 256] is a latent of 256 patches that a diffusion module "
-        "learns to generate"},
+      "mixture_part",
+      "A part of a mixture: exactly one of dataset, text and tokens",
+      {{"weight", number_form(1e-6, 1e6),
+        "share of the samples that come from this part, relative to the weights of the other "
+        "parts, in steps of 0.000001; 1 when absent"},
        {"text", text_form("page.txt"),
         "path of a text file, which is cut into samples of \"sequence\" tokens; every token "
         "predicts the next one"},
+       {"tokens", text_form("data/corpus_text_document"),
+        "path, without the ending, of a pair of files .bin and .idx of token ids as Megatron-LM's "
+        "preprocess_data.py writes them. Its documents are joined and cut into samples of "
+        "\"sequence\" tokens; every token predicts the next one"},
        {"dataset", text_form("llava_instruct.json"),
-        "path of a data set of conversations about images: JSON lines or one JSON array as LLaVA "
-        "has it, WebDataset tar shards (one, or a folder of them), or a folder of images with "
-        "captions of the same name; `polyphony scan --help` describes them. What the assistant "
-        "says is predicted"},
+        "path of a data set of conversations about images and audio: JSON lines or one JSON array "
+        "as LLaVA has it, WebDataset tar shards (one, or a folder of them), or a folder of images "
+        "or audio with captions of the same name; `polyphony scan --help` describes them. What "
+        "the assistant says is predicted"},
        {"tokenizer", text_form("models/SmolLM2-135M/tokenizer.json"),
         "text and dataset: path of the tokenizer.json of the language module"},
        {"held_out", text_form("test.json"),
-        "text and dataset: path of a second one, which evaluations read (run --evaluate-every)"},
+        "text, tokens and dataset: path of a second one, which evaluations read (run "
+        "--evaluate-every)"},
        {"template", choice_form(enum_names<ChatTemplate>()),
         "dataset: how a conversation becomes one text. chatml: <|im_start|>user ... (Qwen, "
         "SmolLM2); llama3: <|start_header_id|>user ...; vicuna: USER: ... ASSISTANT: ... "
@@ -46,15 +52,38 @@ const ObjectForm& source_form() {
        {"system", text_form("You are a helpful assistant."),
         "dataset: system message of conversations that have none; none when absent"},
        {"images", text_form("coco/train2017"),
-        "dataset: folder that image paths in JSON lines start from; that of the file when absent"},
+        "dataset: folder that paths of images and audio in JSON lines start from; that of the "
+        "file when absent"},
        {"too_long", choice_form(enum_names<TooLong>()),
         "dataset: what happens to a sample of more than \"sequence\" tokens; cut when absent"},
        {"most_left_out", number_form(0, 1),
         "dataset: largest share of samples that may be skipped because they are damaged or have no "
-        "answer; skipped samples are counted and named. 0.01 when absent"},
-       {"easy-vqa", text_form("data/easy-vqa-1.0"),
-        "path of the folder with the unpacked PyPI package easy-vqa"}},
+        "answer; skipped samples are counted and named. 0.01 when absent"}},
       {}};
+  return form;
+}
+
+const ObjectForm& source_form() {
+  static const ObjectForm form = [] {
+    ObjectForm made{
+        "data_source",
+        "A data set in files: exactly one of dataset, text, tokens, mixture, recorded and easy-vqa",
+        {{"recorded", text_form("mix.jsonl"),
+          "path of a file of JSON lines, one sample per line: {\"items\": [[\"image\", 64], "
+          "[\"text\", 9, 1]]} has an image of 64 patches, then 9 tokens of text of which the last "
+          "carries a label; [\"latent\", 256] is a latent of 256 patches that a diffusion module "
+          "learns to generate"}},
+        {}};
+    for (const Field& field : mixture_part_form().fields)
+      if (field.key != "weight") made.fields.push_back(field);
+    made.fields.push_back(
+        {"mixture", list_form(object_form(mixture_part_form()), 1, kMostParts),
+         "several data sets, each with a weight: samples are drawn from them in proportion to the "
+         "weights, and each goes through its own samples once in an epoch of its own"});
+    made.fields.push_back({"easy-vqa", text_form("data/easy-vqa-1.0"),
+                           "path of the folder with the unpacked PyPI package easy-vqa"});
+    return made;
+  }();
   return form;
 }
 

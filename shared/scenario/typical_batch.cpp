@@ -14,7 +14,7 @@ Batch batch_of_step(const Scenario& scenario, std::uint64_t step) {
     throw InputError(scenario.file, "/data/source",
                      "the samples of the data set have not been read",
                      "call load_samples() after reading the scenario");
-  return take_batch(data.samples, data, step);
+  return take_batch(data, step);
 }
 
 Batch typical_batch(const Scenario& scenario) { return batch_of_step(scenario, 0); }

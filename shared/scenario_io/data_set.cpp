@@ -1,9 +1,11 @@
 #include "shared/scenario_io/data_set.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "shared/data/batch_json.h"
 #include "shared/datasets/conversation_samples.h"
+#include "shared/datasets/token_file.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/sample_mask.h"
 #include "shared/program/work.h"
@@ -135,11 +137,55 @@ TextSamples text_samples(const Scenario& scenario, const LoadText& load, const s
   return result;
 }
 
+Scenario part_scenario(const Scenario& scenario, std::size_t part) {
+  Scenario own = scenario;
+  std::visit([&](const auto& source) { own.data.source = source; },
+             std::get<MixtureData>(scenario.data.source).parts[part].source);
+  own.data.samples = {};
+  own.data.remarks.clear();
+  own.data.pointer += "/mixture/" + std::to_string(part);
+  return own;
+}
+
+std::uint64_t mixture_weight(const MixturePart& part) {
+  return static_cast<std::uint64_t>(std::max(1LL, std::llround(part.weight * 1e6)));
+}
+
+std::string with_remarks(const std::string& all, const std::string& pointer,
+                         const std::string& remarks) {
+  if (remarks.empty()) return all;
+  return all + (all.empty() ? "" : "\n") + pointer + ": " + remarks;
+}
+
+void check_listed(const Scenario& scenario, std::uint64_t count) {
+  if (count > kMostListed)
+    throw InputError(scenario.file, "/data/source/mixture",
+                     "the parts have " + std::to_string(count) +
+                         " samples, but a data set may have " + std::to_string(kMostListed),
+                     "increase /data/sequence, or use fewer parts");
+}
+
 void load_samples(Scenario& scenario, const std::string& downloads, const LoadText& load) {
   if (std::holds_alternative<RecordedData>(scenario.data.source)) {
     scenario.data.samples = recorded_samples(scenario, load);
   } else if (const auto* text = std::get_if<TextData>(&scenario.data.source)) {
     scenario.data.samples = text_samples(scenario, load, text->path).samples;
+  } else if (const auto* tokens = std::get_if<TokenData>(&scenario.data.source)) {
+    const TokenFile file(tokens->path, scenario.data.pointer + "/tokens in " + scenario.file);
+    file.check_sequences();
+    scenario.data.samples = file.samples(scenario.data.sequence);
+  } else if (const auto* mixture = std::get_if<MixtureData>(&scenario.data.source)) {
+    SampleList samples;
+    std::string remarks;
+    for (std::size_t i = 0; i < mixture->parts.size(); ++i) {
+      Scenario part = part_scenario(scenario, i);
+      load_samples(part, downloads, load);
+      samples.append_part(part.data.samples, mixture_weight(mixture->parts[i]));
+      remarks = with_remarks(remarks, part.data.pointer, part.data.remarks);
+    }
+    check_listed(scenario, samples.size());
+    scenario.data.samples = std::move(samples);
+    scenario.data.remarks = std::move(remarks);
   } else if (const auto* files = std::get_if<ConversationData>(&scenario.data.source)) {
     const ConversationSamples read = read_conversations(scenario, files->path);
     scenario.data.samples = read.samples();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "shared/data/distribution_text.h"
 #include "shared/scenario/image_tokens.h"
@@ -98,38 +99,50 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
 struct SourceKind {
   const char* key;
   std::vector<std::string> others;
+  bool part = false;  // may be a part of a mixture
 };
 const std::vector<SourceKind>& source_kinds() {
   static const std::vector<SourceKind> kinds{
       {"dataset",
-       {"tokenizer", "held_out", "template", "system", "images", "too_long", "most_left_out"}},
-      {"text", {"tokenizer", "held_out"}},
+       {"tokenizer", "held_out", "template", "system", "images", "too_long", "most_left_out"},
+       true},
+      {"text", {"tokenizer", "held_out"}, true},
+      {"tokens", {"held_out"}, true},
+      {"mixture", {}},
       {"recorded", {}},
       {"easy-vqa", {}}};
   return kinds;
 }
 
-// Returns the kind that the keys of a data source name. Refuses keys that do not go with it.
-std::string kind_of(const JsonValue& source) {
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Returns the kind that the keys of a data source, or of a part of a mixture, name. Refuses keys
+// that do not go with it.
+std::string kind_of(const JsonValue& source, bool part) {
+  const std::string what = part ? "a part of a mixture" : "source";
+  const std::string how = part ? "write {\"tokens\": \"data/corpus_text_document\", \"weight\": 2}"
+                               : "write {\"recorded\": \"mix.jsonl\"}";
   const SourceKind* found = nullptr;
   for (const SourceKind& kind : source_kinds()) {
     if (!source.has(kind.key)) continue;
     if (found)
-      source.refuse("source must name one data set, got \"" + std::string(found->key) +
-                        "\" and \"" + kind.key + "\"",
-                    "write {\"recorded\": \"mix.jsonl\"}");
+      source.refuse(
+          what + " must name one data set, got \"" + found->key + "\" and \"" + kind.key + "\"",
+          how);
     found = &kind;
   }
   if (!found)
-    source.refuse("source must name a data set: dataset, text, recorded or easy-vqa",
-                  "write {\"recorded\": \"mix.jsonl\"}");
+    source.refuse(what + " must name a data set: " +
+                      (part ? "dataset, text or tokens"
+                            : "dataset, text, tokens, mixture, recorded or easy-vqa"),
+                  how);
   for (const std::string& key : source.keys())
-    if (key != found->key &&
-        std::find(found->others.begin(), found->others.end(), key) == found->others.end())
+    if (key != found->key && !(part && key == "weight") && !contains(found->others, key))
       source.refuse_at(key, key + " must not be given with \"" + found->key + "\"",
                        "remove the key");
-  const bool needs_tokenizer = !found->others.empty();
-  if (needs_tokenizer && !source.has("tokenizer"))
+  if (contains(found->others, "tokenizer") && !source.has("tokenizer"))
     source.refuse("key \"tokenizer\" is missing",
                   "write \"tokenizer\": \"model/tokenizer.json\", that of the language module");
   return found->key;
@@ -139,23 +152,49 @@ std::string place_of(const JsonValue& source, const char* key, const OtherFiles&
   return source.has(key) ? files.place(source.at(key)) : std::string();
 }
 
-std::variant<SyntheticData, RecordedData, EasyVqaData, TextData, ConversationData> read_source(
-    const JsonValue& source, const OtherFiles& files) {
-  const std::string kind = kind_of(source);
+// Reads a data set that may be a part of a mixture.
+decltype(MixturePart::source) read_part(const JsonValue& source, const std::string& kind,
+                                        const OtherFiles& files) {
   const std::string path = place_of(source, kind.c_str(), files);
-  if (kind == "recorded") return RecordedData{path};
-  if (kind == "easy-vqa") return EasyVqaData{path};
-  if (kind == "text") {
-    return TextData{path, place_of(source, "tokenizer", files),
-                    place_of(source, "held_out", files)};
-  }
-  ConversationData data{path, place_of(source, "tokenizer", files),
-                        place_of(source, "held_out", files), place_of(source, "images", files)};
+  const std::string held_out = place_of(source, "held_out", files);
+  if (kind == "tokens") return TokenData{path, held_out};
+  const std::string tokenizer = place_of(source, "tokenizer", files);
+  if (kind == "text") return TextData{path, tokenizer, held_out};
+  ConversationData data{path, tokenizer, held_out, place_of(source, "images", files)};
   if (source.has("template")) data.chat = enum_named<ChatTemplate>(source.at("template").text());
   source.read("system", data.system);
   if (source.has("too_long")) data.too_long = enum_named<TooLong>(source.at("too_long").text());
   source.read("most_left_out", data.most_left_out);
   return data;
+}
+
+decltype(Data::source) read_source(const JsonValue& source, const OtherFiles& files) {
+  const std::string kind = kind_of(source, false);
+  if (kind == "recorded") return RecordedData{files.place(source.at(kind))};
+  if (kind == "easy-vqa") return EasyVqaData{files.place(source.at(kind))};
+  if (kind != "mixture")
+    return std::visit([](auto data) -> decltype(Data::source) { return data; },
+                      read_part(source, kind, files));
+  MixtureData mixture;
+  const JsonValue parts = source.at("mixture");
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const JsonValue part = parts.at(i);
+    MixturePart read{read_part(part, kind_of(part, true), files)};
+    part.read("weight", read.weight);
+    mixture.parts.push_back(std::move(read));
+  }
+  return mixture;
+}
+
+// Returns whether samples are cut to the length of a sequence.
+bool is_cut(const decltype(Data::source)& source) {
+  const auto cut = []<class Source>(const Source&) {
+    return std::is_same_v<Source, TextData> || std::is_same_v<Source, TokenData>;
+  };
+  if (const auto* mixture = std::get_if<MixtureData>(&source))
+    return std::any_of(mixture->parts.begin(), mixture->parts.end(),
+                       [&](const MixturePart& part) { return std::visit(cut, part.source); });
+  return std::visit(cut, source);
 }
 
 }  // namespace
@@ -185,7 +224,7 @@ Data read_data(const JsonValue& value, const Model& model, const OtherFiles& fil
     return data;
   }
   data.source = read_source(source, files);
-  if (std::holds_alternative<TextData>(data.source) && data.sequence < 1)
+  if (is_cut(data.source) && data.sequence < 1)
     value.refuse("key \"sequence\" is missing",
                  "a text is cut into samples of \"sequence\" tokens");
   return data;

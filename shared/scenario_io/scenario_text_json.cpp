@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "shared/data/distribution_text.h"
 #include "shared/form/module_fields.h"
@@ -154,6 +155,18 @@ struct SourceJson {
     data["source"] = {{"text", source.path}, {"tokenizer", source.tokenizer}};
     if (!source.held_out.empty()) data["source"]["held_out"] = source.held_out;
   }
+  void operator()(const TokenData& source) const {
+    data["source"]["tokens"] = source.path;
+    if (!source.held_out.empty()) data["source"]["held_out"] = source.held_out;
+  }
+  void operator()(const MixtureData& source) const {
+    for (const MixturePart& part : source.parts) {
+      Json one;
+      std::visit(SourceJson{one}, part.source);
+      one["source"]["weight"] = part.weight;
+      data["source"]["mixture"].push_back(one["source"]);
+    }
+  }
   void operator()(const ConversationData& source) const {
     Json& json = data["source"];
     json = {{"dataset", source.path},
@@ -238,6 +251,24 @@ Json training_json(const Training& training, const Model& model) {
   return json;
 }
 
+// Calls `use` with every path of a data source, also with those that are empty.
+template <class Use>
+void visit_paths(decltype(Data::source)& source, const Use& use) {
+  const auto of_part = [&]<class Source>(Source& data) {
+    use(data.path);
+    if constexpr (!std::is_same_v<Source, TokenData>) use(data.tokenizer);
+    use(data.held_out);
+    if constexpr (std::is_same_v<Source, ConversationData>) use(data.images);
+  };
+  if (auto* mixture = std::get_if<MixtureData>(&source))
+    for (MixturePart& part : mixture->parts) std::visit(of_part, part.source);
+  if (auto* recorded = std::get_if<RecordedData>(&source)) use(recorded->path);
+  if (auto* easy_vqa = std::get_if<EasyVqaData>(&source)) use(easy_vqa->path);
+  if (auto* text = std::get_if<TextData>(&source)) of_part(*text);
+  if (auto* tokens = std::get_if<TokenData>(&source)) of_part(*tokens);
+  if (auto* files = std::get_if<ConversationData>(&source)) of_part(*files);
+}
+
 }  // namespace
 
 std::string resolved_text(const Device& device) { return json_value(device).dump(); }
@@ -275,18 +306,7 @@ std::string movable_text(Scenario scenario, const std::string& here) {
   const auto from_anywhere = [&](std::string& path) {
     if (!path.empty()) path = (std::filesystem::path(here) / path).lexically_normal().string();
   };
-  if (auto* recorded = std::get_if<RecordedData>(&scenario.data.source))
-    from_anywhere(recorded->path);
-  if (auto* text = std::get_if<TextData>(&scenario.data.source)) {
-    from_anywhere(text->path);
-    from_anywhere(text->tokenizer);
-    from_anywhere(text->held_out);
-  }
-  if (auto* files = std::get_if<ConversationData>(&scenario.data.source))
-    for (std::string* path : {&files->path, &files->tokenizer, &files->held_out, &files->images})
-      from_anywhere(*path);
-  if (auto* easy_vqa = std::get_if<EasyVqaData>(&scenario.data.source))
-    from_anywhere(easy_vqa->path);
+  visit_paths(scenario.data.source, from_anywhere);
   for (ModuleWeights& weights : scenario.weights) {
     from_anywhere(weights.folder);
     from_anywhere(weights.config);

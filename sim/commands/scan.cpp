@@ -31,10 +31,9 @@ int scan_command(int argc, char** argv) {
       "writes "
       "one JSON line a sample. A scenario reads them as data.source {\"recorded\": FILE}: their "
       "shapes, `run` trains on random content.\n"
-      "DATASET: a folder of images with a text and perhaps an audio file of the same name, "
-      "WebDataset "
+      "DATASET: a folder of images and audio files with a text file of the same name, WebDataset "
       "tar shards (one, or a folder of them), or JSON lines of conversations with paths of images "
-      "(LLaVA). Only the headers of images are read.",
+      "and audio (LLaVA). Only headers are read.",
       "SCENARIO DATASET",
       "  polyphony scan my.json photos/ --native --out mix.jsonl\n"
       "  polyphony simulate my.json --set data.source='{\"recorded\": \"mix.jsonl\"}' --set "
@@ -57,7 +56,7 @@ int scan_command(int argc, char** argv) {
                                      "bytes of text counted as a token, without --tokenizer",
                                      cxxopts::value<double>()->default_value("4"))(
       "clip-tokens", "tokens of a second of audio", cxxopts::value<double>()->default_value("50"))(
-      "pictures", "folder that image paths in JSON lines start from; default: that of the file",
+      "pictures", "folder that paths in JSON lines start from; default: that of the file",
       cxxopts::value<std::string>())(
       "pack",
       "pack samples into sequences of so many language tokens (mask documents keeps their "
@@ -113,8 +112,8 @@ int scan_command(int argc, char** argv) {
   }
   for (const auto& [why, times] : left_out)
     std::cerr << "left out: " << times << ", " << why << " (first: " << first_left_out[why] << ")"
-              << (why.starts_with(kMissingPicture) && !args.has("pictures")
-                      ? "; --pictures names the folder that image paths start from"
+              << ((why == kMissingPicture || why == kMissingSound) && !args.has("pictures")
+                      ? "; --pictures names the folder that paths of images and audio start from"
                       : "")
               << "\n";
   if (samples.empty())

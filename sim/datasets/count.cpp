@@ -19,13 +19,6 @@ std::int32_t patches(const Model& model, const Module& vision, const PictureSize
   return cells * merge * cells * merge;
 }
 
-std::int32_t clip_tokens(const Model& model, const Module& audio, Seconds length, double a_second) {
-  const int merge = merge_of(model, ModuleKind::audio);
-  const auto runs = static_cast<std::int64_t>(std::ceil(length.count() * a_second / merge));
-  return static_cast<std::int32_t>(std::clamp<std::int64_t>(runs, 1, audio.audio_tokens / merge)) *
-         merge;
-}
-
 }  // namespace
 
 std::int64_t text_tokens(const std::string& text, const Counting& by) {
@@ -39,10 +32,10 @@ Sample count(const Model& model, const Found& found, const Counting& by) {
     for (const FoundPicture& picture : found.pictures)
       sample.items.push_back(
           {Modality::image, patches(model, *vision, picture.size, by.native), 0});
-  if (const Module* audio = audio_module(model))
-    for (const Seconds length : found.sounds)
+  if (audio_module(model))
+    for (const FoundSound& sound : found.sounds)
       sample.items.push_back(
-          {Modality::audio, clip_tokens(model, *audio, length, by.clip_tokens_a_second), 0});
+          {Modality::audio, clip_tokens(model, sound.length, by.clip_tokens_a_second).tokens, 0});
   const std::int64_t answer = text_tokens(found.conversation.answers(), by);
   sample.items.push_back(
       {Modality::text,

@@ -4,7 +4,7 @@
 //              native: the nearest square with as many pixels whose side is a multiple of the
 //              projector's merged patch, at most the module's image size (only squares are
 //              supported)
-//   audio      tokens per second, at most the module's number; clips are not split
+//   audio      tokens per second, at most the module's number (shared/datasets/clip_tokens.h)
 //   text       prompt and answer in one item after all others; the labels are the answer. Counted
 //              by a tokenizer, without the special tokens that a template adds, or by a number of
 //              bytes per token
@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "shared/data/data.h"
+#include "shared/datasets/clip_tokens.h"
 #include "shared/datasets/found.h"
 #include "shared/model/model.h"
 #include "shared/tokenizer/tokenizer.h"
@@ -20,8 +21,8 @@
 namespace polyphony::sim {
 
 struct Counting {
-  bool native = false;               // images
-  double clip_tokens_a_second = 50;  // Whisper's: 1,500 for 30 s (arXiv 2212.04356, §2.2)
+  bool native = false;  // images
+  double clip_tokens_a_second = kClipTokensASecond;
   std::optional<Tokenizer> tokenizer{};
   // Without a tokenizer: English text (our rule of thumb; Llama 3's paper has 3.17 to 3.94 letters
   // per token).

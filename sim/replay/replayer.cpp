@@ -25,8 +25,8 @@ Bytes largest(const std::vector<RankMemory>& memory) {
 // Returns whether the batches are the same: the same data, and items of the same size.
 bool same_batches(const Scenario& a, const Scenario& b) {
   Data first = a.data, second = b.data;
-  first.samples.clear();  // the files are the same, whether read or not
-  second.samples.clear();
+  first.samples = {};  // the files are the same, whether read or not
+  second.samples = {};
   if (first != second) return false;
   return !std::holds_alternative<SyntheticData>(first.source) ||
          typical_batch(a) == typical_batch(b);

@@ -69,18 +69,21 @@ StreamBatch outcome_of(const Prediction& prediction, const std::vector<std::size
 // Returns a batch of the samples of a data set that have the most tokens. Samples are repeated if
 // the data set has fewer than a batch.
 Batch largest_batch(const Scenario& scenario) {
-  std::vector<Sample> samples = scenario.data.samples;
-  const auto tokens = [&](const Sample& sample) {
-    std::int64_t sum = language_rows(scenario.model, sample);
-    for (const Item& item : sample.items)
+  std::vector<SampleList::Run> runs = scenario.data.samples.runs();
+  const auto tokens = [&](const SampleList::Run& run) {
+    std::int64_t sum = language_rows(scenario.model, Sample{0, run.items});
+    for (const Item& item : run.items)
       if (item.modality != Modality::text) sum += item.tokens;
     return sum;
   };
-  std::stable_sort(samples.begin(), samples.end(),
-                   [&](const Sample& a, const Sample& b) { return tokens(a) > tokens(b); });
-  Batch batch = batch_of_step(scenario, 0);
-  for (std::size_t i = 0; i < batch.samples.size(); ++i)
-    batch.samples[i] = samples[i % samples.size()];
+  std::stable_sort(runs.begin(), runs.end(),
+                   [&](const auto& a, const auto& b) { return tokens(a) > tokens(b); });
+  const auto wanted = static_cast<std::size_t>(scenario.data.global_batch);
+  Batch batch;
+  while (batch.samples.size() < wanted)
+    for (const SampleList::Run& run : runs)
+      for (std::uint64_t i = 0; i < run.count && batch.samples.size() < wanted; ++i)
+        batch.samples.push_back({static_cast<std::uint32_t>(run.first + i), run.items});
   return batch;
 }
 

@@ -1,12 +1,19 @@
-// Mutations of people's data sets: JSON lines of conversations, tar shards, and images.
+// Mutations of people's data sets: JSON lines of conversations, tar shards, images, and audio.
+#include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "exec/data/decode_image.h"
+#include "exec/data/decode_sound.h"
 #include "shared/datasets/conversation_samples.h"
+#include "shared/datasets/sound_length.h"
+#include "shared/datasets/token_file.h"
 #include "shared/files/whole.h"
 #include "shared/random.h"
+#include "tests/exec/support/sound_files.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/shared/support/temp_folder.h"
+#include "tests/shared/support/token_files.h"
 
 namespace polyphony {
 namespace {
@@ -33,17 +40,27 @@ const char* const kTokenizer =
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
         "model": {"type": "BPE", "merges": [], "vocab": {"a": 0, "b": 1, "Ġ": 2}}})";
 
+// A tenth of a second.
+std::string small_sound(int format) {
+  return exec::testing::sound_file(format, 8000, exec::testing::cosine(500, 8000, 800));
+}
+
 Scenario scenario_in(const TempFolder& folder, const std::string& path) {
   spill(folder / "tokenizer.json", kTokenizer);
   spill(folder / "tokenizer_config.json", R"({"eos_token": "</s>"})");
   spill(folder / "a.png", slurp(kImages + "rgb.png"));
+  spill(folder / "a.wav", small_sound(exec::testing::kWav16));
   Module vision{.name = "vision", .kind = ModuleKind::vision};
   vision.image_size = 8;
   vision.patch = 4;
+  Module audio{.name = "audio", .kind = ModuleKind::audio};
+  audio.mel_bins = 8;
+  audio.audio_tokens = 4;
   Module language{.name = "language", .kind = ModuleKind::language};
   language.vocab = 8;
   Scenario scenario;
-  scenario.model = {{vision, language}, {{ModuleId(0), ModuleId(1)}}};
+  scenario.model = {{vision, audio, language},
+                    {{ModuleId(0), ModuleId(2)}, {ModuleId(1), ModuleId(2)}}};
   ConversationData source{path, folder / "tokenizer.json"};
   source.chat = ChatTemplate::plain;
   source.most_left_out = 0.5;
@@ -52,12 +69,13 @@ Scenario scenario_in(const TempFolder& folder, const std::string& path) {
   return scenario;
 }
 
-// Labels are ids that follow, every image is of the data set, and no sample is too long.
+// Labels are ids that follow, every image and clip is of the data set, and no sample is too long.
 void check_samples(const ConversationSamples& all) {
   for (std::size_t i = 0; i < all.samples().size(); ++i) {
-    std::size_t tokens = 0, labels = 0, images = 0;
+    std::size_t tokens = 0, labels = 0, images = 0, clips = 0;
     for (const Item& item : all.samples()[i].items) {
       if (item.modality == Modality::image) ++images;
+      if (item.modality == Modality::audio) ++clips;
       if (item.modality != Modality::text) continue;
       tokens += static_cast<std::size_t>(item.tokens);
       labels += static_cast<std::size_t>(item.loss_tokens);
@@ -66,6 +84,7 @@ void check_samples(const ConversationSamples& all) {
     CHECK(tokens == all.ids(i).size());
     CHECK(labels == all.labels(i).size());
     CHECK(images == all.images(i).size());
+    CHECK(clips == all.clips(i).size());
     CHECK(labels > 0);
   }
 }
@@ -93,6 +112,8 @@ TEST_CASE("fuzz: JSON lines of conversations") {
       R"({"image": "a.png", "conversations": [{"from": "human", "value": "<image>a"}, {"from": "gpt", "value": "b"}]}
 {"images": ["a.png", "a.png"], "messages": [{"role": "system", "content": "a"}, {"role": "user", "content": [{"type": "image", "image": "a.png"}, {"type": "text", "text": "a b"}]}, {"role": "assistant", "content": "aaaa"}]}
 {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "b"}, {"role": "assistant", "content": "a"}]}
+{"audio": "a.wav", "messages": [{"role": "user", "content": "<audio>a"}, {"role": "assistant", "content": "b"}]}
+{"messages": [{"role": "user", "content": [{"type": "audio", "audio": "a.wav"}, {"type": "text", "text": "a"}]}, {"role": "assistant", "content": "b"}]}
 )";
   const TempFolder folder;
   const std::string path = folder / "a.jsonl";
@@ -111,7 +132,9 @@ TEST_CASE("fuzz: tar shards") {
   const std::string image = slurp(kImages + "rgb.png");
   const std::string shard = tar_member("1.png", image) + tar_member("1.txt", "a b") +
                             tar_member("2.png", image) +
-                            tar_member("2.json", R"({"caption": "b"})") + std::string(1024, '\0');
+                            tar_member("2.json", R"({"caption": "b"})") +
+                            tar_member("3.flac", small_sound(exec::testing::kFlac16)) +
+                            tar_member("3.txt", "b") + std::string(1024, '\0');
   const TempFolder folder;
   const std::string path = folder / "a.tar";
   const Scenario scenario = scenario_in(folder, path);
@@ -119,6 +142,25 @@ TEST_CASE("fuzz: tar shards") {
                      [&](const std::string& text) {
                        spill(path, text);
                        check_samples(read_conversations(scenario, path));
+                     });
+}
+
+// An index that is accepted leads to all ids of the .bin file, and to no byte beyond it.
+TEST_CASE("fuzz: indexes of token files") {
+  const test::Documents documents{{1, 2, 3}, {4, 5}, {}, {6, 7, 8, 9}};
+  const std::string index = test::index_of(documents, 8, 2).bytes();
+  const TempFolder folder;
+  const std::string name = folder / "a";
+  spill(name + ".bin", test::ids_of<std::uint16_t>(documents));
+  fuzz::check_reader([&](std::uint64_t seed) { return mutated_bytes(seed, index); },
+                     [&](const std::string& text) {
+                       spill(name + ".idx", text);
+                       const TokenFile file(name, "test");
+                       const std::int64_t tokens = file.tokens();
+                       CHECK((tokens == 9 || tokens == 18));  // ids of 2 bytes or of one
+                       CHECK(std::ssize(file.read(0, tokens, 10)) == tokens);
+                       CHECK(std::cmp_equal(file.samples(1).size(), tokens - 1));
+                       file.check_sequences();
                      });
 }
 
@@ -132,6 +174,26 @@ TEST_CASE("fuzz: PNG, JPEG and WebP images") {
       [&](const std::string& bytes) {
         const exec::DecodedImage image = exec::decode_image(bytes, "image");
         CHECK(image.rgb.size() == static_cast<std::size_t>(3 * image.width * image.height));
+      });
+}
+
+TEST_CASE("fuzz: WAV, FLAC and Ogg audio") {
+  const std::vector<std::string> clips{
+      small_sound(exec::testing::kWav16), small_sound(exec::testing::kWavFloat),
+      small_sound(exec::testing::kFlac16), small_sound(exec::testing::kVorbis)};
+  fuzz::check_reader(
+      // Many changes are in the headers, whose bytes mean more than those of samples.
+      [&](std::uint64_t seed) {
+        const std::string& clip = clips[seed / 8 % clips.size()];
+        const std::size_t begin = seed % 2 && seed % 8 < 7 ? 100 : clip.size();
+        return mutated_bytes(seed, clip.substr(0, begin)) + clip.substr(begin);
+      },
+      [&](const std::string& bytes) {
+        if (const auto length = sound_length(bytes)) CHECK(length->count() > 0);
+        const std::vector<float> samples = exec::decode_sound(bytes, "clip", Seconds(2));
+        CHECK(!samples.empty());
+        CHECK(samples.size() < 16000 * 3);
+        for (const float sample : samples) REQUIRE(std::isfinite(sample));
       });
 }
 

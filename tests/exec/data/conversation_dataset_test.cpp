@@ -1,10 +1,11 @@
-// Conversations with real images: pixels of the right file in the right place, held-out samples,
-// and images that are damaged after their header.
+// Conversations with real images and audio: content of the right file in the right place, held-out
+// samples, and images and clips that are damaged after their header.
 #include "exec/data/conversation_dataset.h"
 
 #include <doctest/doctest.h>
 #include <png.h>
 
+#include "tests/exec/support/sound_files.h"
 #include "tests/exec/support/temp_folder.h"
 
 namespace polyphony::exec {
@@ -69,6 +70,32 @@ Scenario scenario_at(const TempFolder& folder) {
   return scenario;
 }
 
+// A model that hears: 8 bands, at most 10 tokens, two of which make a row.
+Scenario scenario_with_audio(const TempFolder& folder) {
+  Scenario scenario = scenario_at(folder);
+  Module audio{.name = "audio", .kind = ModuleKind::audio};
+  audio.mel_bins = 8;
+  audio.audio_tokens = 10;
+  Module projector{.name = "projector", .kind = ModuleKind::projector};
+  projector.source = ModuleKind::audio;
+  projector.merge = 2;
+  scenario.model = {{audio, projector, scenario.model.modules[1]},
+                    {{ModuleId(0), ModuleId(1)}, {ModuleId(1), ModuleId(2)}}};
+  // 50 ms are 2.5 tokens, rounded up to 4; a second is cut to 10.
+  spill(folder / "tone.flac",
+        testing::sound_file(testing::kFlac16, 16000, testing::cosine(1000, 16000, 800)));
+  spill(folder / "long.wav",
+        testing::sound_file(testing::kWav16, 44100, testing::cosine(400, 44100, 44100)));
+  const auto said = [](const std::string& clips, const std::string& question) {
+    return R"({"audio": )" + clips + R"(, "conversations": [{"from": "human", "value": ")" +
+           question + R"("}, {"from": "gpt", "value": "c"}]})" + "\n";
+  };
+  spill(folder / "train.jsonl",
+        said(R"(["long.wav", "tone.flac"])", "a<audio>b<audio>") + said(R"("tone.flac")", "b"));
+  spill(folder / "test.jsonl", said(R"("tone.flac")", "a"));
+  return scenario;
+}
+
 }  // namespace
 
 TEST_SUITE("conversation data set") {
@@ -92,6 +119,53 @@ TEST_SUITE("conversation data set") {
     CHECK(held_out.token_ids == std::vector<std::int64_t>{1, 4});
     CHECK(held_out.labels == std::vector<std::int64_t>{4, 5});
     CHECK(held_out.images[0][0].eq(1).all().item<bool>());
+  }
+
+  TEST_CASE("audio: two frames per token of each clip, in order, decoded when asked for") {
+    const TempFolder folder;
+    const Scenario scenario = scenario_with_audio(folder);
+    const auto dataset = open_dataset(scenario, "");
+    REQUIRE(dataset->training().size() == 2);
+    const Sample first = dataset->training()[0];
+    CHECK((first.items == std::vector<Item>{{Modality::text, 1, 0},
+                                            {Modality::audio, 10, 0},
+                                            {Modality::text, 1, 0},
+                                            {Modality::audio, 4, 0},
+                                            {Modality::text, 1, 1}}));
+    CHECK(dataset->remarks() == folder / "train.jsonl" + ": audio clips cut at 10 tokens: 1");
+    const SampleContent content = dataset->content(first, {});
+    REQUIRE(content.audio.size() == 2);
+    CHECK(content.audio[0].sizes() == torch::IntArrayRef({20, 8}));
+    CHECK(content.audio[1].sizes() == torch::IntArrayRef({8, 8}));
+    const LogMel log_mel(scenario.model.modules[0]);
+    CHECK(
+        content.audio[1].allclose(log_mel.features(testing::cosine(1000, 16000, 800), 4), 0, 1e-2));
+    // Away from the clip's beginning, and down to 40 dB below the largest power.
+    const auto loud = [](const torch::Tensor& features) {
+      const torch::Tensor inner = features.narrow(0, 4, 14);
+      return inner.clamp_min(inner.max().item<double>() - 1);
+    };
+    CHECK(loud(content.audio[0])
+              .allclose(loud(log_mel.features(testing::cosine(400, 16000, 3200), 10)), 0, 1e-3));
+    CHECK(dataset->content(first, {.audio = false}).audio.empty());
+    const SampleContent held_out = dataset->content(dataset->held_out()[0], {.text = false});
+    REQUIRE(held_out.audio.size() == 1);
+    CHECK(held_out.audio[0].equal(content.audio[1]));
+    CHECK(held_out.token_ids.empty());
+  }
+
+  TEST_CASE("a clip damaged after its header is silent; too many of them end the run") {
+    const TempFolder folder;
+    const Scenario scenario = scenario_with_audio(folder);
+    const std::string whole = slurp(folder / "tone.flac");
+    spill(folder / "tone.flac", whole.substr(0, whole.size() / 2));
+    const auto dataset = open_dataset(scenario, "");
+    const Sample sample = dataset->training()[1];
+    const SampleContent content = dataset->content(sample, {});
+    CHECK(content.audio.at(0).equal(torch::full({8, 8}, -1.5F)));
+    CHECK(content.labels.size() == 2);
+    CHECK_THROWS_WITH_AS(dataset->content(sample, {}),
+                         doctest::Contains("audio clips could not be decoded"), std::runtime_error);
   }
 
   TEST_CASE("an image damaged after its header is gray; too many of them end the run") {

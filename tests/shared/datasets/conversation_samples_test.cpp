@@ -60,8 +60,9 @@ std::string whole(const std::vector<RenderedPart>& parts, bool only_trained = fa
 std::string text_of(const std::vector<std::int32_t>& ids) { return letters().decode(ids); }
 
 EncodedConversation encode(const std::vector<Turn>& turns, std::size_t images,
-                           ConversationData source = {}, const SampleShape& shape = {4, 1, 0}) {
-  return encode_conversation({turns}, images, source, letters(), "</s>", {}, shape);
+                           ConversationData source = {}, const SampleShape& shape = {4, 1, 0},
+                           const std::vector<SampleMedia::Clip>& clips = {}) {
+  return encode_conversation({turns}, {images, clips}, source, letters(), "</s>", {}, shape);
 }
 
 Scenario scenario_at(const TempFolder& folder, bool sees = true) {
@@ -155,6 +156,40 @@ TEST_SUITE("conversations") {
     CHECK(text_of(blind.labels) == "c</s>");
   }
 
+  TEST_CASE(
+      "clips stand at their marks; those without one come after images, before the question") {
+    ConversationData source;
+    source.chat = ChatTemplate::plain;
+    const SampleShape hears{4, 1, 0, true};
+    const std::vector<SampleMedia::Clip> clips{{6, 3}, {4, 2}};
+    const std::vector<Turn> turns{{Speaker::user, "a<audio>b"}, {Speaker::assistant, "cd"}};
+    // A mark for the first clip; the second comes in front, after the image.
+    const EncodedConversation one = encode(turns, 1, source, hears, clips);
+    CHECK(one.images == 1);
+    CHECK(one.clips == 2);
+    CHECK(one.items == std::vector<Item>{{Modality::image, 4, 0},
+                                         {Modality::audio, 6, 0},
+                                         {Modality::text, 1, 0},
+                                         {Modality::audio, 4, 0},
+                                         {Modality::text, 3, 3}});
+    CHECK(text_of(one.ids) == "abcd");
+    CHECK(text_of(one.labels) == "cd</s>");
+    // A token right after a clip is not predicted.
+    const EncodedConversation caption =
+        encode({{Speaker::assistant, "cat"}}, 0, source, hears, {{2, 1}});
+    CHECK(caption.items == std::vector<Item>{{Modality::audio, 2, 0}, {Modality::text, 3, 3}});
+    CHECK(text_of(caption.labels) == "at</s>");
+    // Without an audio module the marks are gone.
+    const EncodedConversation deaf = encode(turns, 0, source, {4, 1, 0}, clips);
+    CHECK(deaf.items == std::vector<Item>{{Modality::text, 4, 3}});
+    // Rows: 3 of the first clip, then "a", 2 of the second, then "b" and "c".
+    for (std::int64_t most = 1; most < 10; ++most) {
+      const EncodedConversation cut = encode(turns, 0, source, {4, 1, most, true}, clips);
+      CHECK(cut.items.empty() == (most < 7));
+      CHECK(cut.clips == (most < 7 ? 0U : 2U));
+    }
+  }
+
   TEST_CASE("a system message of the scenario is for conversations that have none") {
     ConversationData source;
     source.system = "look";
@@ -206,6 +241,57 @@ TEST_SUITE("conversations") {
     const Scenario text = scenario_at(blind, false);
     spill(blind / "a.jsonl", line("<image>what?", "cat"));
     CHECK(read_conversations(text, blind / "a.jsonl").images(0).empty());
+  }
+
+  TEST_CASE("a data set with audio: tokens by length, places, cut clips, and marks too many") {
+    const TempFolder folder;
+    Scenario scenario = scenario_at(folder, false);
+    Module audio{.name = "audio", .kind = ModuleKind::audio};
+    audio.mel_bins = 80;
+    audio.audio_tokens = 20;
+    Module projector{.name = "projector", .kind = ModuleKind::projector};
+    projector.source = ModuleKind::audio;
+    projector.merge = 4;
+    scenario.model = {{audio, projector, scenario.model.modules[0]},
+                      {{ModuleId(0), ModuleId(1)}, {ModuleId(1), ModuleId(2)}}};
+    std::get<ConversationData>(scenario.data.source).most_left_out = 0.5;
+    // 8 kHz, one byte per sample: 100 ms are 5 tokens, rounded up to 8; 500 ms are cut to 20.
+    const auto wav = [](std::size_t size) {
+      std::string header = std::string(
+          "RIFF\0\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1F\0\0\x40\x1F\0\0\1\0\x08\0", 36);
+      header += "data";
+      header += static_cast<char>(size % 256);
+      header += static_cast<char>(size / 256);
+      return header + std::string(2 + size, '\0');
+    };
+    spill(folder / "short.wav", wav(800));
+    spill(folder / "long.wav", wav(4000));
+    const auto line = [](const std::string& clips, const std::string& question) {
+      return R"({"audio": )" + clips + R"(, "conversations": [{"from": "human", "value": ")" +
+             question + R"("}, {"from": "gpt", "value": "b"}]})" + "\n";
+    };
+    spill(folder / "a.jsonl", line(R"("short.wav")", "a") +
+                                  line(R"(["long.wav", "short.wav"])", "<audio>a<audio>") +
+                                  line(R"("short.wav")", "<audio><audio>"));
+    const ConversationSamples all = read_conversations(scenario, folder / "a.jsonl");
+    REQUIRE(all.samples().size() == 2);
+    CHECK(all.samples()[0].items ==
+          std::vector<Item>{{Modality::audio, 8, 0}, {Modality::text, 2, 2}});
+    CHECK(all.samples()[1].items == std::vector<Item>{{Modality::audio, 20, 0},
+                                                      {Modality::text, 1, 0},
+                                                      {Modality::audio, 8, 0},
+                                                      {Modality::text, 1, 1}});
+    CHECK(all.clips(0).size() == 1);
+    REQUIRE(all.clips(1).size() == 2);
+    CHECK(all.clips(1)[0] == FilePart{folder / "long.wav"});
+    CHECK(all.images(1).empty());
+    CHECK(all.remarks() ==
+          folder / "a.jsonl" +
+              ": 1 of 3 samples are skipped: 1: has more <audio> marks than audio clips (first: "
+              "sample 2); audio clips cut at 20 tokens: 1");
+    // A model without audio reads the same texts.
+    scenario.model = {{scenario.model.modules[2]}, {}};
+    CHECK(read_conversations(scenario, folder / "a.jsonl").clips(1).empty());
   }
 
   TEST_CASE("too many skipped samples end the run, fewer are named") {

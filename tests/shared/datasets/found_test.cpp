@@ -31,11 +31,26 @@ const std::string kLossless = "RIFF" + bytes({0, 0, 0, 0}) + "WEBPVP8L" +
 const std::string kBmp = "BM" + std::string(16, '\0') + bytes({0x80, 2, 0, 0, 0xE0, 1, 0, 0});
 
 // 1.5 seconds at 8 kHz, one byte per sample.
-std::string wav() {
-  const int size = 12000;
+std::string wav(int size = 12000) {
   return "RIFF" + bytes({0, 0, 0, 0}) + "WAVEfmt " +
          bytes({16, 0, 0, 0, 1, 0, 1, 0, 0x40, 0x1F, 0, 0, 0x40, 0x1F, 0, 0, 1, 0, 8, 0}) + "data" +
-         bytes({size & 255, size >> 8, 0, 0}) + std::string(size, '\0');
+         bytes({size & 255, size >> 8 & 255, size >> 16, 0}) +
+         std::string(static_cast<std::size_t>(size), '\0');
+}
+
+// 1.5 seconds: 16,000 Hz in 20 bits, 2 channels (1 in 3 bits), 16 bits a sample (15 in 5 bits),
+// 24,000 samples (0x5DC0) in 36 bits.
+std::string flac(int samples = 24000) {
+  return "fLaC" + bytes({0x80, 0, 0, 34}) + std::string(10, '\1') +
+         bytes({0x03, 0xE8, 0x02, 0xF0, 0, 0, samples >> 8, samples & 255}) + std::string(16, '\0');
+}
+
+// First page: 27 bytes, one segment, the identification header of Vorbis with 44.1 kHz. The last
+// page ends at sample 88,200 (0x15888).
+std::string ogg(std::size_t between = 0) {
+  return "OggS" + std::string(22, '\0') + bytes({1, 30, 1}) + "vorbis" +
+         bytes({0, 0, 0, 0, 2, 0x44, 0xAC, 0, 0}) + std::string(14 + between, '\0') + "OggS" +
+         bytes({0, 4, 0x88, 0x58, 1, 0, 0, 0, 0, 0}) + std::string(13, '\0');
 }
 
 std::string member(const std::string& name, const std::string& content, char type = '0') {
@@ -80,10 +95,11 @@ Scanned scan(const std::string& path, std::size_t limit = 1000) {
 TEST_SUITE("data sets") {
   TEST_CASE("image sizes are read from the first bytes; truncated images have none") {
     for (const std::string& head : {kPng, kJpeg, kGif, kWebp, kLossless, kBmp}) {
-      CHECK(picture_size(head) == PictureSize{640, 480});
+      const PictureSize whole{640, 480, head != kGif && head != kBmp};
+      CHECK(picture_size(head) == whole);
       for (std::size_t cut = 0; cut + 1 < head.size(); ++cut) {
         const auto size = picture_size(head.substr(0, cut));
-        CHECK((!size || *size == PictureSize{640, 480}));
+        CHECK((!size || *size == whole));
       }
     }
     CHECK_FALSE(picture_size("<svg width='640'>"));
@@ -95,15 +111,30 @@ TEST_SUITE("data sets") {
     CHECK(sound_length(wav())->count() == doctest::Approx(1.5));
     CHECK(sound_length(wav().substr(0, 44 + 8000))->count() ==
           doctest::Approx(1));  // truncated: the length of what exists
-    // First page: 27 bytes, one segment, the identification header of 44.1 kHz; the last ends at
-    // 88,200.
-    const std::string head = "OggS" + std::string(22, '\0') + bytes({1, 30, 1}) + "vorbis" +
-                             bytes({0, 0, 0, 0, 2, 0x44, 0xAC, 0, 0}) + std::string(14, '\0');
-    const std::string tail =
-        "OggS" + bytes({0, 4, 0x88, 0x58, 1, 0, 0, 0, 0, 0}) + std::string(13, '\0');
-    REQUIRE(sound_length(head + tail));
-    CHECK(sound_length(head + tail)->count() == doctest::Approx(2));
+    REQUIRE(sound_length(ogg()));
+    CHECK(sound_length(ogg())->count() == doctest::Approx(2));
+    REQUIRE(sound_length(flac()));
+    CHECK(sound_length(flac())->count() == doctest::Approx(1.5));
+    CHECK_FALSE(sound_length(flac(0)));  // 0: the length is unknown
     CHECK_FALSE(sound_length("ID3"));
+    for (const std::string& whole : {wav(), flac(), ogg()})
+      for (std::size_t cut = 0; cut < 64; ++cut) {
+        const auto length = sound_length(whole.substr(0, cut));
+        CHECK((!length || length->count() > 0));
+      }
+  }
+
+  TEST_CASE("of an audio file only both ends are read") {
+    const test::TempFolder folder;
+    test::spill(folder / "a.wav", wav(1'000'000));
+    test::spill(folder / "b.ogg", ogg(500'000));
+    test::spill(folder / "c.flac", flac() + std::string(500'000, '\0'));
+    for (const char* name : {"a.txt", "b.txt", "c.txt"}) test::spill(folder / name, "words");
+    const Scanned all = scan(folder.path());
+    REQUIRE(all.found.size() == 3);
+    CHECK(all.found[0].sounds.at(0).length.count() == doctest::Approx(125));
+    CHECK(all.found[1].sounds.at(0).length.count() == doctest::Approx(2));
+    CHECK(all.found[2].sounds.at(0).length.count() == doctest::Approx(1.5));
   }
 
   TEST_CASE("a folder: files of the same name are a sample, in the order of names") {
@@ -119,7 +150,9 @@ TEST_SUITE("data sets") {
     const Scanned all = scan(folder.path());
     REQUIRE(all.found.size() == 2);
     CHECK(all.found[0].conversation.answers() == "two\nlines");
-    CHECK(all.found[0].sounds.size() == 1);
+    REQUIRE(all.found[0].sounds.size() == 1);
+    CHECK(all.found[0].sounds[0].length.count() == doctest::Approx(1.5));
+    CHECK(all.found[0].sounds[0].file == FilePart{folder / "a.wav"});
     CHECK(all.found[1].conversation.answers() == "a dog");
     CHECK(all.left_out == std::vector<std::string>{"c: damaged or unknown image", "d: no text"});
     CHECK(scan(folder.path(), 1).found.size() == 1);
@@ -133,8 +166,8 @@ TEST_SUITE("data sets") {
                               member(longest.substr(0, 99), kJpeg) + member("d/", "", '5') +
                               member(std::string(90, 'n') + "/7.json", R"({"caption": "seven"})");
     test::spill(folder / "00.tar", shard + std::string(1024, '\0'));
-    test::spill(folder / "01.tar",
-                member("8.png", kPng) + member("8.txt", "eight"));  // no end mark
+    test::spill(folder / "01.tar", member("8.png", kPng) + member("8.flac", flac()) +
+                                       member("8.txt", "eight"));  // no end mark
     const Scanned all = scan(folder.path());
     REQUIRE(all.found.size() == 3);
     CHECK(all.found[0].name == "x/6");
@@ -146,6 +179,8 @@ TEST_SUITE("data sets") {
     REQUIRE(all.found[0].pictures.size() == 1);
     CHECK(read_part(all.found[0].pictures[0].file) == kPng);
     CHECK(read_part(all.found[2].pictures[0].file) == kPng);
+    REQUIRE(all.found[2].sounds.size() == 1);
+    CHECK(read_part(all.found[2].sounds[0].file) == flac());
     FilePart beyond = all.found[2].pictures[0].file;
     beyond.offset = 1 << 20;
     CHECK_THROWS_WITH_AS(read_part(beyond), doctest::Contains("ends before byte"), InputError);
@@ -181,6 +216,39 @@ TEST_SUITE("data sets") {
           std::vector<std::string>{"sample 2, " + (folder / "q.png") + ": missing image",
                                    "sample 3: no conversation"});
     CHECK(array.found.size() == 2);
+  }
+
+  TEST_CASE("conversations: audio by path, in keys or parts, and marks of parts") {
+    const test::TempFolder folder;
+    test::spill(folder / "p.wav", wav());
+    test::spill(folder / "q.FLAC", flac());
+    test::spill(folder / "damaged.ogg", "OggS");
+    const auto with = [](const std::string& media) {
+      return "{" + media + R"(, "messages": [{"role": "assistant", "content": "x"}]})" + "\n";
+    };
+    const std::string parts =
+        R"({"messages": [{"role": "user", "content": [{"type": "audio", "audio": "q.FLAC"}, )"
+        R"({"type": "text", "text": "what?"}]}, {"role": "assistant", "content": "x"}]})";
+    test::spill(folder / "a.jsonl", with(R"("audio": "p.wav")") +
+                                        with(R"("audios": ["p.wav", "q.FLAC"], "sound": "p.wav")") +
+                                        parts + "\n" + with(R"("sounds": ["no\ne.wav"])") +
+                                        with(R"("audio": "p.mp3")") +
+                                        with(R"("audio": "damaged.ogg")"));
+    const Scanned all = scan(folder / "a.jsonl");
+    REQUIRE(all.found.size() == 3);
+    CHECK(all.found[0].sounds.at(0).file == FilePart{folder / "p.wav"});
+    CHECK(all.found[1].sounds.size() == 3);
+    CHECK(all.found[1].sounds.at(1).length.count() == doctest::Approx(1.5));
+    CHECK(all.found[2].sounds.size() == 1);
+    CHECK(all.found[2].conversation.turns[0].text == "<audio>what?");
+    CHECK(all.left_out ==
+          std::vector<std::string>{"sample 3, " + (folder / "no?e.wav") + ": missing audio",
+                                   "sample 4, " + (folder / "p.mp3") + ": damaged or unknown audio",
+                                   "sample 5: damaged or unknown audio"});
+  }
+
+  TEST_CASE("a data set that does not exist is refused") {
+    const test::TempFolder folder;
     CHECK_THROWS_AS(scan(folder / "missing"), InputError);
   }
 }

@@ -63,12 +63,12 @@ TEST_SUITE("data set") {
     CHECK(scenario.data.samples[1].items ==
           std::vector<Item>{{Modality::image, 4, 0}, {Modality::text, 4, 0}});
     const Batch batch = typical_batch(scenario);
-    CHECK(batch == take_batch(scenario.data.samples, scenario.data, 0));
+    CHECK(batch == take_batch(scenario.data, 0));
     std::int64_t tokens = 0;  // an epoch: 9 + (1 image token and 4) + 2, in whatever order
     for (const Sample& sample : batch.samples)
       for (const Item& item : sample.items) tokens += item.tokens;
     CHECK(tokens == 9 + 4 + 4 + 2);
-    CHECK(batch_of_step(scenario, 1) == take_batch(scenario.data.samples, scenario.data, 1));
+    CHECK(batch_of_step(scenario, 1) == take_batch(scenario.data, 1));
   }
 
   TEST_CASE("without shuffle, samples keep the order of the data set") {

@@ -68,6 +68,27 @@ TEST_SUITE("data sets") {
     CHECK(sample.items.back().tokens == 3);
     CHECK(sample.items.back().loss_tokens == 2);
   }
+
+  TEST_CASE("token counts: audio by its length, rounded up to the merge, at most the module's") {
+    Module audio{.name = "audio", .kind = ModuleKind::audio};
+    audio.audio_tokens = 20;
+    Module projector{.name = "projector", .kind = ModuleKind::projector};
+    projector.source = ModuleKind::audio;
+    projector.merge = 4;
+    const Model model{{audio, projector}, {{ModuleId(0), ModuleId(1)}}};
+    Found found;
+    for (const double length : {0.001, 0.08, 0.0801, 0.1, 0.4, 0.5, 1e300})
+      found.sounds.push_back({Seconds(length), {}});
+    const auto tokens = [&](double a_second) {
+      std::vector<int> all;
+      for (const Item& item : count(model, found, {.clip_tokens_a_second = a_second}).items)
+        if (item.modality == Modality::audio) all.push_back(item.tokens);
+      return all;
+    };
+    // 80 ms are 4 tokens of 20 ms.
+    CHECK(tokens(50) == std::vector<int>{4, 4, 8, 8, 20, 20, 20});
+    CHECK(tokens(25) == std::vector<int>{4, 4, 4, 4, 12, 16, 20});
+  }
 }
 
 }  // namespace polyphony::sim
