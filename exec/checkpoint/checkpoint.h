@@ -81,5 +81,12 @@ struct Loaded {
 };
 std::optional<Loaded> load_newest(const std::string& folder, Transport& transport, Runner& runner,
                                   const Program& structure, const std::string& run);
+// Sets values and master weights to those of the newest checkpoint of another run, which may have
+// another layout and number format (shared/checkpoint/carried_weights.h). Moments and AdamW's step
+// count stay as they are, and so do parameters that the other run does not have. `changed` of the
+// result are the values in which the models differ. Throws InputError if this run cannot begin with
+// that checkpoint. Collective.
+Loaded load_weights(const std::string& run_folder, Transport& transport, Runner& runner,
+                    const Program& structure, const std::string& run);
 
 }  // namespace polyphony::exec

@@ -2,10 +2,12 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/checkpoint/checkpoint_parts.h"
 #include "exec/checkpoint/safetensors.h"
+#include "shared/checkpoint/carried_weights.h"
 #include "shared/checkpoint/checkpoint_reader.h"
 #include "shared/error.h"
 #include "shared/scenario_io/run_record_json.h"
@@ -51,13 +53,18 @@ void check_model(const std::string& file, const Manifest& manifest, const Progra
                      "is " + manifest.format + ", but this run trains in " + format, kSameScenario);
 }
 
-// Fills `target` with the elements of a region of "<parameter><suffix>".
+// Fills `target` with the elements of a region of "<parameter><suffix>", which the file has in the
+// number format `saved`.
 void read_into(CheckpointReader& reader, const Parameter& parameter, const char* suffix,
-               const Region& region, const torch::Tensor& target) {
-  const torch::Tensor values = torch::empty({region.elements.size()}, target.scalar_type());
-  reader.read(parameter, suffix, region, dtype_name(target.scalar_type()),
+               const Region& region, const torch::Tensor& target, torch::Dtype saved) {
+  const torch::Tensor values = torch::empty({region.elements.size()}, saved);
+  reader.read(parameter, suffix, region, dtype_name(saved),
               static_cast<std::byte*>(values.mutable_data_ptr()));
   target.copy_(values.view(target.sizes()));
+}
+void read_into(CheckpointReader& reader, const Parameter& parameter, const char* suffix,
+               const Region& region, const torch::Tensor& target) {
+  read_into(reader, parameter, suffix, region, target, target.scalar_type());
 }
 
 // Values are whole on this rank unless it keeps only its shard of them.
@@ -79,6 +86,48 @@ void load_group(HeldParameters& store, CheckpointReader& reader) {
     read(".master", piece.master);
   }
 }
+
+// Reads the parameters of another run's checkpoint, which may have another number format.
+class EarlierRunWeights {
+ public:
+  explicit EarlierRunWeights(const CarriedWeights& from)
+      : reader_(step_folder(from.checkpoints, from.step), from.manifest),
+        saved_(dtype_named(from.manifest.format)) {
+    for (const ModelParameter& parameter : from.manifest.parameters) known_.insert(parameter.name);
+  }
+
+  // Values are whole on this rank unless it keeps only its shard of them.
+  void read(HeldParameters& store) {
+    const ShardIndex& place = store.options().place;
+    const bool full = store.options().shard == Shard::full;
+    if (!full)
+      for (const LocalParameter* parameter : store.parameters())
+        read_value(parameter->spec, {place, {0, parameter->spec.local_count(place)}},
+                   parameter->value);
+    for (const HeldPiece& piece : store.pieces()) {
+      const Region region{place, piece.elements};
+      if (full) read_value(piece.parameter->spec, region, piece.value);
+      if (piece.master.defined()) read_precise(piece.parameter->spec, region, piece.master);
+    }
+  }
+
+ private:
+  void read_value(const Parameter& parameter, const Region& region, const torch::Tensor& target) {
+    if (target.scalar_type() != saved_) return read_precise(parameter, region, target);
+    if (known_.contains(parameter.name)) read_into(reader_, parameter, "", region, target, saved_);
+  }
+  // Reads master weights where the checkpoint has them: of parameters that were trained in bf16.
+  void read_precise(const Parameter& parameter, const Region& region, const torch::Tensor& target) {
+    if (!known_.contains(parameter.name)) return;
+    const bool master = reader_.has(parameter, ".master");
+    read_into(reader_, parameter, master ? ".master" : "", region, target,
+              master ? torch::kFloat32 : saved_);
+  }
+
+  CheckpointReader reader_;
+  torch::Dtype saved_;
+  std::set<std::string> known_;
+};
 
 }  // namespace
 
@@ -147,6 +196,24 @@ std::optional<Loaded> load_newest(const std::string& folder, Transport& transpor
   state.run = run;
   Loaded loaded{*newest, load_checkpoint(folder, *newest, transport, state, structure)};
   runner.set_updates(state.updates);
+  return loaded;
+}
+
+Loaded load_weights(const std::string& run_folder, Transport& transport, Runner& runner,
+                    const Program& structure, const std::string& run) {
+  const torch::NoGradGuard no_grad;
+  const CarriedWeights from = find_carried_weights(run_folder, structure.model);
+  agree(from.checkpoints, from.step, transport);
+  EarlierRunWeights weights(from);
+  for (HeldParameters* store : runner.stores()) weights.read(*store);
+  transport.barrier();
+  Loaded loaded{from.step, {}};
+  if (!from.manifest.run.empty() && !run.empty())
+    loaded.changed = compare_records(from.manifest.run, run, run_folder).another_model;
+  std::erase_if(loaded.changed, [](const std::string& change) {  // pairs that this run adds
+    return change.find(".lora_") != std::string::npos &&
+           change.find(" was not given") != std::string::npos;
+  });
   return loaded;
 }
 

@@ -21,13 +21,13 @@ constexpr std::array<DtypeName, 7> kDtypes{{{torch::kFloat32, "F32"},
                                             {torch::kInt32, "I32"},
                                             {torch::kUInt8, "U8"}}};
 
-torch::Dtype dtype_named(const std::string& text) {
-  for (const DtypeName& entry : kDtypes)
-    if (text == entry.name) return entry.dtype;
-  POLYPHONY_CHECK(false, "the form of the header accepts the unknown format \"" << text << "\"");
-}
-
 }  // namespace
+
+torch::Dtype dtype_named(const std::string& name) {
+  for (const DtypeName& entry : kDtypes)
+    if (name == entry.name) return entry.dtype;
+  POLYPHONY_CHECK(false, "the form of the header accepts the unknown format \"" << name << "\"");
+}
 
 std::string dtype_name(torch::Dtype dtype) {
   for (const DtypeName& entry : kDtypes)

@@ -42,7 +42,8 @@ class Safetensors {
   SafetensorsHeader header_;
 };
 
-// Returns the format's name of a number format, e.g. "F32".
+// Return the format's name of a number format, e.g. "F32", and the number format of a name.
 std::string dtype_name(torch::Dtype dtype);
+torch::Dtype dtype_named(const std::string& name);
 
 }  // namespace polyphony::exec

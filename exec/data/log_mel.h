@@ -2,11 +2,11 @@
 // (WhisperFeatureExtractor of transformers, from whose values these differ by at most 1.2e-7:
 // scripts/oracle_audio).
 //   x: the clip at 16 kHz, followed by zeros
-//   |X|²: its power spectrum in frames of 400 samples (25 ms), one each 160 samples (10 ms): periodic
+//   |X|²: its power spectrum in frames of 400 samples (25 ms), one each 160 (10 ms): periodic
 //         Hann window, the clip reflected at its ends, the last frame dropped
 //   y = log10(max(M |X|², 1e-10)) with M of mel_filters(); result (max(y, max y − 8) + 4) / 4
 // The result has the two frames of each of the clip's tokens, which cover the clip's own length
-// (shared/datasets/clip_tokens.h). It equals the first frames of Whisper's, which pads every clip to
+// (shared/datasets/clip_tokens.h). It equals the first frames of Whisper's, which pads clips to
 // 30 s. Computed in fp64, because the logarithm magnifies rounding in bands of little power.
 // Sources: Whisper, arXiv 2212.04356, §2.2; librosa's mel scale and norm of Slaney, "Auditory
 // Toolbox", 1998.

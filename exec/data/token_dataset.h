@@ -1,5 +1,5 @@
-// A file of token ids (TokenData of shared/data/data.h): real content for language modules. Ids are
-// read from the file when a step needs them, and checked then. Ids of the held-out samples, those of
+// A file of token ids (TokenData of shared/data/data.h): content for language modules. Ids are
+// read from the file when a step needs them, and checked then. Ids of held-out samples, those of
 // a second file, follow those of the training samples.
 #pragma once
 

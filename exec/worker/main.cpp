@@ -57,6 +57,11 @@ cxxopts::Options make_options() {
       "auto-resume",
       "continue the run in --out if there is one, else begin it: for scripts that restart")(
       "fresh", "remove an earlier run in --out first")(
+      "phase", "phase of a SCENARIO with phases", cxxopts::value<std::string>()->default_value(""))(
+      "weights-from",
+      "folder of a run: begin with the parameters of its newest checkpoint, unless this run "
+      "resumes",
+      cxxopts::value<std::string>()->default_value(""))(
       "checkpoint-every", "seconds between checkpoints; 0: only at the end",
       cxxopts::value<double>()->default_value("60"))(
       "keep-checkpoints", "number of newest checkpoints that stay; 0: none is written",
@@ -197,7 +202,8 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       prepare(args["scenario"].as<std::string>(), read_file, launch,
               data_path.empty() ? download_folder(process_environment()) : data_path,
               memory_per_rank(device, launch) - (device.is_cpu() ? Bytes(0) : kRunAhead),
-              resumes(args) ? RunPaths{args["out"].as<std::string>()}.checkpoints() : "");
+              resumes(args) ? RunPaths{args["out"].as<std::string>()}.checkpoints() : "",
+              args["phase"].as<std::string>());
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << no->reason << std::endl;
     return static_cast<int>(ExitCode::infeasible);

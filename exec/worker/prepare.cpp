@@ -75,8 +75,9 @@ std::optional<Infeasible> check_late_plan(const Prepared& prepared, const std::s
 
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
-                                           Bytes memory, const std::string& checkpoints) {
-  Prepared result{read_scenario(load(file), file, load), nullptr, {}, {}, {}};
+                                           Bytes memory, const std::string& checkpoints,
+                                           const std::string& phase) {
+  Prepared result{read_scenario(load(file), file, load, {}, phase), nullptr, {}, {}, {}};
   const Scenario& scenario = result.scenario;
   if (!scenario.layout)
     throw InputError(file, "/layout", "is missing",

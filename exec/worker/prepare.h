@@ -47,10 +47,12 @@ struct Prepared {
 // it is right, but this program or machine cannot run it. The Program of the first batch must fit
 // in memory, by the prediction of `polyphony simulate --estimate` for that batch.
 // `data_path`: folder of downloaded data sets. `memory`: available to each rank. `checkpoints`:
-// folder of the checkpoints that the run resumes from; empty: none.
+// folder of the checkpoints that the run resumes from; empty: none. `phase`: which of the file's
+// phases is run; empty: it has none.
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
-                                           Bytes memory, const std::string& checkpoints = "");
+                                           Bytes memory, const std::string& checkpoints = "",
+                                           const std::string& phase = "");
 
 // Checks a run that is planned live: the schedule used for steps whose plan is late must fit in
 // memory, too.

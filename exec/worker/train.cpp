@@ -52,7 +52,7 @@ class Trainer {
                 {.check_collectives = options.check_collectives,
                  .device = options.device,
                  .messages_apart = apart_,
-                 .pretrained = !resumes(options),
+                 .pretrained = !resumes(options) && options.weights_from.empty(),
                  .ranges = options.ranges}),
         control_(transport),
         loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device),
@@ -80,6 +80,7 @@ class Trainer {
   }
   void claim();
   std::int64_t begin();
+  void take_over_weights();
   void go_live(std::int64_t done);
   std::int64_t train_from(std::int64_t done, MetricsFile& metrics);
   struct Begun {
@@ -93,8 +94,8 @@ class Trainer {
   void end_steps(MetricsFile& metrics, std::size_t left);
   bool stop_here(std::int64_t done, MetricsFile& metrics);
   std::optional<BestEvaluation> agreed_best(const std::optional<BestEvaluation>& first);
-  void checkpoint(std::int64_t done, MetricsFile& metrics);
   Patience agreed_patience(const Patience& first);
+  void checkpoint(std::int64_t done, MetricsFile& metrics);
 
   Transport& transport_;
   const Scenario& scenario_;
@@ -189,6 +190,17 @@ void Trainer::claim() {
   if (!folder_->note().empty()) std::cerr << "polyphony-worker: " << folder_->note() << "\n";
 }
 
+// Takes over the parameters of another run.
+void Trainer::take_over_weights() {
+  const Loaded from =
+      load_weights(options_.weights_from, transport_, runner_, structure_, run_record(scenario_));
+  if (transport_.rank() != Rank(0)) return;
+  std::cerr << "polyphony-worker: begins with the parameters of " << options_.weights_from
+            << ", step " << from.step << "\n";
+  for (const std::string& change : from.changed)
+    std::cerr << "polyphony-worker: the model differs: " << change << "\n";
+}
+
 // Loads the checkpoint that the run resumes from. All checks that can fail have then passed, and
 // the run's folder is written for the first time. Returns the number of steps done before.
 std::int64_t Trainer::begin() {
@@ -196,6 +208,7 @@ std::int64_t Trainer::begin() {
   if (options_.earlier == EarlierRun::resume)
     loaded = load_newest(RunPaths{options_.out}.checkpoints(), transport_, runner_, structure_,
                          run_record(scenario_));
+  if (!loaded && !options_.weights_from.empty()) take_over_weights();
   const std::int64_t done = loaded ? loaded->step : 0;
   if (loaded) checkpointed_ = done;
   if (!folder_) return done;
@@ -236,6 +249,15 @@ std::optional<BestEvaluation> Trainer::agreed_best(const std::optional<BestEvalu
   return BestEvaluation{static_cast<std::int64_t>(v[1]), v[2]};
 }
 
+Patience Trainer::agreed_patience(const Patience& first) {
+  torch::Tensor values = torch::zeros({2}, torch::kFloat64);
+  if (std::isfinite(first.least))
+    values = torch::tensor({first.least, static_cast<double>(first.since)}, torch::kFloat64);
+  control_.sum(values);
+  const double* v = values.const_data_ptr<double>();
+  return v[0] == 0 && v[1] == 0 ? Patience{} : Patience{v[0], static_cast<int>(v[1])};
+}
+
 // Called after `done` steps: evaluation, interruption, checkpoint. Returns true to stop.
 bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   if (options_.evaluate_every > 0 &&
@@ -249,17 +271,10 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     if (options_.keep_best && std::isfinite(answers.loss) &&
         (!best_ || answers.loss < best_->loss)) {
       best_ = {done, answers.loss};
-Patience Trainer::agreed_patience(const Patience& first) {
-  torch::Tensor values = torch::zeros({2}, torch::kFloat64);
-  if (std::isfinite(first.least))
-    values = torch::tensor({first.least, static_cast<double>(first.since)}, torch::kFloat64);
-  control_.sum(values);
-  const double* v = values.const_data_ptr<double>();
-  return v[0] == 0 && v[1] == 0 ? Patience{} : Patience{v[0], static_cast<int>(v[1])};
-}
-
       checkpoint(done, metrics);
     }
+    patience_.add(answers.loss);
+    if (options_.stop_patience > 0 && patience_.since >= options_.stop_patience) return true;
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;
   }
   if (!control_.due(done)) return false;
@@ -273,8 +288,6 @@ Patience Trainer::agreed_patience(const Patience& first) {
   }
   if (options_.checkpoint_every.count() > 0 && decision.elapsed >= options_.checkpoint_every)
     checkpoint(done, metrics);
-    patience_.add(answers.loss);
-    if (options_.stop_patience > 0 && patience_.since >= options_.stop_patience) return true;
   return false;
 }
 
@@ -317,6 +330,7 @@ TrainResult Trainer::run() {
   std::int64_t done = begin();
   MetricsFile metrics(options_.out, transport_.rank(), done);
   if (options_.keep_best) best_ = agreed_best(metrics.best());
+  if (options_.stop_patience > 0) patience_ = agreed_patience(metrics.patience());
   done = train_from(done, metrics);
   result_.steps = done;
   if (!options_.device.is_cpu()) result_.memory = memory_of(options_.device);
@@ -330,7 +344,6 @@ TrainResult Trainer::run() {
                      seconds_.begin() + static_cast<std::ptrdiff_t>(seconds_.size() / 2),
                      seconds_.end());
     result_.median_step = Seconds(seconds_[seconds_.size() / 2]);
-  if (options_.stop_patience > 0) patience_ = agreed_patience(metrics.patience());
   }
   return result_;
 }

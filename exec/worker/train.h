@@ -48,7 +48,9 @@ struct TrainOptions {
   int keep_checkpoints = 2;                 // the newest ones; 0: none is written
   bool keep_best = false;                   // also that with the least held-out loss
   EarlierRun earlier = EarlierRun::refuse;  // in `out`; resume: from its newest checkpoint, if any
-  int folder_lock = -1;                     // inherited from a launcher that has claimed `out`
+  // Folder of a run with whose parameters training begins, if it does not resume; empty: none.
+  std::string weights_from{};
+  int folder_lock = -1;  // inherited from a launcher that has claimed `out`
   bool check_collectives = false;
   Planner planner = Planner::each;  // each: Planner::first from kPlanForAll ranks on
   LiveOptions live;                 // with Planner::live

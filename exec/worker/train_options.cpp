@@ -6,6 +6,7 @@
 #include "exec/system/launch_env.h"
 #include "exec/system/stop_signals.h"
 #include "shared/check/check.h"
+#include "shared/checkpoint/carried_weights.h"
 #include "shared/files/run_paths.h"
 #include "shared/files/whole.h"
 #include "shared/hardware/devices.h"
@@ -76,6 +77,21 @@ void read_planning(const cxxopts::ParseResult& args, const Scenario& scenario, R
   }
 }
 
+// A run that continues from a checkpoint of its own needs no other weights.
+void read_weights_from(const cxxopts::ParseResult& args, const Scenario& scenario,
+                       TrainOptions& options) {
+  options.weights_from = args["weights-from"].as<std::string>();
+  if (options.weights_from.empty()) return;
+  const RunPaths run{options.out};
+  if (options.earlier == EarlierRun::resume && !steps_in(run.checkpoints()).empty()) return;
+  std::error_code absent;
+  if (!options.out.empty() &&
+      std::filesystem::equivalent(options.weights_from, options.out, absent))
+    throw InputError("--weights-from", "", "must name another run than --out",
+                     "--resume continues the run in --out");
+  find_carried_weights(options.weights_from, scenario.model);
+}
+
 }  // namespace
 
 bool resumes(const cxxopts::ParseResult& args) {
@@ -92,6 +108,7 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
       args.count("steps") ? at_least_zero<std::int64_t>(args, "steps") : scenario.training.steps;
   options.earlier = earlier_run(resumes(args), args.count("fresh") > 0);
   if (const auto lock = process_environment()(kRunLock)) options.folder_lock = std::stoi(*lock);
+  read_weights_from(args, scenario, options);
   options.checkpoint_every = Seconds(at_least_zero<double>(args, "checkpoint-every"));
   options.keep_checkpoints = at_least_zero<int>(args, "keep-checkpoints");
   options.keep_best = args.count("keep-best") > 0;
@@ -103,6 +120,10 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   options.evaluate_every = at_least_zero<std::int64_t>(args, "evaluate-every");
   options.evaluate_samples = at_least_zero<int>(args, "evaluate-samples");
   options.stop_accuracy = at_least_zero<double>(args, "stop-accuracy");
+  options.stop_patience = at_least_zero<int>(args, "stop-patience");
+  if (options.stop_patience > 0 && options.evaluate_every == 0)
+    throw InputError("--stop-patience", "", "requires --evaluate-every: it counts evaluations",
+                     "add --evaluate-every 100, or omit it");
   options.ranges = args.count("nvtx") > 0;
   options.check_collectives = args.count("check") > 0;
   const std::string trace = args["trace-steps"].as<std::string>();
@@ -120,10 +141,6 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
     if (args.count(flag) && options.out.empty())
       throw InputError(std::string("--") + flag, "", "requires --out",
                        "name the folder of the run");
-  options.stop_patience = at_least_zero<int>(args, "stop-patience");
-  if (options.stop_patience > 0 && options.evaluate_every == 0)
-    throw InputError("--stop-patience", "", "requires --evaluate-every: it counts evaluations",
-                     "add --evaluate-every 100, or omit it");
   const std::string pace = args["pace"].as<std::string>();
   if (!pace.empty()) options.pace = load_profile(pace);
   options.pace_scale = at_least_zero<double>(args, "pace-scale");

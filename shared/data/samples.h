@@ -1,4 +1,4 @@
-// Samples and batches, each sample a list of (modality, tokens) items in sequence order. The executor
+// Samples and batches: a sample is a list of (modality, tokens) items in order. The executor
 // and the simulator see the same metadata; only the executor loads pixels and token ids.
 //   An image item of `tokens` patches occupies tokens / merge² positions of the language sequence.
 //   A latent item is what a diffusion module learns to generate from language tokens; it occupies

@@ -68,7 +68,7 @@ std::string RunPaths::journal(std::uint32_t rank) const {
 std::vector<std::string> RunPaths::present() const {
   std::vector<std::string> paths = those_in(traces(), is_trace);
   for (std::string& path : those_in(folder, is_events)) paths.push_back(std::move(path));
-  for (const std::string& path : {scenario(), metrics(), pace(), pace_profile()})
+  for (const std::string& path : {scenario(), metrics(), pace(), pace_profile(), phase_end()})
     if (fs::exists(fs::symlink_status(path))) paths.push_back(path);
   return paths;
 }

@@ -1,6 +1,6 @@
 // File names in a run's folder, and which files belong to a run:
 //   run.lock, scenario.json, metrics.jsonl, events.out.tfevents.*.polyphony, pace.json,
-//   pace-profile.json
+//   pace-profile.json; phase.json of a phase that has ended
 //   trace/batches.jsonl, trace/plans.bin, trace/step-<n>.rank-<r>.json; also
 //   trace/journal.rank-<r>.bin while the run traces, or after it was killed
 //   checkpoints/step-<n>/manifest.json, checkpoints/step-<n>/rank-<r>.safetensors; step-<n>.partial
@@ -24,6 +24,7 @@ struct RunPaths {
   std::string metrics() const { return folder + "/metrics.jsonl"; }
   std::string pace() const { return folder + "/pace.json"; }
   std::string pace_profile() const { return folder + "/pace-profile.json"; }
+  std::string phase_end() const { return folder + "/phase.json"; }
   std::string checkpoints() const { return folder + "/checkpoints"; }
   std::string traces() const { return folder + "/trace"; }
   std::string batches() const { return traces() + "/batches.jsonl"; }

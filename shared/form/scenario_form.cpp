@@ -376,7 +376,24 @@ const ObjectForm& published_form() {
   return form;
 }
 
+const ObjectForm& phase_form(const ObjectForm& scenario) {
+  static const ObjectForm form{
+      "phase",
+      "One phase of a training run: the scenario with a change",
+      {{"name", text_form("align"),
+        "name of the phase and of its folder in that of the run: letters, digits, \"-\", \"_\" and "
+        "\".\"",
+        true},
+       {"change", change_form(scenario),
+        "what differs from the scenario without phases: keys here replace the keys there, null "
+        "removes a key; nothing when absent"}},
+      {}};
+  return form;
+}
+
 }  // namespace
+
+Form phases_form() { return list_form(object_form(phase_form(scenario_form())), 1, kMostPhases); }
 
 const ObjectForm& scenario_form() {
   static const ObjectForm form{
@@ -405,6 +422,9 @@ const ObjectForm& scenario_form() {
         "the objective by which layouts are ranked; the step time when absent"},
        {"training", object_form(training_form()),
         "number format, optimizer and length of the training"},
+       {"phases", list_form(object_form(phase_form(form)), 1, kMostPhases),
+        "phases of the training run, one after the other, such as align, joint and long context; "
+        "each begins with the parameters that the phase before has trained"},
        {"published", list_form(object_form(published_form()), 1, 64),
         "published measurements of the layout"}},
       {}};

@@ -13,6 +13,7 @@
 namespace polyphony {
 
 const ObjectForm& scenario_form();
+Form phases_form();                // the form of the scenario's key "phases"
 const ObjectForm& model_form();    // the form of the scenario's key "model"
 const ObjectForm& cluster_form();  // the form of the scenario's key "cluster"
 

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The files that a definition applies to: complete ones, or those that change another by "extends".
+// What a definition applies to: complete files, or changes of one (files with "extends", phases).
 enum class Use : std::uint8_t { whole, change };
 
 class SchemaWriter {
@@ -70,7 +70,7 @@ class SchemaWriter {
                 {"minItems", form.least},
                 {"maxItems", form.most}};
       case Form::Kind::object:
-        return reference(*form.object, use);
+        return reference(*form.object, form.change ? Use::change : use);
       case Form::Kind::any_of:
         break;
     }

@@ -1,58 +1,19 @@
 #include "shared/scenario_io/scenario_json.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "shared/form/scenario_form.h"
 #include "shared/goal/goal_json.h"
 #include "shared/hardware/devices.h"
 #include "shared/scenario_io/composite_model_json.h"
+#include "shared/scenario_io/scenario_layers.h"
 #include "shared/scenario_io/scenario_parts.h"
 #include "shared/text/strict_json.h"
 #include "shared/validate/validate.h"
 
 namespace polyphony {
 namespace {
-
-constexpr std::size_t kMostExtends = 8;
-
-// The chain of "extends": the requested file first, then the file that it extends, and so on.
-using Documents = std::vector<JsonValue>;
-
-// Returns the file that contains the value at `pointer`: the first document of the chain that has
-// it.
-const std::string& file_of(const Documents& documents, const std::string& pointer) {
-  for (const JsonValue& document : documents)
-    if (document.points_to_something(pointer)) return document.file();
-  return documents.front().file();
-}
-
-// Returns the text of the file `path`, which is named at `pointer` in `file`. An error names both.
-std::string load_from(const LoadText& load, const std::string& path, const std::string& file,
-                      const std::string& pointer) {
-  try {
-    return load(path);
-  } catch (const InputError& error) {
-    const std::string what =
-        error.file.empty() ? error.what_is_wrong : error.file + ": " + error.what_is_wrong;
-    throw InputError(file, pointer, what, error.hint);
-  }
-}
-
-Documents load_chain(const std::string& text, const std::string& file, const LoadText& load) {
-  Documents documents = {JsonValue::parse(text, file)};
-  while (documents.back().is_object() && documents.back().has("extends")) {
-    const JsonValue extends = documents.back().at("extends");
-    extends.check(text_form("base.json"));
-    const std::string path = beside(extends.file(), extends.text());
-    if (documents.size() == kMostExtends)
-      extends.refuse(
-          "the chain of \"extends\" must have at most " + std::to_string(kMostExtends) + " files",
-          "check that no file extends itself through others");
-    documents.push_back(
-        JsonValue::parse(load_from(load, path, extends.file(), extends.pointer()), path));
-  }
-  return documents;
-}
 
 // Returns `path`, which is relative to the current folder, as a path relative to the folder of
 // `file`: the inverse of beside().
@@ -84,6 +45,8 @@ Scenario read_merged(const JsonValue& written, const OtherFiles& files) {
         "name it in a scenario: \"model\": {\"language\": {\"hf\": \"config.json\"}}, with a "
         "cluster and data");
   root.check(object_form(scenario_form()));
+  if (root.has("phases"))
+    root.refuse_at("phases", "is a value of the file, not of one phase", "change it in the file");
   Scenario scenario;
   scenario.file = root.file();
   root.read("about", scenario.about);
@@ -142,43 +105,60 @@ std::string beside(const std::string& file, const std::string& path) {
   return file.substr(0, slash + 1) + path;
 }
 
-Scenario read_scenario(const std::string& text, const std::string& file, const LoadText& load,
-                       const std::vector<Override>& overrides) {
-  const Documents documents = load_chain(text, file, load);
-  JsonValue written = documents.back();
-  for (std::size_t i = documents.size() - 1; i-- > 0;)
-    written = JsonValue::merge(written, documents[i]);
+Scenario read_layers(const ScenarioLayers& layers, const LoadText& load,
+                     const std::vector<Override>& overrides) {
+  const JsonValue& written = layers.merged();
   OtherFiles files;
   files.place = [&](const JsonValue& path) {
-    return beside(file_of(documents, path.pointer()), path.text());
+    return beside(layers.place_of(path.pointer()).file, path.text());
   };
   files.text_in = [&](const JsonValue& folder, const std::string& name) {
-    return load_from(load, files.place(folder) + "/" + name, file_of(documents, folder.pointer()),
-                     folder.pointer());
+    return load_from(load, files.place(folder) + "/" + name, layers.place_of(folder.pointer()));
   };
-  files.as_written = [&](const std::string& path) {
-    return from_beside(documents.front().file(), path);
-  };
+  files.as_written = [&](const std::string& path) { return from_beside(layers.file(), path); };
   files.text = [&](const JsonValue& path) {
-    return load_from(load, files.place(path), file_of(documents, path.pointer()), path.pointer());
+    return load_from(load, files.place(path), layers.place_of(path.pointer()));
   };
   try {
     return read_merged(apply(written, overrides,
                              [&](const std::string& key) {
                                return spelled_out(read_merged(written, files), key, written,
-                                                  file_of(documents, "/cluster/profile"));
+                                                  layers.place_of("/cluster/profile").file);
                              }),
                        files);
   } catch (const InputError& error) {
     // Errors of other files (a model's config.json) already name their own.
-    if (error.file != file) throw;
+    if (error.file != layers.file()) throw;
     for (const Override& override : overrides)
       if (is_about(override, error.pointer, written))
         throw InputError(Argument{"set " + override.text}, error.pointer, error.what_is_wrong,
                          error.hint);
-    throw InputError(file_of(documents, error.pointer), error.pointer, error.what_is_wrong,
-                     error.hint);
+    const ScenarioLayers::Place place = layers.place_of(error.pointer);
+    const bool says_phase = layers.phase().empty() || place.pointer != error.pointer;
+    throw InputError(
+        place.file, place.pointer,
+        (says_phase ? "" : "in phase \"" + layers.phase() + "\": ") + error.what_is_wrong,
+        error.hint);
   }
+}
+
+Scenario read_scenario(const std::string& text, const std::string& file, const LoadText& load,
+                       const std::vector<Override>& overrides, const std::string& phase) {
+  const ScenarioLayers layers(text, file, load);
+  const std::vector<std::string> names = layers.phases();
+  if (names.empty() && phase.empty()) return read_layers(layers, load, overrides);
+  if (names.empty())
+    throw InputError(Argument{"phase"}, "", file + " has no phases", "omit the option");
+  if (phase.empty())
+    throw InputError(file, "/phases",
+                     "the scenario has the phases " + joined(names) + ", of which one is required",
+                     "choose one: --phase " + names.front());
+  const auto found = std::find(names.begin(), names.end(), phase);
+  if (found == names.end())
+    throw InputError(Argument{"phase"}, "", "\"" + phase + "\" is not a phase of " + file,
+                     suggest(phase, names));
+  return read_layers(layers.of_phase(static_cast<std::size_t>(found - names.begin())), load,
+                     overrides);
 }
 
 }  // namespace polyphony

@@ -22,9 +22,10 @@ namespace polyphony {
 using LoadText = std::function<std::string(const std::string& path)>;
 
 // Reads a scenario, derives all values that follow from others, and validates the result.
-// `overrides` replace single values of the file. Throws InputError.
+// `overrides` replace single values of the file. `phase`: which of the file's phases
+// (shared/scenario_io/phases.h) is read; empty: the file has none. Throws InputError.
 Scenario read_scenario(const std::string& text, const std::string& file, const LoadText& load,
-                       const std::vector<Override>& overrides = {});
+                       const std::vector<Override>& overrides = {}, const std::string& phase = {});
 
 // Returns the scenario as JSON in resolved form: presets are replaced by their figures, defaults
 // are written out. read_scenario() of this text returns the same Scenario.

@@ -66,6 +66,11 @@ Form object_form(const ObjectForm& object) {
   form.object = &object;
   return form;
 }
+Form change_form(const ObjectForm& object) {
+  Form form = object_form(object);
+  form.change = true;
+  return form;
+}
 Form any_form(std::vector<Form> alternatives) {
   Form form{.kind = Form::Kind::any_of};
   form.of = std::move(alternatives);

@@ -39,7 +39,10 @@ struct Form {
   std::vector<Form> of{};  // list: the form of its elements; any_of: alternatives, of which the
                            // first whose JSON type fits the value is checked
   const ObjectForm* object = nullptr;  // object
-  std::string example{};               // shown in error messages
+  // object: a change of such an object by RFC 7396, in which no key is required and null removes
+  // one. Checked when it has been merged.
+  bool change = false;
+  std::string example{};  // shown in error messages
 };
 
 Form integer_form(std::int64_t least, std::int64_t most = std::numeric_limits<std::int32_t>::max());
@@ -50,6 +53,7 @@ Form quantity_form(UnitKind unit, std::string example, std::string from = {}, st
 Form choice_form(std::vector<std::string> choices);
 Form list_form(Form element, std::int64_t least = 0, std::int64_t most = 1 << 20);
 Form object_form(const ObjectForm& object);
+Form change_form(const ObjectForm& object);
 Form any_form(std::vector<Form> alternatives);
 
 struct Field {

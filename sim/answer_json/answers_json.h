@@ -15,6 +15,7 @@
 #include "sim/step_answers/what_if.h"
 #include "sim/step_answers/why.h"
 #include "sim/sweep/goal_sweep.h"
+#include "sim/sweep/phase_plan.h"
 #include "sim/sweep/vary.h"
 #include "sim/text/question_words.h"
 #include "traces/calibrate/calibrate.h"
@@ -34,6 +35,8 @@ nlohmann::json to_json(const Candidate& candidate, const Model& model);
 // The sweep of the best variant, with an additional key "goal" if the scenario has a goal.
 nlohmann::json to_json(const GoalSweep& answer);
 nlohmann::json to_json(const Varied& varied);
+// `answers`: of the sweeps of its phases.
+nlohmann::json to_json(const PhasePlan& plan, const std::vector<nlohmann::json>& answers);
 // The value of the key "question" of a sweep's answer.
 nlohmann::json to_json(const QuestionWords& words);
 // `steps`: number of steps of the run whose risk of running out of memory is given.

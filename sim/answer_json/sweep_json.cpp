@@ -274,7 +274,7 @@ json candidate_definitions() {
   return definitions;
 }
 
-std::string sweep_schema() {
+json sweep_schema_value() {
   json root = schema_of(sweep_keys(), "the ranking of layouts found by a search");
   root["properties"]["goal"] = goal_schema();
   json& question = root["properties"]["question"] = a("object");
@@ -283,7 +283,12 @@ std::string sweep_schema() {
     question["properties"][key.name] = key.schema;
   const json what_if = schema_of(what_if_keys(), "");  // with --set
   root["properties"].update(what_if["properties"]);
-  return schema_document("polyphony sweep --format json", root, candidate_definitions());
+  return root;
+}
+
+std::string sweep_schema() {
+  return schema_document("polyphony sweep --format json", sweep_schema_value(),
+                         candidate_definitions());
 }
 
 }  // namespace polyphony::sim

@@ -149,6 +149,10 @@ void Arguments::add_overrides() {
         cxxopts::value<std::vector<std::string>>(), "PATH=VALUE");
 }
 
+void Arguments::add_phase() {
+  add()("phase", "phase of a scenario with phases", cxxopts::value<std::string>(), "NAME");
+}
+
 void Arguments::add_schedule() {
   add()("schedule", "replaces the layout's schedule: a schedule's name, or a file of actions",
         cxxopts::value<std::string>(), "ORDER");

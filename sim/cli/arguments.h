@@ -41,9 +41,11 @@ class Arguments {
   std::vector<std::string> repeated(const std::string& name) const;    // as given, commas and all
   void add_profile(const std::string& what_for = "hardware profile");  // --profile, --stack
   ProfileChoice profile() const { return {text("profile"), text("stack")}; }
-  void add_schedule();                                 // --schedule, for apply_schedule()
-  void add_csv() { formats_.emplace_back("csv"); }     // --format csv; before parse()
-  void add_overrides();                                // --set, repeatable
+  void add_schedule();                              // --schedule, for apply_schedule()
+  void add_csv() { formats_.emplace_back("csv"); }  // --format csv; before parse()
+  void add_overrides();                             // --set, repeatable
+  void add_phase();                                 // --phase, of commands that take a scenario
+  std::string phase() const { return has("phase") ? text("phase") : ""; }
   std::vector<Override> overrides() const;             // as given, commas and all
   std::string require(const std::string& name) const;  // InputError when it was left out
   // Throws InputError if a file that one of these options names cannot be written: before the

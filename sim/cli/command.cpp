@@ -22,12 +22,24 @@ std::vector<std::string>& scenario_notes() {
 }  // namespace
 
 Scenario open_scenario(const std::string& path, const std::vector<Override>& overrides,
-                       const std::string& downloads) {
-  Scenario scenario = load_scenario(path, overrides, downloads);
-  for (const std::string& note : scenario.notes)
-    scenario_notes().push_back(scenario.file + ": note: " + note);
-  if (!scenario.data.remarks.empty()) scenario_notes().push_back(scenario.data.remarks);
+                       const std::string& downloads, const std::string& phase) {
+  Scenario scenario = read_scenario_file(path, overrides, phase);
+  open_samples(scenario, downloads);
   return scenario;
+}
+
+Scenario open_scenario(const Arguments& args, const std::vector<Override>& overrides) {
+  return open_scenario(args.require("scenario"), overrides, "", args.phase());
+}
+
+void open_samples(Scenario& scenario, const std::string& downloads) {
+  read_samples(scenario, downloads);
+  std::vector<std::string>& notes = scenario_notes();
+  const auto add = [&](const std::string& note) {  // phases have many in common
+    if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+  };
+  for (const std::string& note : scenario.notes) add(scenario.file + ": note: " + note);
+  if (!scenario.data.remarks.empty()) add(scenario.data.remarks);
 }
 
 void print_scenario_notes() {

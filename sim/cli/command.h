@@ -17,7 +17,11 @@ namespace polyphony::sim {
 // Loads a scenario (sim/load/load.h). Its notes (how modules differ from published models) wait for
 // print_scenario_notes().
 Scenario open_scenario(const std::string& path, const std::vector<Override>& overrides = {},
-                       const std::string& downloads = "");
+                       const std::string& downloads = "", const std::string& phase = "");
+// The same with the path and the phase that the arguments name: "scenario" and "phase".
+Scenario open_scenario(const Arguments& args, const std::vector<Override>& overrides = {});
+// Reads the samples of a scenario that has been read without them; its notes wait likewise.
+void open_samples(Scenario& scenario, const std::string& downloads = "");
 // Prints these notes on stderr, once: main calls it after a command's result.
 void print_scenario_notes();
 std::string lower_case(std::string text);

@@ -45,15 +45,14 @@ class Reader {
     if (!args_.has("scenario"))
       throw InputError(path, "", "is a log: it needs its scenario",
                        "name it with --scenario FILE, or in an evidence file");
-    add_log(text, path, open_scenario(args_.text("scenario")), path);
+    add_log(text, path, open_scenario(args_), path);
   }
 
   void add_number() {
     if (!args_.has("step-time") && !args_.has("memory")) return;
     if (!args_.has("scenario"))
       throw InputError("--step-time", "", "needs its scenario", "name it with --scenario FILE");
-    StepEvidence one{
-        "--step-time", open_scenario(args_.text("scenario")), {}, traces::kLeastNoise, {}, {}, {}};
+    StepEvidence one{"--step-time", open_scenario(args_), {}, traces::kLeastNoise, {}, {}, {}};
     if (args_.has("step-time")) {
       try {
         one.step = parse_seconds(args_.text("step-time"));

@@ -24,6 +24,7 @@ void add_measurement_options(Arguments& args) {
       cxxopts::value<std::vector<std::string>>())(
       "scenario", "scenario file, with its layout, that trace files belong to",
       cxxopts::value<std::string>());
+  args.add_phase();
   args.positional({"runs"});
 }
 
@@ -57,7 +58,7 @@ std::vector<traces::Measurement> read_measurements(const Arguments& args,
   if (!args.has("scenario"))
     throw InputError(traces.front(), "", "is a trace file: it needs its scenario",
                      "name it with --scenario FILE, or give the folder of the run");
-  const Scenario scenario = open_scenario(args.text("scenario"));
+  const Scenario scenario = open_scenario(args);
   measurements.push_back(traces::read_trace_files(
       traces, scenario, load_profile(scenario, args.profile()), disk_files()));
   return measurements;

@@ -14,16 +14,15 @@ std::string change_text(double before, double after) {
 
 }  // namespace
 
-Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
-                           const StepOptions& options) {
+Unchanged answer_unchanged(const Arguments& args, const StepOptions& options) {
   bool no_layout = false;
   try {
-    Scenario scenario = read_scenario_file(path);
+    Scenario scenario = read_scenario_file(args.require("scenario"), {}, args.phase());
     read_samples(scenario);
     no_layout = !scenario.layout;
     std::vector<std::string> notes;  // the changed one's say as much
     const auto outcome = predict_step(scenario, require_layout(scenario), typical_batch(scenario),
-                                      load_profile(scenario, profile), options, notes);
+                                      load_profile(scenario, args.profile()), options, notes);
     if (const auto* no = std::get_if<Infeasible>(&outcome)) return {{}, no->reason, ""};
     return {figures(scenario, std::get<Prediction>(outcome)), "", ""};
   } catch (const InputError& error) {

@@ -10,9 +10,9 @@
 
 namespace polyphony::sim {
 
-// Predicts the layout of the scenario at `path` with the same options as the changed one.
-Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
-                           const StepOptions& options);
+// Predicts the layout of the scenario that the arguments name with the same options as the changed
+// one.
+Unchanged answer_unchanged(const Arguments& args, const StepOptions& options);
 
 // A table: one line a figure, as written, changed and the difference. Empty where the scenario has
 // no layout without the changes.

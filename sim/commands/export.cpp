@@ -1,6 +1,7 @@
 // polyphony export: the weights that a run trained, in Hugging Face layout.
 #include "shared/export/export_run.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "shared/text/figure_text.h"
 #include "sim/cli/command.h"
 #include "sim/console/console.h"
+#include "sim/launching/phase_folders.h"
 #include "sim/load/load.h"
 
 namespace polyphony::sim {
@@ -24,6 +26,17 @@ std::string format_named(const std::string& text) {
     names.push_back(name);
   }
   throw InputError("--dtype", "", "\"" + text + "\" is not a number format", suggest(text, names));
+}
+
+// Returns the names of the phases whose runs are in a folder, sorted.
+std::vector<std::string> phases_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (std::filesystem::exists(RunPaths{entry.path().string()}.scenario()))
+      names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 nlohmann::ordered_json answer_json(const Exported& made) {
@@ -86,9 +99,14 @@ int export_command(int argc, char** argv) {
   options.llava = args.has("llava");
   options.image_token = args.text("image-token");
   const std::string file = RunPaths{options.run}.scenario();
-  if (!std::filesystem::exists(file))
-    throw InputError(options.run, "", "is not the folder of a run: it has no scenario.json",
-                     "name the folder that `polyphony run --out` wrote");
+  if (!std::filesystem::exists(file)) {
+    const std::vector<std::string> phases = phases_in(options.run);
+    if (phases.empty())
+      throw InputError(options.run, "", "is not the folder of a run: it has no scenario.json",
+                       "name the folder that `polyphony run --out` wrote");
+    throw InputError(options.run, "", "holds the phases " + joined(phases),
+                     "name the folder of one: " + phase_folder(options.run, phases.back()));
+  }
   Progress progress("exporting");
   options.progress = [&](double share) { progress.show(share); };
   const Exported made = export_run(read_scenario_file(file), options);

@@ -1,4 +1,5 @@
 // polyphony launch: scripts that start a run on a cluster.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "shared/text/json_form.h"
 #include "sim/cli/command.h"
 #include "sim/launching/job_script.h"
+#include "sim/launching/phase_folders.h"
 
 namespace polyphony::sim {
 namespace {
@@ -26,6 +28,16 @@ Launcher launcher_of(const Arguments& args) {
   return given.front();
 }
 
+// Names the phase, its folder, and the folder of the phase before, with whose parameters it begins.
+void add_phase_to(JobScript& job, const std::string& phase, const std::vector<std::string>& all) {
+  std::string arguments = "--phase " + shell_quoted(phase);
+  const auto found = std::find(all.begin(), all.end(), phase);
+  if (found != all.begin())
+    arguments += " --weights-from " + shell_quoted(phase_folder(job.out, *(found - 1)));
+  job.arguments = arguments + (job.arguments.empty() ? "" : " ") + job.arguments;
+  job.out = phase_folder(job.out, phase);
+}
+
 }  // namespace
 
 int launch_command(int argc, char** argv) {
@@ -35,7 +47,9 @@ int launch_command(int argc, char** argv) {
       "torchrun or mpirun. The script restarts the run from its newest checkpoint when a rank is "
       "lost; under Slurm the run also saves and queues again before its time is over.\n"
       "Nothing is started. polyphony-worker, the scenario and the run's folder must be on a file "
-      "system that all machines share.",
+      "system that all machines share.\n"
+      "A scenario with phases takes a script for each: --phase NAME, whose folder is RUN/NAME. "
+      "Start them one after the other.",
       "SCENARIO",
       "  polyphony launch my.json --slurm --run /data/runs/vlm --partition h100 > vlm.sbatch\n"
       "  sbatch vlm.sbatch\n"
@@ -56,13 +70,16 @@ int launch_command(int argc, char** argv) {
       cxxopts::value<std::string>()->default_value("24:00:00"))("partition", "Slurm: partition",
                                                                 cxxopts::value<std::string>())(
       "account", "Slurm: account", cxxopts::value<std::string>());
+  args.add_phase();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario = open_scenario(args.require("scenario"));
+  const Scenario scenario = open_scenario(args);
   if (!scenario.layout)
     throw InputError(
         scenario.file, "/layout", "is missing",
-        "choose one: polyphony sweep " + scenario.file + " --save-row 1 --out my.json");
+        args.has("phase")
+            ? "state the layout of the phase in its \"change\"; `polyphony sweep` finds one"
+            : "choose one: polyphony sweep " + scenario.file + " --save-row 1 --out my.json");
   if (const auto no = check_runnable(scenario, *scenario.layout))
     throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", no->reason,
                    "polyphony simulate predicts it");
@@ -75,6 +92,7 @@ int launch_command(int argc, char** argv) {
   job.scenario = std::filesystem::absolute(scenario.file).lexically_normal().string();
   job.out = args.text("run");
   job.arguments = args.text("with");
+  if (args.has("phase")) add_phase_to(job, args.phase(), phases_of_file(scenario.file));
   job.hours = args.text("time");
   job.partition = args.text("partition");
   job.account = args.text("account");

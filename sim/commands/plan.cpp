@@ -41,11 +41,12 @@ int plan_command(int argc, char** argv) {
                            cxxopts::value<std::string>());
   args.add_profile("hardware profile to split layers into stages");
   args.add_overrides();
+  args.add_phase();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   args.check_outputs({"report"});
   const std::vector<Override> overrides = args.overrides();
-  const Scenario scenario = open_scenario(args.require("scenario"), overrides);
+  const Scenario scenario = open_scenario(args, overrides);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   if (args.has("resolved")) {
     std::cout << resolved_text(scenario) << "\n";

@@ -152,6 +152,7 @@ int profile_verb(int argc, char** argv) {
         cxxopts::value<std::vector<std::string>>())("scenario", "what a log or --step-time is of",
                                                     cxxopts::value<std::string>());
     add_evidence_options(args);
+    args.add_phase();
   }
   if (verb->run == merge)
     args.add()("out", "file for the merged profile", cxxopts::value<std::string>())(

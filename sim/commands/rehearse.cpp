@@ -36,10 +36,11 @@ int rehearse_command(int argc, char** argv) {
   add_bar(args);
   args.add_profile("hardware profile of this machine");
   args.add_schedule();
+  args.add_phase();
   add_planning_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  Scenario scenario = open_scenario(args.require("scenario"));
+  Scenario scenario = open_scenario(args);
   apply_schedule(scenario, args.text("schedule"));
   const Layout& layout = require_layout(scenario);
   if (const auto no = check_runnable(scenario, layout))

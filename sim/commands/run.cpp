@@ -1,103 +1,187 @@
-// polyphony run: trains a scenario on ranks of this machine.
+// polyphony run: trains a scenario on ranks of this machine, or its phases one after the other.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
-#include "shared/check/check.h"
-#include "shared/plan/plan.h"
-#include "shared/scenario/learning_rate.h"
-#include "shared/scenario/typical_batch.h"
+#include "shared/checkpoint/carried_weights.h"
+#include "shared/text/json_form.h"
 #include "shared/weights/pretrained.h"
 #include "sim/cli/command.h"
+#include "sim/cli/local_run.h"
 #include "sim/cli/worker_options.h"
 #include "sim/console/console.h"
-#include "sim/console/free_memory.h"
-#include "sim/prediction/ranks_memory.h"
-#include "sim/shown_runs/trained_text.h"
-#include "sim/sweep/sweep.h"
-#include "sim/text/layout_words.h"
+#include "sim/launching/phase_folders.h"
 
 namespace polyphony::sim {
 namespace {
 
-constexpr int kMostRanksPerCore = 4;
+constexpr const char* kPhase = "--phase NAME trains one of them";
 
-// Whether the ranks will compute on this machine's CPU cores: as far as can be known before they
-// start.
-bool computes_on_cpu(const Arguments& args) {
-  if (args.has("device")) return args.text("device") == "cpu";
-  return !std::filesystem::exists("/dev/nvidiactl");
+// Returns what --resume, --auto-resume and --fresh say about a run in `folder`.
+EarlierRun earlier_in(const Arguments& args, const std::string& folder) {
+  const bool again = args.has("auto-resume") && holds_run(folder);
+  return earlier_run(args.has("resume") || again, args.has("fresh"));
 }
 
-// Throws NoAnswer if this machine has too few cores to start the ranks of `place`, "/layout" or
-// "/cluster".
-void check_ranks(const Scenario& scenario, int ranks, const std::string& place,
-                 const Arguments& args) {
-  if (!computes_on_cpu(args) || args.has("oversubscribe")) return;
-  const int cores = cores_here();
-  if (ranks > kMostRanksPerCore * cores)
-    throw NoAnswer(
-        ExitCode::infeasible, scenario.file, place,
-        "has " + count_text(ranks) + " ranks, this machine has " + counted(cores, "core", "cores") +
-            ": at most " + std::to_string(kMostRanksPerCore) + " ranks a core are started",
-        "`polyphony rehearse` runs many ranks and sleeps through their compute, `polyphony "
-        "simulate` predicts the step; --oversubscribe starts them all the same");
+// Refuses options that would mean another thing in each phase.
+void check_phase_options(const Arguments& args) {
+  if (args.has("keep-checkpoints") && args.text("keep-checkpoints") == "0")
+    throw InputError(
+        "--keep-checkpoints", "",
+        "must be at least 1: a phase begins with the last checkpoint of the one before", "omit it");
+  if (args.has("phase")) return;
+  if (args.has("steps"))
+    throw InputError("--steps", "", "is of one run, but the scenario has phases",
+                     "each ends at its training.steps; " + std::string(kPhase));
+  if (args.has("plans"))
+    throw InputError("--plans", "", "is the file of one run, but the scenario has phases", kPhase);
 }
 
-// Throws NoAnswer if this machine has too little memory for the ranks: before any of them starts.
-void check_memory(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
-                  const Arguments& args) {
-  if (!computes_on_cpu(args)) return;
-  const int ranks = world_size(layout);
-  const Bytes free = free_memory();
-  if (free.value <= 0) return;
-  const std::optional<Bytes> need = ranks_memory(scenario, layout, profile, free);
-  if (!need || *need <= free) return;
-  throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout",
-                 "its " + counted(ranks, "rank needs", "ranks need") + " about " +
-                     bytes_text(*need) + " of memory together, this machine has " +
-                     bytes_text(free) + " free",
-                 "train a smaller model, sequence or number of ranks here; `polyphony simulate` "
-                 "predicts this one");
+void check_data_option(const Arguments& args, const std::vector<TrainingPhase>& phases) {
+  const bool used = std::any_of(phases.begin(), phases.end(), [](const TrainingPhase& phase) {
+    return std::holds_alternative<EasyVqaData>(phase.scenario.data.source);
+  });
+  if (args.has("data") && !used)
+    throw InputError("--data", "", "would be ignored: the scenario's data source is not easy-vqa",
+                     "leave it out, or set data.source to \"easy-vqa\"");
 }
 
-// The scenario's layout, or the best that its search finds. A search uses all ranks of the cluster:
-// whether they can be started is checked before it.
-Layout choose_layout(const Scenario& scenario, const HardwareProfile& profile,
-                     const Arguments& args) {
-  if (scenario.layout) {
-    const Layout& layout = require_layout(scenario);
-    check_ranks(scenario, world_size(layout), "/layout", args);
-    return layout;
-  }
-  check_ranks(scenario, scenario.cluster.ranks(), "/cluster", args);
-  SweepOptions options;
-  options.jobs = args.jobs();
-  options.runnable = true;
-  options.memory = free_memory();
-  const Sweep result = sweep(scenario, profile, options);
-  if (result.ranked.empty())
-    throw InputError(scenario.file, "/search", "finds no layout that fits and that `run` can train",
-                     "polyphony sweep --runnable shows the reasons");
-  std::cerr << "layout chosen by the sweep: "
-            << layout_words(scenario.model, result.ranked.front().layout, scenario.cluster) << "\n";
-  return result.ranked.front().layout;
+// --weights-partial: modules whose folder has no tensors of them begin at random.
+void begin_partial_at_random(const Arguments& args, Scenario& scenario) {
+  if (!args.has("weights-partial")) return;
+  if (const auto random = begin_missing_at_random(scenario.model, scenario.weights);
+      !random.empty())
+    std::cerr << "run: begins at random, since the folder of weights has no tensors of it: "
+              << joined(random) << "\n";
 }
 
-std::vector<std::string> worker_arguments(const Arguments& args, const std::string& scenario,
-                                          std::int64_t steps) {
-  std::vector<std::string> list{scenario, "--out", args.text("out"), "--steps",
-                                std::to_string(steps)};
-  for (const char* option :
-       {"checkpoint-every", "keep-checkpoints", "evaluate-every", "evaluate-samples",
-        "stop-accuracy", "stop-patience", "trace-steps", "send-rate", "data", "device"})
-    if (args.has(option)) {
-      list.push_back(std::string("--") + option);
-      list.push_back(args.text(option));
+// Returns whether the run continues from a checkpoint of its own.
+bool continues(const LocalRun& run) {
+  return run.earlier == EarlierRun::resume && !steps_in(RunPaths{run.out}.checkpoints()).empty();
+}
+
+// Throws InputError if the run will begin with parameters of another run, and cannot.
+void check_weights_from(const LocalRun& run) {
+  if (!run.weights_from.empty() && !continues(run))
+    find_carried_weights(run.weights_from, run.scenario.model);
+}
+
+// Interrupted is not done: a script that goes on after training has to stop here too.
+int exit_code(const TrainedRun& trained) {
+  if (trained.result.exit_code == 0 && trained.result.interrupted)
+    return static_cast<int>(ExitCode::failed);
+  return trained.result.exit_code;
+}
+
+// Trains one scenario, or one of the phases `names` of the file.
+int run_one(const Arguments& args, const std::vector<std::string>& names) {
+  const std::string path = args.require("scenario"), phase = args.phase();
+  std::vector<TrainingPhase> phases{{phase, read_scenario_file(path, args.overrides(), phase)}};
+  check_data_option(args, phases);
+  LocalRun run{std::move(phases.front().scenario)};
+  begin_partial_at_random(args, run.scenario);
+  run.steps = args.has("steps") ? args.integer("steps") : run.scenario.training.steps;
+  run.out = phase.empty() ? args.text("out") : phase_folder(args.text("out"), phase);
+  run.earlier = earlier_in(args, run.out);
+  run.weights_from = args.text("weights-from");
+  const auto found = std::find(names.begin(), names.end(), phase);
+  if (found != names.end()) {
+    if (!has_ended(run.out, run.steps) || run.earlier == EarlierRun::remove)
+      check_later_phases(args.text("out"), phase, {found + 1, names.end()});
+    if (found != names.begin() && run.weights_from.empty() && !continues(run)) {
+      const std::string before = *(found - 1);
+      run.weights_from = phase_folder(args.text("out"), before);
+      const Scenario earlier = read_scenario_file(path, args.overrides(), before);
+      if (!has_ended(run.weights_from, earlier.training.steps))
+        throw InputError(
+            run.weights_from, "",
+            "phase \"" + before + "\", with whose parameters \"" + phase +
+                "\" begins, has not ended there",
+            "train it first: --phase " + before + "; or name another run: --weights-from RUN");
     }
-  add_planning_arguments(args, list);
-  for (const char* flag : {"resume", "fresh", "keep-best", "check", "deterministic", "nvtx"})
-    if (args.has(flag)) list.push_back(std::string("--") + flag);
-  return list;
+  }
+  check_weights_from(run);
+  prepare_run(args, run);
+  const TrainedRun trained = train_run(args, run);
+  if (!phase.empty() && trained.ended() && !args.has("steps"))
+    record_end(run.out, run.scenario.training.steps, trained.summary["steps"].get<std::int64_t>());
+  if (args.json())
+    std::cout << run_json(run, trained).dump(2) << "\n";
+  else
+    std::cout << run_text(run, trained);
+  return exit_code(trained);
+}
+
+// Prepares the phases from position `first` on, in order: nothing runs before all can.
+std::vector<LocalRun> prepare_phases(const Arguments& args, std::vector<TrainingPhase>& phases,
+                                     std::size_t first) {
+  std::vector<LocalRun> runs;
+  for (std::size_t i = first; i < phases.size(); ++i) {
+    LocalRun& run = runs.emplace_back(LocalRun{std::move(phases[i].scenario)});
+    run.steps = run.scenario.training.steps;
+    run.out = phase_folder(args.text("out"), phases[i].name);
+    if (args.has("fresh"))
+      run.earlier = EarlierRun::remove;
+    else if (holds_run(run.out))
+      run.earlier = EarlierRun::resume;
+    run.weights_from =
+        i > 0 ? phase_folder(args.text("out"), phases[i - 1].name) : args.text("weights-from");
+    if (i == first) check_weights_from(run);
+    const std::string where = "in phase \"" + phases[i].name + "\": ";
+    try {
+      prepare_run(args, run);
+    } catch (const NoAnswer& error) {
+      throw NoAnswer(error.code, error.file, error.pointer, where + error.what_is_wrong,
+                     error.hint);
+    } catch (const InputError& error) {
+      if (error.file != run.scenario.file) throw;
+      throw InputError(error.file, error.pointer, where + error.what_is_wrong, error.hint);
+    }
+  }
+  return runs;
+}
+
+int run_phases(const Arguments& args) {
+  const std::string out = args.text("out");
+  std::vector<TrainingPhase> phases = read_phases_file(args.require("scenario"), args.overrides());
+  check_data_option(args, phases);
+  for (TrainingPhase& phase : phases) begin_partial_at_random(args, phase.scenario);
+  const bool begun = std::any_of(phases.begin(), phases.end(), [&](const TrainingPhase& phase) {
+    return holds_run(phase_folder(out, phase.name));
+  });
+  if (args.has("resume") && !begun)
+    throw InputError(out, "", "holds no phase to continue",
+                     "start a new run, or give the right folder");
+  const EarlierRun earlier =
+      earlier_run(args.has("resume") || (args.has("auto-resume") && begun), args.has("fresh"));
+  const std::size_t first = first_to_train(out, phases, earlier);
+  std::vector<std::string> names;
+  for (const TrainingPhase& phase : phases) names.push_back(phase.name);
+  const std::vector<LocalRun> runs = prepare_phases(args, phases, first);
+  if (earlier == EarlierRun::remove) remove_phases(out, {names.begin() + 1, names.end()});
+  nlohmann::json answers = nlohmann::json::array();
+  for (std::size_t i = 0; i < first; ++i) {
+    const std::string folder = phase_folder(out, names[i]);
+    answers.push_back({{"phase", names[i]}, {"out", folder}, {"ended_before", true}});
+    std::cerr << "run: phase " << names[i] << " has ended: " << folder << "\n";
+  }
+  int code = 0;
+  for (std::size_t i = first; i < names.size() && code == 0; ++i) {
+    const LocalRun& run = runs[i - first];
+    const std::string title = "phase " + names[i] + " (" + std::to_string(i + 1) + " of " +
+                              std::to_string(names.size()) + ")";
+    std::cerr << "run: " << title << ": to step " << run.steps << " in " << run.out << "\n";
+    const TrainedRun trained = train_run(args, run);
+    if (trained.ended())
+      record_end(run.out, run.steps, trained.summary["steps"].get<std::int64_t>());
+    code = exit_code(trained);
+    answers.push_back(run_json(run, trained));
+    answers.back()["phase"] = names[i];
+    if (!args.json())
+      std::cout << (i > first ? "\n" : "") << title << "\n" << run_text(run, trained) << std::flush;
+  }
+  if (args.json()) std::cout << nlohmann::json{{"out", out}, {"phases", answers}}.dump(2) << "\n";
+  return code;
 }
 
 }  // namespace
@@ -110,19 +194,25 @@ int run_command(int argc, char** argv) {
       "Gloo, or NCCL on GPUs). A module begins with the published weights that its key "
       "\"weights\" names, or at random. It reads texts, and images with conversations; recorded "
       "data "
-      "sets give the shapes of samples, their content is random.",
+      "sets give the shapes of samples, their content is random.\n"
+      "A scenario with phases is trained phase by phase, each in a folder of its own (OUT/PHASE) "
+      "and "
+      "with the parameters of the one before; --resume continues in the phase that was stopped.",
       "SCENARIO",
       "  polyphony run scenarios/tiny_non_colocated.json --out runs/tiny --steps 20 --trace-steps "
       "8:20\n"
       "  polyphony run scenarios/easy_vqa.json --out runs/vqa --evaluate-every 100 --stop-accuracy "
       "0.75\n"
-      "  polyphony run scenarios/easy_vqa.json --out runs/vqa --resume");
+      "  polyphony run scenarios/easy_vqa.json --out runs/vqa --resume\n"
+      "  polyphony run my.json --out runs/mine --phase tune        one phase; without it all");
   args.add()("scenario", "scenario file; if it has no layout, the best of its search is trained",
              cxxopts::value<std::string>())(
       "out", "folder for metrics, traces and checkpoints",
       cxxopts::value<std::string>()->default_value("runs/latest"))(
       "steps", "train until this step; default: training.steps", cxxopts::value<int>())(
       "resume", "continue from the newest checkpoint in --out")(
+      "auto-resume",
+      "continue the run in --out if there is one, else begin it: for scripts that restart")(
       "fresh", "remove an earlier run in --out first")("checkpoint-every",
                                                        "seconds between checkpoints (default 60)",
                                                        cxxopts::value<std::string>())(
@@ -134,15 +224,18 @@ int run_command(int argc, char** argv) {
                                      "held-out samples per evaluation (default: all)",
                                      cxxopts::value<std::string>())(
       "stop-accuracy", "stop at this share of right answers", cxxopts::value<std::string>())(
-      "stop-patience",
-      "stop after so many evaluations in a row without a lower held-out loss",
-      cxxopts::value<std::string>())(
-      "trace-steps", "steps to record, FIRST:LAST", cxxopts::value<std::string>())(
+      "stop-patience", "stop after so many evaluations in a row without a lower held-out loss",
+      cxxopts::value<std::string>())("trace-steps", "steps to record, FIRST:LAST",
+                                     cxxopts::value<std::string>())(
       "send-rate", "limit what every rank sends, such as 100MBps: emulates a slow link",
       cxxopts::value<std::string>())("data", "folder of downloaded data sets (source easy-vqa)",
                                      cxxopts::value<std::string>())(
       "device", "cuda or cpu; default: cuda when the worker and this machine can",
-      cxxopts::value<std::string>())(
+      cxxopts::value<std::string>())("weights-from",
+                                     "folder of a run: begin with the parameters of its newest "
+                                     "checkpoint, unless this run resumes; "
+                                     "the optimizer and the order of the data begin anew",
+                                     cxxopts::value<std::string>(), "RUN")(
       "weights-partial",
       "a module of whose tensors its folder of \"weights\" has none begins at random")(
       "check", "check that each step's collectives are those that the model predicts")(
@@ -159,61 +252,13 @@ int run_command(int argc, char** argv) {
       "layout");
   args.add_overrides();
   args.add_schedule();
+  args.add_phase();
   add_planning_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const std::vector<Override> overrides = args.overrides();
-  Scenario scenario =
-      open_scenario(args.require("scenario"), overrides, args.has("data") ? args.text("data") : "");
-  if (args.has("data") && !std::holds_alternative<EasyVqaData>(scenario.data.source))
-    throw InputError("--data", "", "would be ignored: the scenario's data source is not easy-vqa",
-                     "leave it out, or set data.source to \"easy-vqa\"");
-  if (const std::string recorded = recorded_text(scenario); !recorded.empty())
-    if (!args.json()) std::cout << "Trains on " << recorded << "." << std::endl;
-  apply_schedule(scenario, args.text("schedule"));
-  if (args.has("weights-partial"))
-    if (const auto random = begin_missing_at_random(scenario.model, scenario.weights);
-        !random.empty())
-      std::cerr << "run: begins at random, since the folder of weights has no tensors of it: "
-                << joined(random) << "\n";
-  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
-  const Layout layout = choose_layout(scenario, profile, args);
-  if (const auto no = check_runnable(scenario, layout))
-    throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", no->reason,
-                   "polyphony simulate predicts it");
-  check_memory(scenario, layout, profile, args);
-  if (!args.has("resume")) PretrainedModel(scenario.model, scenario.weights).check();
-  const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
-  if (const Training& training = scenario.training;
-      training.decay != RateDecay::constant && steps > decay_end(training))
-    std::cerr << "run: steps from " << decay_end(training)
-              << " on are trained at the least learning rate: its decay ends there "
-                 "(/training/decay_steps, or /training/steps)\n";
-  const RunFolder claim(args.text("out"), earlier_run(args.has("resume"), args.has("fresh")),
-                        "polyphony run");
-  if (!claim.note().empty()) std::cerr << "run: " << claim.note() << "\n";
-  const std::string resolved = give_scenario(scenario, layout, profile, claim);
-  LaunchOptions options;
-  options.command.folder_lock = claim.lock();
-  options.command.ranks = world_size(layout);
-  options.command.arguments = worker_arguments(args, resolved, steps);
-  const LaunchResult result = launch_with_progress(options, "run", args.text("out"), steps);
-  const nlohmann::json summary = nlohmann::json::parse(result.output, nullptr, false);
-  if (!summary.is_object()) throw no_answer(result, "run");
-  if (result.exit_code != 0 && !result.what.empty()) std::cerr << "run: " << result.what << "\n";
-  if (args.json()) {
-    nlohmann::json answer = summary;
-    answer["layout"] = describe(scenario.model, layout);
-    answer["out"] = args.text("out");
-    if (!recorded_text(scenario).empty()) answer["content"] = "random";
-    std::cout << answer.dump(2) << "\n";
-  } else {
-    std::cout << paragraph(layout_words(scenario.model, layout, scenario.cluster))
-              << trained_text(scenario, summary) << "\n";
-  }
-  // Interrupted is not done: a script that goes on after training has to stop here too.
-  if (result.exit_code == 0 && result.interrupted) return static_cast<int>(ExitCode::failed);
-  return result.exit_code;
+  const std::vector<std::string> names = phases_of_file(args.require("scenario"));
+  if (!names.empty()) check_phase_options(args);
+  return names.empty() || args.has("phase") ? run_one(args, names) : run_phases(args);
 }
 
 }  // namespace polyphony::sim

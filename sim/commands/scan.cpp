@@ -65,9 +65,11 @@ int scan_command(int argc, char** argv) {
       cxxopts::value<int>()->default_value("0"))("limit", "stop after so many samples; 0: all",
                                                  cxxopts::value<int>()->default_value("0"));
   args.add_overrides();
+  args.add_phase();
   args.positional({"scenario", "dataset"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario = read_scenario_file(args.require("scenario"), args.overrides());
+  const Scenario scenario =
+      read_scenario_file(args.require("scenario"), args.overrides(), args.phase());
   const std::string path = args.require("dataset");
   const auto positive = [&](const char* option) {
     if (!(args.real(option) > 0))

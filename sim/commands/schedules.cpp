@@ -86,6 +86,7 @@ int schedules_command(int argc, char** argv) {
       cxxopts::value<int>());
   args.add_profile();
   args.add_overrides();
+  args.add_phase();
   args.add_csv();
   args.positional({"order"});
   if (args.parse(argc, argv)) return 0;
@@ -99,7 +100,7 @@ int schedules_command(int argc, char** argv) {
     throw InputError("--format csv", "", "needs --times", "--out order.csv writes an order");
   args.check_outputs({"out", "gantt"});
   const std::vector<Override> overrides = args.overrides();
-  Scenario scenario = open_scenario(args.require("scenario"), overrides);
+  Scenario scenario = open_scenario(args, overrides);
   apply_schedule(scenario, args.require("order"));
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);

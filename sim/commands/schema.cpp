@@ -30,6 +30,7 @@ constexpr Document kDocuments[] = {
     {"trace", trace_schema},
     {"sweep", sweep_schema},
     {"vary", vary_schema},
+    {"phases", phase_plan_schema},
     {"why", why_schema},
     {"compare", comparison_schema},
     {"replay", replay_schema},

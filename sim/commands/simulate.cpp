@@ -57,6 +57,7 @@ int simulate_command(int argc, char** argv) {
   add_execution_trace(args);
   args.add_profile();
   args.add_overrides();
+  args.add_phase();
   args.add_schedule();
   args.add()("jitter",
              "draw so many steps with the profile's variance and print their percentiles: up to 32 "
@@ -68,7 +69,7 @@ int simulate_command(int argc, char** argv) {
   if (args.parse(argc, argv)) return 0;
   args.check_outputs({"trace", "gantt"});
   const std::vector<Override> overrides = args.overrides();
-  Scenario scenario = open_scenario(args.require("scenario"), overrides);
+  Scenario scenario = open_scenario(args, overrides);
   apply_schedule(scenario, args.text("schedule"));
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
@@ -94,8 +95,7 @@ int simulate_command(int argc, char** argv) {
   const auto& answer = std::get<StepAnswer>(outcome);
   std::optional<WhatIf> what_if;
   if (!overrides.empty())
-    what_if = {texts_of(overrides),
-               answer_unchanged(args.require("scenario"), args.profile(), options), answer.figures};
+    what_if = {texts_of(overrides), answer_unchanged(args, options), answer.figures};
   if (args.json()) {
     write_pictures(args, scenario, answer);
     nlohmann::json json = to_json(answer);

@@ -1,7 +1,10 @@
 // polyphony validate: predicts published measurements, and prints the errors.
 #include <iostream>
 
+#include "shared/check/check.h"
+#include "shared/text/json_form.h"
 #include "shared/text/number_text.h"
+#include "shared/text/strict_json.h"
 #include "sim/cli/command.h"
 #include "sim/console/console.h"
 #include "sim/judged/held_out.h"
@@ -45,7 +48,26 @@ std::vector<PublishedRow> read_rows(const std::vector<std::string>& files) {
 struct Results {
   std::vector<RowResult> rows;
   std::optional<HeldOut> held_out;
+  std::vector<std::string> checked;  // sentences about scenarios without published values
 };
+
+// Returns a sentence about a scenario with phases, all of which are valid; empty if it has none.
+// Throws InputError if a phase, or its layout, is not valid.
+std::string check_phases(const std::string& file, const std::string& text) {
+  std::vector<std::string> names;
+  for (const TrainingPhase& phase : read_phases_file(file)) {
+    names.push_back(phase.name);
+    if (!phase.scenario.layout) continue;
+    if (const auto no = check_layout(phase.scenario, *phase.scenario.layout))
+      throw InputError(file, "/layout", "in phase \"" + phase.name + "\": " + no->reason,
+                       "`polyphony sweep` lists the legal layouts");
+  }
+  if (names.empty()) return "";
+  if (JsonValue::parse(text, file).has("published"))
+    throw InputError(file, "/published", "is of one layout, but the scenario has phases",
+                     "state it in a scenario without phases");
+  return file + ": the phases " + joined(names) + " are valid";
+}
 
 Results run_files(const std::vector<std::string>& files, const Overrides& overrides) {
   const std::vector<PublishedRow> rows = read_rows(files);
@@ -58,6 +80,10 @@ Results run_files(const std::vector<std::string>& files, const Overrides& overri
     const std::string text = read_file(file);
     if (is_held_out(text, file)) {
       results.held_out = read_held_out(text, file);
+      continue;
+    }
+    if (const std::string checked = check_phases(file, text); !checked.empty()) {
+      results.checked.push_back(checked);
       continue;
     }
     for (RowResult& result : run_scenario(text, file, open_scenario(file), overrides))
@@ -73,7 +99,7 @@ int validate_command(int argc, char** argv) {
   Arguments args(
       "validate",
       "Predicts published measurements and prints the errors by block of rows (the id up to its "
-      "first \"_\").",
+      "first \"_\"). Of a scenario with phases it checks each phase.",
       "FILE...",
       "  polyphony validate scenarios/published/*.csv scenarios/published/*.json\n"
       "  polyphony validate mine.csv --rows               every row's error\n"
@@ -108,6 +134,9 @@ int validate_command(int argc, char** argv) {
       print_smallest(fits);
     return 0;
   }
+  if (!args.json())
+    for (const std::string& sentence : results.checked) std::cout << sentence << "\n";
+  if (!args.json() && results.rows.empty() && !results.checked.empty()) return 0;
   const std::vector<BlockSummary> summaries = summarize_blocks(results.rows);
   if (args.json()) {
     std::cout << to_json(results.rows, summaries, results.held_out).dump(1) << "\n";

@@ -43,7 +43,7 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
     Asked asked{values, "", {}, {}};
     bool stopped = false;
     try {
-      Scenario scenario = read_scenario_file(path, overrides);
+      Scenario scenario = read_scenario_file(path, overrides, args.phase());
       read_samples(scenario);
       asked.model = scenario.model;
       const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);

@@ -117,10 +117,11 @@ int why_command(int argc, char** argv) {
       "jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"));
   args.add_profile();
   args.add_overrides();
+  args.add_phase();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
-  const Scenario scenario = open_scenario(args.require("scenario"), overrides);
+  const Scenario scenario = open_scenario(args, overrides);
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
@@ -140,8 +141,7 @@ int why_command(int argc, char** argv) {
   std::optional<WhatIf> what_if;
   if (!overrides.empty())
     what_if = {texts_of(overrides),
-               answer_unchanged(args.require("scenario"), args.profile(),
-                                {.predictor = predictor, .cores = cores_here()}),
+               answer_unchanged(args, {.predictor = predictor, .cores = cores_here()}),
                answer.now.figures};
   if (args.json()) {
     nlohmann::json json = to_json(answer, scenario.model);

@@ -18,13 +18,27 @@ std::optional<std::string> environment_variable(const std::string& name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-}  // namespace
-
-Scenario read_scenario_file(const std::string& path, const std::vector<Override>& overrides) {
+std::vector<Override> of_scenario(const std::vector<Override>& overrides) {
   std::vector<Override> own;
   for (const Override& override : overrides)
     if (!of_profile(override)) own.push_back(override);
-  return read_scenario(read_file(path), path, read_file, own);
+  return own;
+}
+
+}  // namespace
+
+Scenario read_scenario_file(const std::string& path, const std::vector<Override>& overrides,
+                            const std::string& phase) {
+  return read_scenario(read_file(path), path, read_file, of_scenario(overrides), phase);
+}
+
+std::vector<std::string> phases_of_file(const std::string& path) {
+  return phase_names(read_file(path), path, read_file);
+}
+
+std::vector<TrainingPhase> read_phases_file(const std::string& path,
+                                            const std::vector<Override>& overrides) {
+  return read_phases(read_file(path), path, read_file, of_scenario(overrides));
 }
 
 void read_samples(Scenario& scenario, const std::string& downloads) {
@@ -33,8 +47,8 @@ void read_samples(Scenario& scenario, const std::string& downloads) {
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides,
-                       const std::string& downloads) {
-  Scenario scenario = read_scenario_file(path, overrides);
+                       const std::string& downloads, const std::string& phase) {
+  Scenario scenario = read_scenario_file(path, overrides, phase);
   read_samples(scenario, downloads);
   return scenario;
 }

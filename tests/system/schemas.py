@@ -12,7 +12,7 @@ TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": 
 def faults(value, schema, root, at=""):
     """The places where a value violates its schema; supports the keywords of JSON Schema that ours use."""
     known = {"$schema", "title", "description", "$defs", "$ref", "type", "properties", "required", "additionalProperties", "items",
-             "anyOf", "minItems", "maxItems", "enum", "const", "minimum", "exclusiveMinimum", "pattern", "default", "examples"}
+             "anyOf", "minItems", "maxItems", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "pattern", "default", "examples"}
     assert set(schema) <= known, set(schema) - known
     if "$ref" in schema:
         return faults(value, root["$defs"][schema["$ref"].removeprefix("#/$defs/")], root, at)
