@@ -18,6 +18,7 @@
 #include "exec/worker/microbench.h"
 #include "exec/worker/prepare.h"
 #include "exec/worker/train_options.h"
+#include "shared/checkpoint/phase_end_json.h"
 #include "shared/files/whole.h"
 #include "shared/scenario_io/easy_vqa.h"
 #include "shared/scenario_io/scenario_json.h"
@@ -240,6 +241,9 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
     all_saved();
     if (result.memory) print_memory(*result.memory, prepared.need[launch.rank.value].peak, launch);
     if (launch.rank.value == 0) {
+      if (!args["phase"].as<std::string>().empty() && !options.out.empty() && !result.interrupted &&
+          args.count("steps") == 0)
+        record_end(options.out, scenario.training.steps, result.steps);
       nlohmann::json summary{{"steps", result.steps},
                              {"median_step_seconds", result.median_step.count()},
                              {"interrupted", result.interrupted},

@@ -7,10 +7,12 @@
 #include "exec/system/stop_signals.h"
 #include "shared/check/check.h"
 #include "shared/checkpoint/carried_weights.h"
+#include "shared/checkpoint/phase_end_json.h"
 #include "shared/files/run_paths.h"
 #include "shared/files/whole.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
+#include "shared/scenario_io/scenario_json.h"
 #include "shared/text/quantity_text.h"
 
 namespace polyphony::exec {
@@ -90,6 +92,15 @@ void read_weights_from(const cxxopts::ParseResult& args, const Scenario& scenari
     throw InputError("--weights-from", "", "must name another run than --out",
                      "--resume continues the run in --out");
   find_carried_weights(options.weights_from, scenario.model);
+  if (args["phase"].as<std::string>().empty()) return;
+  const std::string earlier = RunPaths{options.weights_from}.scenario();
+  if (!std::filesystem::exists(earlier)) return;
+  const auto load = [](const std::string& path) { return read_file(path); };
+  const std::int64_t steps = read_scenario(load(earlier), earlier, load).training.steps;
+  if (!has_ended(options.weights_from, steps))
+    throw InputError(options.weights_from, "",
+                     "has not ended: its newest checkpoint is not of step " + std::to_string(steps),
+                     "let the earlier phase end first");
 }
 
 }  // namespace

@@ -218,8 +218,27 @@ class Export {
     std::shared_ptr<const TensorFolder> folder = nullptr;
   };
 
+  // Throws InputError if the weights that an adapter is added to are no longer the published ones:
+  // an earlier run or phase has trained them.
+  void check_base(std::size_t m) {
+    if (source(m).folder.empty()) return;
+    const PretrainedModule published(module(m), source(m).type, folder_of(m));
+    for (const Parameter& parameter : parameters(module(m))) {
+      if (!is_published(parameter)) continue;
+      std::vector<std::byte> begun = bytes_for(parameter.count(), manifest_.format), kept = begun;
+      published.read(parameter, {}, manifest_.format, begun.data());
+      reader_.read(parameter, "", {{}, {0, parameter.count()}}, manifest_.format, kept.data());
+      if (begun != kept)
+        throw InputError(options_.run, "",
+                         parameter.name + " differs from " + source(m).folder +
+                             ", to which an adapter of " + module(m).name + " would be added",
+                         "write whole weights with --merge");
+    }
+  }
+
   void plan(std::size_t m, const Group& group) {
     const bool adapter = group.adapter;
+    if (adapter) check_base(m);
     const TensorNames names = names_of(m, group.modules.size() == 1 && is_part(m));
     const std::vector<Parameter> all = parameters(module(m));
     for (const Parameter& parameter : all) {

@@ -17,12 +17,6 @@ Json parsed(const std::string& text) {
   return Json::parse(text, nullptr, true, /*ignore_comments=*/true);
 }
 
-// How many blocks the published vision model has: those after the module's last one stay unused.
-int published_blocks(const Module& vision, const Json& config) {
-  const auto stated = config.find("num_hidden_layers");
-  return stated != config.end() && stated->is_number_integer() ? stated->get<int>() : vision.layers;
-}
-
 }  // namespace
 
 LlavaModules find_llava(const Scenario& scenario, const std::vector<ModuleWeights>& sources) {
@@ -85,7 +79,10 @@ std::int32_t image_token_id(const ModuleWeights& language, const std::string& to
 std::string llava_config(const Module& vision, const std::string& vision_config,
                          const std::string& language_config, const std::string& format,
                          std::int32_t image_token) {
-  const Json tower = parsed(vision_config), text = parsed(language_config);
+  Json tower = parsed(vision_config);
+  const Json text = parsed(language_config);
+  // A part may omit the number of its blocks. Those after the module's last one stay unused.
+  if (!tower.contains("num_hidden_layers")) tower["num_hidden_layers"] = vision.layers;
   const char* const dtype = format == "BF16"  ? "bfloat16"
                             : format == "F16" ? "float16"
                             : format == "F64" ? "float64"
@@ -98,7 +95,7 @@ std::string llava_config(const Module& vision, const std::string& vision_config,
       {"image_seq_length", patches_of(vision)},
       {"projector_hidden_act", "gelu"},
       {"multimodal_projector_bias", true},
-      {"vision_feature_layer", vision.layers - published_blocks(vision, tower) - 1},
+      {"vision_feature_layer", vision.layers - tower.at("num_hidden_layers").get<int>() - 1},
       {"vision_feature_select_strategy", vision.class_token ? "default" : "full"},
       {"tie_word_embeddings", text.value("tie_word_embeddings", false)},
       {"vision_config", tower},

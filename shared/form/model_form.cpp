@@ -67,7 +67,9 @@ const ObjectForm& module_form() {
          {"weights", any_form({text_form("models/SmolLM2-135M"), object_form(weights_form())}),
           "folder of published weights in Hugging Face layout (config.json and safetensors files) "
           "that training begins with, relative to this file; without \"hf\" and \"preset\" the "
-          "module's dimensions come from its config.json, too. At random when absent"},
+          "module's dimensions come from its config.json, too. At random when absent, and by "
+          "\"none\" in "
+          "a model whose other modules come from one folder"},
          {"train", choice_form(enum_names<Trainable>()),
           "which weights are trained: all (full), none (frozen), or low-rank updates alone (lora); "
           "full when absent"},
@@ -110,7 +112,7 @@ const ObjectForm& model_form() {
         "folder of a published composite model in Hugging Face layout, relative to this file: its "
         "parts become the modules vision, projector and language, which need not be written, and "
         "training begins with its weights. What is written of one of these modules is added: "
-        "{\"train\": \"frozen\"}, or {\"weights\": null} for a module that begins at random"}},
+        "{\"train\": \"frozen\"}, or {\"weights\": \"none\"} for a module that begins at random"}},
       {object_form(module_form())}};
   return form;
 }

@@ -182,13 +182,15 @@ void read_pixtral(const JsonValue& config, HfModule& result) {
 
 void select_llava_rows(const JsonValue& whole, HfModule& result) {
   constexpr const char* kLayer = "vision_feature_layer";
-  constexpr int kUsual = -2;  // from the model's code
+  // From the models' code.
+  const bool later = text_or(whole, "model_type", "").starts_with("llava_onevision");
+  const int usual = later ? -1 : -2;
   Module& m = result.module;
   if (whole.has(kLayer) && whole.at(kLayer).is_list()) {
     result.deviate("\"vision_feature_layer\": the rows of several blocks are not joined");
     return;
   }
-  int layer = kUsual;
+  int layer = usual;
   if (whole.has(kLayer)) {
     whole.at(kLayer).check(integer_form(-kMostLayers, kMostLayers));
     layer = static_cast<int>(whole.at(kLayer).integer());
@@ -206,8 +208,13 @@ void select_llava_rows(const JsonValue& whole, HfModule& result) {
                            " are omitted");
   m.layers = blocks;
   m.final_norm = false;
-  if (m.class_token && text_or(whole, "vision_feature_select_strategy", "default") == "full")
+  // "default" drops the first row, whether or not it is that of a class token.
+  const bool drops =
+      text_or(whole, "vision_feature_select_strategy", later ? "full" : "default") != "full";
+  if (m.class_token && !drops)
     result.deviate("\"vision_feature_select_strategy\": the row of the class token is dropped");
+  if (!m.class_token && drops)
+    result.deviate("\"vision_feature_select_strategy\": the row of the first patch is not dropped");
 }
 
 HfModule read_hf_vision(const JsonValue& config, const std::string& type, bool is_part) {

@@ -32,4 +32,17 @@ JsonValue with_composite_parts(const JsonValue& scenario, const std::string& fol
                           document({{"weights", nullptr}}));
 }
 
+JsonValue without_absent_weights(const JsonValue& scenario) {
+  Json absent = Json::object();
+  const JsonValue model = scenario.at("model");
+  for (const std::string& module : model.keys())
+    if (const JsonValue own = model.at(module); own.is_object() && own.has("weights") &&
+                                                own.at("weights").is_text() &&
+                                                own.at("weights").text() == kNoWeights)
+      absent[module] = {{"weights", nullptr}};
+  if (absent.empty()) return scenario;
+  return JsonValue::merge(scenario,
+                          JsonValue::parse(Json{{"model", absent}}.dump(), scenario.file()));
+}
+
 }  // namespace polyphony

@@ -8,8 +8,15 @@
 
 namespace polyphony {
 
+// The value of a module's key "weights" that means: it begins at random. Unlike null, it survives
+// "extends", --set and phases, which merge objects.
+inline constexpr const char* kNoWeights = "none";
+
+// Returns the scenario, whose model is an object, without the modules' "weights": "none".
+JsonValue without_absent_weights(const JsonValue& scenario);
+
 // Returns the scenario with the parts of the model written out as modules, each with "weights":
-// `folder`; what the scenario says of these modules stays, and null leaves a key out.
+// `folder`; what the scenario says of these modules stays.
 // `configuration`: the text of the folder's config.json, and `file` its path. A model without
 // "vision_config" is a language module alone. Throws InputError if it has parts that are no
 // modules yet (audio).

@@ -29,12 +29,13 @@ JsonValue with_whole_model(const JsonValue& root, const OtherFiles& files) {
   constexpr const char* kConfiguration = "config.json";
   if (!root.is_object() || !root.has("model")) return root;
   const JsonValue model = root.at("model");
-  if (!model.is_object() || !model.has("weights")) return root;
+  if (!model.is_object()) return root;
+  if (!model.has("weights")) return without_absent_weights(root);
   const JsonValue folder = model.at("weights");
   folder.check(text_form("models/llava-1.5-7b"));
-  return with_composite_parts(root, files.as_written(files.place(folder)),
-                              files.text_in(folder, kConfiguration),
-                              files.place(folder) + "/" + kConfiguration);
+  return without_absent_weights(with_composite_parts(root, files.as_written(files.place(folder)),
+                                                     files.text_in(folder, kConfiguration),
+                                                     files.place(folder) + "/" + kConfiguration));
 }
 
 Scenario read_merged(const JsonValue& written, const OtherFiles& files) {

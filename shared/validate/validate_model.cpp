@@ -47,11 +47,14 @@ void check_language(const Refusal& refuse, const Module& m, const std::string& w
   if (m.rope_scaling != RopeScaling::none && m.rope_factor < 1)
     refuse(where + "/rope_factor", "rope_factor must be at least 1 with rope_scaling",
            "such as 8, as in Llama 3.1");
-  if ((m.rope_scaling == RopeScaling::llama3 || m.rope_scaling == RopeScaling::yarn) &&
-      (m.rope_context < 1 || m.rope_low_factor <= 0 || m.rope_high_factor <= m.rope_low_factor))
+  const bool yarn = m.rope_scaling == RopeScaling::yarn;
+  if ((m.rope_scaling == RopeScaling::llama3 || yarn) &&
+      (m.rope_context < 1 || m.rope_low_factor <= 0 || m.rope_high_factor < m.rope_low_factor ||
+       (m.rope_high_factor == m.rope_low_factor && !yarn)))
     refuse(where + "/rope_high_factor",
            std::string("rope_scaling ") + name(m.rope_scaling) +
-               " needs rope_context, rope_low_factor and a larger rope_high_factor",
+               " needs rope_context, rope_low_factor and a " +
+               (yarn ? "rope_high_factor that is not smaller" : "larger rope_high_factor"),
            "such as 8192, 1 and 4, as in Llama 3.1, or 4096, 1 and 32, as in GPT-OSS");
   if (m.rope_attention != 1 && m.rope_scaling != RopeScaling::yarn)
     refuse(where + "/rope_attention", "rope_attention needs rope_scaling yarn",

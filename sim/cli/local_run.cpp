@@ -1,5 +1,6 @@
 #include "sim/cli/local_run.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -105,10 +106,27 @@ std::vector<std::string> worker_arguments(const Arguments& args, const LocalRun&
   return list;
 }
 
+// Whether evaluations have samples to read.
+bool has_held_out(const Data& data) {
+  const auto names_one = [](const auto& source) {
+    using Source = std::decay_t<decltype(source)>;
+    if constexpr (requires { source.held_out; }) return !source.held_out.empty();
+    return std::is_same_v<Source, EasyVqaData>;
+  };
+  if (const auto* mixture = std::get_if<MixtureData>(&data.source))
+    return std::any_of(mixture->parts.begin(), mixture->parts.end(),
+                       [&](const MixturePart& part) { return std::visit(names_one, part.source); });
+  return std::visit(names_one, data.source);
+}
+
 }  // namespace
 
 void prepare_run(const Arguments& args, LocalRun& run) {
   Scenario& scenario = run.scenario;
+  if (args.has("evaluate-every") && args.text("evaluate-every") != "0" &&
+      !has_held_out(scenario.data))
+    throw InputError(scenario.file, "/data/source", "has no held-out samples to evaluate on",
+                     "name some by \"held_out\", or omit --evaluate-every");
   open_samples(scenario, args.text("data"));
   if (const std::string recorded = recorded_text(scenario); !recorded.empty())
     if (!args.json()) std::cout << "Trains on " << recorded << "." << std::endl;

@@ -66,6 +66,17 @@ void check_weights_from(const LocalRun& run) {
     find_carried_weights(run.weights_from, run.scenario.model);
 }
 
+// Throws InputError if --fresh would remove the run that --weights-from names.
+void check_not_removed(const Arguments& args, const std::vector<std::string>& names) {
+  if (!args.has("weights-from")) return;
+  std::error_code absent;
+  for (const std::string& name : names)
+    if (std::filesystem::equivalent(phase_folder(args.text("out"), name), args.text("weights-from"),
+                                    absent))
+      throw InputError("--weights-from", "", "names phase \"" + name + "\", which --fresh removes",
+                       "move its folder, or choose another --out folder");
+}
+
 // Interrupted is not done: a script that goes on after training has to stop here too.
 int exit_code(const TrainedRun& trained) {
   if (trained.result.exit_code == 0 && trained.result.interrupted)
@@ -86,6 +97,14 @@ int run_one(const Arguments& args, const std::vector<std::string>& names) {
   run.weights_from = args.text("weights-from");
   const auto found = std::find(names.begin(), names.end(), phase);
   if (found != names.end()) {
+    if (run.earlier == EarlierRun::resume && !args.has("steps") && has_ended(run.out, run.steps)) {
+      std::cerr << "run: phase " << phase << " has ended: " << run.out << "\n";
+      if (args.json())
+        std::cout
+            << nlohmann::json{{"phase", phase}, {"out", run.out}, {"ended_before", true}}.dump(2)
+            << "\n";
+      return 0;
+    }
     if (!has_ended(run.out, run.steps) || run.earlier == EarlierRun::remove)
       check_later_phases(args.text("out"), phase, {found + 1, names.end()});
     if (found != names.begin() && run.weights_from.empty() && !continues(run)) {
@@ -157,6 +176,7 @@ int run_phases(const Arguments& args) {
   const std::size_t first = first_to_train(out, phases, earlier);
   std::vector<std::string> names;
   for (const TrainingPhase& phase : phases) names.push_back(phase.name);
+  if (earlier == EarlierRun::remove) check_not_removed(args, names);
   const std::vector<LocalRun> runs = prepare_phases(args, phases, first);
   if (earlier == EarlierRun::remove) remove_phases(out, {names.begin() + 1, names.end()});
   nlohmann::json answers = nlohmann::json::array();

@@ -162,6 +162,7 @@ int sweep_phases(const Arguments& args) {
   std::vector<TrainingPhase> phases =
       read_phases_file(args.require("scenario"), all_overrides(args));
   PhasePlan plan;
+  plan.expected = phases.size();
   std::vector<nlohmann::json> answers;
   bool stopped = false;
   for (std::size_t i = 0; i < phases.size() && !stopped; ++i) {

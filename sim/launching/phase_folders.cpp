@@ -1,7 +1,6 @@
 #include "sim/launching/phase_folders.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "shared/checkpoint/checkpoint_reader.h"
 #include "shared/files/whole.h"
@@ -10,7 +9,6 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr const char* kVersion = "polyphony_phase";
 constexpr const char* kAllAgain = "--fresh trains all phases again; or choose another --out folder";
 
 std::int64_t newest_step(const std::string& folder) {
@@ -50,22 +48,6 @@ std::string phase_folder(const std::string& out, const std::string& phase) {
 bool holds_run(const std::string& folder) {
   const RunPaths run{folder};
   return !run.present().empty() || !checkpoint_folders(run.checkpoints()).empty();
-}
-
-void record_end(const std::string& folder, std::int64_t steps, std::int64_t ended_at_step) {
-  const nlohmann::ordered_json record{
-      {kVersion, 1}, {"steps", steps}, {"ended_at_step", ended_at_step}};
-  write_file(RunPaths{folder}.phase_end(), record.dump() + "\n");
-}
-
-bool has_ended(const std::string& folder, std::int64_t steps) {
-  const std::int64_t newest = newest_step(folder);
-  if (newest < 0) return false;
-  if (newest >= steps) return true;
-  const std::string file = RunPaths{folder}.phase_end();
-  if (!std::filesystem::exists(file)) return false;
-  const nlohmann::json record = nlohmann::json::parse(read_file(file), nullptr, false);
-  return record == nlohmann::json{{kVersion, 1}, {"steps", steps}, {"ended_at_step", newest}};
 }
 
 std::size_t first_to_train(const std::string& out, const std::vector<TrainingPhase>& phases,

@@ -1,7 +1,6 @@
 // The folders of a run in phases (shared/scenario_io/phases.h): OUT/PHASE is the folder of a run
 // (shared/files/run_paths.h) for each phase. When a phase has ended, its folder gets a record of
-// the end, phase.json: {"polyphony_phase": 1, "steps": 300, "ended_at_step": 300}. The numbers
-// differ if the training stopped by itself (run --stop-accuracy, --stop-patience).
+// the end (shared/checkpoint/phase_end_json.h).
 #pragma once
 
 #include <cstddef>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/checkpoint/phase_end_json.h"
 #include "shared/files/run_folder.h"
 #include "shared/scenario_io/phases.h"
 
@@ -17,12 +17,6 @@ namespace polyphony::sim {
 std::string phase_folder(const std::string& out, const std::string& phase);
 // Returns whether a folder holds a run: files or checkpoints.
 bool holds_run(const std::string& folder);
-
-// Writes the record of a phase's end. `steps`: training.steps of its scenario.
-void record_end(const std::string& folder, std::int64_t steps, std::int64_t ended_at_step);
-// Returns whether a phase of so many steps has ended: its newest checkpoint is of the last step, or
-// of the step that the record names.
-bool has_ended(const std::string& folder, std::int64_t steps);
 
 // Returns the position of the first phase that is still to be trained; their number if all have
 // ended. Throws InputError that names the folder

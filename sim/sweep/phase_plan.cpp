@@ -41,7 +41,8 @@ PhaseCost phase_cost(const std::string& phase, const GoalSweep& found) {
 }
 
 bool PhasePlan::complete() const {
-  return std::all_of(phases.begin(), phases.end(),
+  return phases.size() >= expected &&
+         std::all_of(phases.begin(), phases.end(),
                      [](const PhaseCost& phase) { return phase.fits(); });
 }
 

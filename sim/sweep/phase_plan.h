@@ -34,8 +34,9 @@ PhaseCost phase_cost(const std::string& phase, const GoalSweep& found);
 
 struct PhasePlan {
   std::vector<PhaseCost> phases;
-  bool complete() const;  // every phase has a layout
-  double days() const;    // of all phases, one after the other
+  std::size_t expected = 0;  // phases of the scenario; more than were answered if it was stopped
+  bool complete() const;     // every phase has a layout
+  double days() const;       // of all phases, one after the other
   double rank_hours() const;
   double dollars() const;  // 0: a phase has no price
 };

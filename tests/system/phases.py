@@ -23,7 +23,7 @@ def png(color, side=16):
 
 
 def merged(value, change):
-    """RFC 7386."""
+    """RFC 7396."""
     if not isinstance(change, dict):
         return change
     result = dict(value) if isinstance(value, dict) else {}
@@ -155,6 +155,28 @@ class Phases(harness.SystemTest):
         self.assertEqual(harness.checkpoints(out / "tune"), [4])  # a learning rate of 0 never improves
         done = self.trained(scenario, *options, "--resume")
         self.assertIn("phase tune has ended", done.stderr)
+
+    def test_what_would_be_lost_or_stale_is_refused(self):
+        out = self.folder / "out"
+        joint = merged(TUNE, {"model": {"language": {"train": None, "lora_rank": None}}, "training": {"steps": 2}})
+        lora = {"model": {"language": {"train": "lora", "lora_rank": 4}}, "training": {"steps": 2}}
+        scenario = self.phased(align=joint, tune=lora)
+        self.trained(scenario, "--out", out)
+        # An adapter would be added to the published weights, which the first phase has changed.
+        adapter = run(POLYPHONY, "export", out / "tune", "--hf", self.folder / "adapter")
+        self.assert_one_line(adapter, "differs from", "to which an adapter of language would be added", "--merge")
+        # A phase that has ended stays as it is.
+        before = harness.losses(out / "align")
+        self.assertIn("phase align has ended", self.trained(scenario, "--phase", "align", "--out", out, "--resume").stderr)
+        self.assertEqual(harness.losses(out / "align"), before)
+        # --fresh does not remove what it is to begin with.
+        fresh = self.train(scenario, "--out", out, "--fresh", "--weights-from", out / "tune")
+        self.assert_one_line(fresh, "names phase \"tune\", which --fresh removes")
+        self.assertEqual(harness.checkpoints(out / "tune"), [2])
+        # Evaluations of any phase need samples, before the first one trains.
+        other = self.train(self.phased(), "--out", self.folder / "other", "--evaluate-every", "1")
+        self.assert_one_line(other, "has no held-out samples to evaluate on")
+        self.assertFalse((self.folder / "other/align/checkpoints").exists())
 
     def test_refusals(self):
         scenario, out = self.phased(), self.folder / "out"

@@ -16,13 +16,14 @@ Tensor unit_mean_square(const Module& m, const Tensor& x) {
 }
 
 // Of the rotated elements, i and i + half are rotated by angle i; the elements after them stay.
-Tensor rotate(const Module& m, const Tensor& x, const Tensor& angle) {
+Tensor rotate(const Tensor& x, const Attend& attend) {
+  const Tensor& angle = attend.angle;
   if (!angle.defined()) return x;
   const std::int64_t half = angle.size(1), rest = x.size(1) - 2 * half;
   const Tensor low = x.narrow(1, 0, half), high = x.narrow(1, half, half);
   const Tensor turned = torch::cat(
       {low * angle.cos() - high * angle.sin(), high * angle.cos() + low * angle.sin()}, 1);
-  return torch::cat({m.rope_attention * turned, x.narrow(1, 2 * half, rest)}, 1);
+  return torch::cat({attend.turned * turned, x.narrow(1, 2 * half, rest)}, 1);
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ Tensor SampleModel::attention(const Module& m, const std::string& block, const T
   const auto ready = [&](std::int64_t index, const char* norm_name) {
     Tensor h = head(index);
     if (m.qk_norm) h = unit_mean_square(m, h) * at(block + norm_name);
-    return rotate(m, h, attend.angle);
+    return rotate(h, attend);
   };
   std::vector<Tensor> outputs;
   for (std::int64_t k = 0; k < m.kv_heads; ++k) {
@@ -185,7 +186,7 @@ Tensor SampleModel::latent_attention(const Module& m, const std::string& block, 
     from = unit_mean_square(m, linear(block + "q_down", x)) * at(block + "q_down_norm.weight");
   const Tensor queries = linear(block + "q_up", from);
   const Tensor joint = linear(block + "kv_down", x);
-  const Tensor shared = rotate(m, joint.narrow(1, m.key_value_rank, rotated), attend.angle);
+  const Tensor shared = rotate(joint.narrow(1, m.key_value_rank, rotated), attend);
   const Tensor latent =
       unit_mean_square(m, joint.narrow(1, 0, m.key_value_rank)) * at(block + "kv_down_norm.weight");
   const Tensor pairs = linear(block + "kv_up", latent);
@@ -193,9 +194,8 @@ Tensor SampleModel::latent_attention(const Module& m, const std::string& block, 
   for (std::int64_t h = 0; h < m.heads; ++h) {
     const Tensor query = queries.narrow(1, h * (plain + rotated), plain + rotated);
     const Tensor key = pairs.narrow(1, h * (plain + value), plain);
-    const Tensor scores =
-        query.narrow(1, 0, plain).matmul(key.t()) +
-        rotate(m, query.narrow(1, plain, rotated), attend.angle).matmul(shared.t());
+    const Tensor scores = query.narrow(1, 0, plain).matmul(key.t()) +
+                          rotate(query.narrow(1, plain, rotated), attend).matmul(shared.t());
     outputs.push_back(
         torch::softmax(
             scores * m.score_factor / std::sqrt(static_cast<double>(plain + rotated)) + attend.mask,

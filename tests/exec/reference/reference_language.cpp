@@ -204,7 +204,8 @@ Attend SampleModel::attend_of(const Module& m, const Sample& sample, int block,
   const bool part = block_at(m, block).attention == AttentionKind::latent ||
                     (m.rotary_dim > 0 && m.key_value_rank == 0);
   const int rotated = part ? m.rotary_dim : m.head_dim;
-  return {mask, text_angle(m, sample, rotated, own ? m.local_rope_theta : m.rope_theta, !own)};
+  return {mask, text_angle(m, sample, rotated, own ? m.local_rope_theta : m.rope_theta, !own),
+          own ? 1 : m.rope_attention};
 }
 
 Tensor SampleModel::logits(const Sample& sample, const SampleContent& content) {

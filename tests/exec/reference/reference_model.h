@@ -12,6 +12,7 @@ namespace polyphony::exec::testing {
 struct Attend {
   torch::Tensor mask;   // [T, T]: 0, or −∞ where a row must not attend
   torch::Tensor angle;  // [T, D/2]; undefined: no rotation
+  double turned = 1;    // factor of what is rotated: Module::rope_attention
 };
 
 class SampleModel {

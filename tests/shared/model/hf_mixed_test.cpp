@@ -120,6 +120,12 @@ TEST_CASE("contexts that were extended by YaRN") {
   CHECK((deep.rope_scaling == RopeScaling::yarn && deep.rope_whole));
   CHECK(deep.rope_attention == 1);
   CHECK(deep.score_factor == doctest::Approx(1.87385422));  // (0.1 ln 40 + 1)²
+  // moonshotai/Kimi-K2-Instruct: the change begins and ends at the same number of turns.
+  const Module kimi =
+      with(kDeepSeek, R"({"type": "yarn", "factor": 40})",
+           R"({"type": "yarn", "factor": 32, "beta_fast": 1.0, "beta_slow": 1.0, "mscale": 1.0,
+          "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096})");
+  CHECK((kimi.rope_high_factor == 1 && kimi.rope_low_factor == 1));
 }
 
 TEST_CASE("values that a Module cannot express are rejected by name") {

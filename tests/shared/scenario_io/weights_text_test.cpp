@@ -110,7 +110,7 @@ TEST_CASE("a composite model's folder gives its modules") {
   const std::string file = folder / "scenario.json";
   const Scenario scenario =
       read(whole_scenario(R"({"weights": "llava", "language": {"train": "frozen"},
-                         "projector": {"weights": null}})"),
+                         "projector": {"weights": "none"}})"),
            file);
   const std::vector<Module>& modules = scenario.model.modules;
   REQUIRE(modules.size() == 3);
@@ -125,6 +125,11 @@ TEST_CASE("a composite model's folder gives its modules") {
   // The same from a scenario that is written out, wherever it is read.
   const Scenario again = read(movable_text(scenario, "/somewhere"), "/elsewhere/scenario.json");
   CHECK((again.model == scenario.model && again.weights == scenario.weights));
+  // A file that extends another says so, too.
+  spill(folder / "base.json", whole_scenario(R"({"weights": "llava"})"));
+  const Scenario extended =
+      read(R"({"extends": "base.json", "model": {"projector": {"weights": "none"}}})", file);
+  CHECK((extended.weights[0] == vision && extended.weights[1] == ModuleWeights{}));
   // Without images there are no modules for them to go through.
   spill(folder / "text/config.json", std::string(kConfig) + "}");
   CHECK(

@@ -46,6 +46,9 @@ TEST_CASE("days, hours and dollars of phases follow from step time, steps and ra
   scenario.training.steps = 43200;
   plan.phases.push_back(phase_cost("tune", found(scenario, Seconds(4))));
   CHECK(plan.complete());
+  plan.expected = 3;  // a search that was stopped
+  CHECK_FALSE(plan.complete());
+  plan.expected = 2;
   CHECK(plan.days() == doctest::Approx(2.5));
   CHECK(plan.rank_hours() == doctest::Approx(480));
   CHECK(plan.dollars() == doctest::Approx(960));
