@@ -52,6 +52,14 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def cached(name):
+    """The folder of a package of scripts/pins.txt in the cache of set-up, which fetches it if it is missing."""
+    cache = pathlib.Path(os.environ.get("POLYPHONY_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "polyphony")
+    if not list(cache.glob(f"{name}-*")):
+        subprocess.run([ROOT / "scripts/setup", "oracle"], check=True)
+    return next(cache.glob(f"{name}-[0-9]*"))
+
+
 def workers_of(folder, variable="RANK"):
     """{rank: pid} of the workers whose command line names the folder, and which have their rank from the variable."""
     found = {}

@@ -1,9 +1,10 @@
-"""The scripts of `polyphony launch`, run with stand-ins for srun, mpirun and scontrol that start processes as those do."""
+"""The scripts of `polyphony launch`, run with real torchrun, and stand-ins for srun, mpirun and scontrol that start processes as those do."""
 import json
 import os
 import signal
 import subprocess
 import time
+import unittest
 
 import harness
 from harness import POLYPHONY, SCENARIOS, WORKER, environment, run
@@ -108,6 +109,25 @@ class LaunchScripts(harness.SystemTest):
         _, errors = script.communicate(timeout=120)
         self.assertEqual(script.returncode, 0, errors)
         self.assertEqual(self.steps(), [0, 1, 2])
+
+    @unittest.skipIf(os.environ.get("POLYPHONY_ORACLE") == "off", "POLYPHONY_ORACLE=off: PyTorch for Python is not fetched")
+    def test_torchrun_restarts_after_a_killed_rank(self):
+        """PyTorch's own elastic agent, with a worker that is killed: it restarts all, which continue from their checkpoint."""
+        torch = harness.cached("pytorch")
+        (self.folder / "tools/torchrun").write_text('#!/bin/sh\nexec python3 -m torch.distributed.run "$@"\n')
+        (self.folder / "tools/torchrun").chmod(0o755)
+        self.variables["PYTHONPATH"] = f"{harness.cached('transformers')}:{torch}"  # the first one has numpy
+        script = self.start_script(self.script("--torchrun", 1000))
+        self.wait_for_checkpoint(script)
+        os.kill(harness.workers_of(self.out, "RANK")[1], signal.SIGKILL)
+        _, errors = script.communicate(timeout=300)
+        self.assertEqual(script.returncode, 0, errors)
+        self.assertIn("(exitcode: -9) local_rank: 1", errors)
+        self.assertEqual(self.steps(), list(range(1000)))
+        # The same losses as those of a run that nothing disturbed.
+        whole = self.folder / "whole"
+        self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", whole, "--steps", 1000))
+        self.assertEqual(harness.losses(self.out), harness.losses(whole))
 
     def test_what_the_scripts_ask_for(self):
         scenario = json.loads((SCENARIOS / "tiny.json").read_text())
