@@ -180,16 +180,72 @@ bool SampleFiles::finish(const Finder& finder) {
   return true;
 }
 
-void find_samples(const std::string& path, const Finder& finder) {
-  std::error_code failed;
-  if (!fs::exists(path, failed))
-    throw InputError(path, "", "the data set does not exist", "check the path");
-  if (ends_in(path, {".tar"})) return void(find_in_tar(path, finder));
-  if (!fs::is_directory(path)) return find_in_lines(path, finder);
+std::vector<std::string> brace_paths(const std::string& path) {
+  constexpr long kMostPaths = 1'000'000;
+  const std::size_t open = path.find('{'), close = path.find('}', open);
+  if (open == std::string::npos || close == std::string::npos) return {path};
+  const std::string front = path.substr(0, open), inner = path.substr(open + 1, close - open - 1);
+  const std::vector<std::string> backs = brace_paths(path.substr(close + 1));
+  std::vector<std::string> words;
+  const auto is_number = [](const std::string& text) {
+    return !text.empty() && text.size() < 10 &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (const std::size_t dots = inner.find(".."); dots != std::string::npos) {
+    const std::string first = inner.substr(0, dots), last = inner.substr(dots + 2);
+    if (!is_number(first) || !is_number(last) || std::stol(last) < std::stol(first))
+      throw InputError(path, "", "\"{" + inner + "}\" is not a range of numbers",
+                       "write {FIRST..LAST}, such as {000..127}, or {a,b}");
+    if (std::stol(last) - std::stol(first) >= kMostPaths / static_cast<long>(backs.size()))
+      throw InputError(path, "", "names more than 1,000,000 files", "name fewer, larger shards");
+    for (long i = std::stol(first); i <= std::stol(last); ++i) {
+      const std::string number = std::to_string(i);
+      words.push_back(std::string(first.size() - std::min(first.size(), number.size()), '0') +
+                      number);
+    }
+  } else {
+    for (std::size_t begin = 0; begin <= inner.size();) {
+      const std::size_t end = std::min(inner.find(',', begin), inner.size());
+      words.push_back(inner.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  std::vector<std::string> paths;
+  for (const std::string& word : words)
+    for (const std::string& back : backs) paths.push_back(front + word + back);
+  return paths;
+}
+
+namespace {
+
+// Returns the shards that a path with braces names, or those of a folder.
+std::vector<std::string> shards_of(const std::string& path, bool is_there) {
   std::vector<std::string> shards;
+  if (!is_there) {
+    shards = brace_paths(path);
+    for (const std::string& shard : shards)
+      if (!ends_in(shard, {".tar"}) || !fs::exists(shard))
+        throw InputError(shard, "", "is not a tar shard that exists", "check the range in " + path);
+    return shards;
+  }
   for (const auto& entry : fs::directory_iterator(path))
     if (ends_in(entry.path().string(), {".tar"})) shards.push_back(entry.path().string());
   std::sort(shards.begin(), shards.end());
+  return shards;
+}
+
+}  // namespace
+
+void find_samples(const std::string& path, const Finder& finder) {
+  if (path.find("pipe:") != std::string::npos)
+    throw InputError(path, "", "is a command, which is not run", "copy the shards to a folder");
+  std::error_code failed;
+  const bool is_there = fs::exists(path, failed);
+  if (!is_there && path.find('{') == std::string::npos)
+    throw InputError(path, "", "the data set does not exist", "check the path");
+  if (is_there && ends_in(path, {".tar"})) return void(find_in_tar(path, finder));
+  if (is_there && !fs::is_directory(path)) return find_in_lines(path, finder);
+  const std::vector<std::string> shards = shards_of(path, is_there);
   if (shards.empty()) return find_in_folder(path, finder);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     Finder of_shard = finder;

@@ -3,7 +3,7 @@
 //   a folder           images and audio files with a text file of the same name (cat.png, cat.ogg,
 //                      cat.txt), subfolders included
 //   tar shards         WebDataset: files with the same name up to the first dot are a sample; a
-//                      folder of shards, or one shard
+//                      folder of shards, one shard, or several: "data/{000..127}.tar", "{a,b}.tar"
 //   JSON lines         {"image": "a.png" | [...], "conversations": [{"from": "human" | "gpt" |
 //                      "system", "value": …}]}, as in LLaVA, or {"messages": [{"role": "user" |
 //                      "assistant" | "system", "content": …}]}; a content is a text or a list of
@@ -60,6 +60,10 @@ struct Finder {
   std::function<void(const std::string& name, const std::string& why)> leave_out;
   std::function<void(double share)> progress;
 };
+
+// Returns the paths that a path with braces stands for: a range of numbers with as many digits as
+// the first one has, or a list of words. Throws InputError if a range is none.
+std::vector<std::string> brace_paths(const std::string& path);
 
 // Throws InputError if the data set itself is missing, of an unknown kind or truncated.
 void find_samples(const std::string& path, const Finder& finder);

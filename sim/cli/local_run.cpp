@@ -44,18 +44,19 @@ void check_ranks(const Scenario& scenario, int ranks, const std::string& place,
         "simulate` predicts the step; --oversubscribe starts them all the same");
 }
 
-// Throws NoAnswer if this machine has too little memory for the ranks: before any of them starts.
-void check_memory(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
-                  const Arguments& args) {
-  if (!computes_on_cpu(args)) return;
+// Returns the predicted time of a step, if it can be predicted here. Throws NoAnswer if this
+// machine has too little memory for the ranks: before any of them starts.
+std::optional<Seconds> check_memory(const Scenario& scenario, const Layout& layout,
+                                    const HardwareProfile& profile, const Arguments& args) {
   const int ranks = world_size(layout);
   const Bytes free = free_memory();
-  if (free.value <= 0) return;
-  const std::optional<Bytes> need = ranks_memory(scenario, layout, profile, free);
-  if (!need || *need <= free) return;
+  if (free.value <= 0) return {};
+  const std::optional<RanksNeed> need = ranks_need(scenario, layout, profile, free);
+  if (!need) return {};
+  if (!computes_on_cpu(args) || need->memory <= free) return need->step;
   throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout",
                  "its " + counted(ranks, "rank needs", "ranks need") + " about " +
-                     bytes_text(*need) + " of memory together, this machine has " +
+                     bytes_text(need->memory) + " of memory together, this machine has " +
                      bytes_text(free) + " free",
                  "train a smaller model, sequence or number of ranks here; `polyphony simulate` "
                  "predicts this one");
@@ -136,7 +137,7 @@ void prepare_run(const Arguments& args, LocalRun& run) {
   if (const auto no = check_runnable(scenario, run.layout))
     throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", no->reason,
                    "polyphony simulate predicts it");
-  check_memory(scenario, run.layout, run.profile, args);
+  run.predicted = check_memory(scenario, run.layout, run.profile, args);
   if (run.earlier != EarlierRun::resume && run.weights_from.empty())
     PretrainedModel(scenario.model, scenario.weights).check();
   if (const Training& training = scenario.training;
@@ -154,7 +155,7 @@ TrainedRun train_run(const Arguments& args, const LocalRun& run) {
   options.command.folder_lock = claim.lock();
   options.command.ranks = world_size(run.layout);
   options.command.arguments = worker_arguments(args, run, resolved);
-  TrainedRun trained{launch_with_progress(options, "run", run.out, run.steps), {}};
+  TrainedRun trained{launch_with_progress(options, "run", run.out, run.steps, run.predicted), {}};
   const LaunchResult& result = trained.result;
   trained.summary = nlohmann::json::parse(result.output, nullptr, false);
   if (!trained.summary.is_object()) throw no_answer(result, "run");
@@ -166,13 +167,14 @@ nlohmann::json run_json(const LocalRun& run, const TrainedRun& trained) {
   nlohmann::json answer = trained.summary;
   answer["layout"] = describe(run.scenario.model, run.layout);
   answer["out"] = run.out;
+  if (run.predicted) answer["predicted_step_seconds"] = run.predicted->count();
   if (!recorded_text(run.scenario).empty()) answer["content"] = "random";
   return answer;
 }
 
 std::string run_text(const LocalRun& run, const TrainedRun& trained) {
   return paragraph(layout_words(run.scenario.model, run.layout, run.scenario.cluster)) +
-         trained_text(run.scenario, trained.summary) + "\n";
+         trained_text(run.scenario, trained.summary, run.predicted) + "\n";
 }
 
 }  // namespace polyphony::sim

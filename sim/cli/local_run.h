@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "shared/files/run_folder.h"
@@ -20,6 +21,7 @@ struct LocalRun {
   // Set by prepare_run().
   HardwareProfile profile{};
   Layout layout{};
+  std::optional<Seconds> predicted{};  // time of a step; absent: it cannot be predicted here
 };
 
 // Reads the samples, chooses the layout and checks that this machine can train it. Prints what is

@@ -65,7 +65,7 @@ void add_sweep_options(Arguments& args) {
       "details",
       "also how many combinations were searched, why some are not legal, how much the search may "
       "have missed, and where the other placements lose time")(
-      "wide", "layouts in the words of a scenario file")(
+      "wide", "print layouts with the keys of a scenario file")(
       "journal",
       "file that keeps what was predicted so far: the same sweep continues from it after an "
       "interrupt, and answers at once when repeated; further files after commas are read only",

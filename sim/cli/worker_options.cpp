@@ -1,7 +1,11 @@
 #include "sim/cli/worker_options.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 
 #include "shared/scenario_io/scenario_json.h"
 #include "shared/split/balanced_plan.h"
@@ -28,6 +32,8 @@ void MetricsTail::update() {
       step = done->step;
       loss = done->loss;
       samples_per_second = done->samples_per_second;
+      if (recent.size() == kRecent) recent.erase(recent.begin());
+      recent.push_back(done->seconds);
     } else {
       accuracy = std::get<traces::Accuracy>(*line).share;
     }
@@ -56,6 +62,12 @@ void add_planning_arguments(const Arguments& args, std::vector<std::string>& wor
 }
 
 namespace {
+
+Seconds median(std::vector<Seconds> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
 
 // Whether the layouts differ only in how blocks are split over stages.
 bool same_but_split(Layout a, Layout b) {
@@ -91,7 +103,10 @@ std::string give_scenario(const Scenario& scenario, const Layout& layout,
 }
 
 LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
-                                  const std::string& folder, std::int64_t steps) {
+                                  const std::string& folder, std::int64_t steps,
+                                  const std::optional<Seconds>& predicted) {
+  constexpr double kApart = 1.5;  // of measured and predicted steps, to be mentioned
+  bool warned = false;
   MetricsTail tail(folder);
   tail.update();
   Progress progress(label);
@@ -109,7 +124,19 @@ LaunchResult launch_with_progress(const LaunchOptions& options, const std::strin
     if (tail.step >= 0)
       detail += "  loss " + number_text(tail.loss, 4) + "  " +
                 number_text(tail.samples_per_second, 0) + " samples/s";
+    if (predicted && !tail.recent.empty())
+      detail += "  " + seconds_text(tail.recent.back()) + "/step (predicted " +
+                seconds_text(*predicted) + ")";
     if (tail.accuracy >= 0) detail += "  held-out " + percent_text(tail.accuracy);
+    if (!warned && predicted && tail.recent.size() == MetricsTail::kRecent) {
+      warned = true;
+      const double times = median(tail.recent) / *predicted;
+      if (times > kApart || times < 1 / kApart)
+        std::cerr << (isatty(STDERR_FILENO) ? "\r\033[K" : "") << label << ": steps take "
+                  << number_text(times, 2)
+                  << " times as long as predicted: `polyphony profile` measures this machine, and "
+                     "--profile predicts from it\n";
+    }
     progress.show(
         static_cast<double>(tail.step + 1) / static_cast<double>(std::max<std::int64_t>(1, steps)),
         detail);

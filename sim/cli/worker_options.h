@@ -2,6 +2,7 @@
 // folder, progress from its metrics.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ class MetricsTail {
   void update();
   std::int64_t step = -1;
   double loss = 0, samples_per_second = 0, accuracy = -1;
+  std::vector<Seconds> recent{};  // times of up to kRecent steps, the newest last
+  static constexpr std::size_t kRecent = 20;
 
  private:
   std::string path_, rest_;
@@ -35,8 +38,10 @@ void add_planning_arguments(const Arguments& args, std::vector<std::string>& wor
 // differently.
 std::string give_scenario(const Scenario& scenario, const Layout& layout,
                           const HardwareProfile& profile, const RunFolder& claim);
-// Launches the ranks and shows progress over `steps`.
+// Launches the ranks and shows progress over `steps`. `predicted`: the time of a step, shown beside
+// the measured one; a line on stderr says once if the two part.
 LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
-                                  const std::string& folder, std::int64_t steps);
+                                  const std::string& folder, std::int64_t steps,
+                                  const std::optional<Seconds>& predicted = {});
 
 }  // namespace polyphony::sim

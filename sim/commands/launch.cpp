@@ -48,8 +48,8 @@ int launch_command(int argc, char** argv) {
       "lost; under Slurm the run also saves and queues again before its time is over.\n"
       "Nothing is started. polyphony-worker, the scenario and the run's folder must be on a file "
       "system that all machines share.\n"
-      "A scenario with phases takes a script for each: --phase NAME, whose folder is RUN/NAME. "
-      "Start them one after the other.",
+      "A scenario with phases needs one script per phase (--phase NAME), whose folder is RUN/NAME; "
+      "each begins with the parameters of the phase before. Start them one after the other.",
       "SCENARIO",
       "  polyphony launch my.json --slurm --run /data/runs/vlm --partition h100 > vlm.sbatch\n"
       "  sbatch vlm.sbatch\n"

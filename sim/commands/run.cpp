@@ -51,7 +51,7 @@ void begin_partial_at_random(const Arguments& args, Scenario& scenario) {
   if (!args.has("weights-partial")) return;
   if (const auto random = begin_missing_at_random(scenario.model, scenario.weights);
       !random.empty())
-    std::cerr << "run: begins at random, since the folder of weights has no tensors of it: "
+    std::cerr << "run: randomly initialized, because the folder of weights has no tensors of it: "
               << joined(random) << "\n";
 }
 
@@ -209,12 +209,11 @@ int run_phases(const Arguments& args) {
 int run_command(int argc, char** argv) {
   Arguments args(
       "run",
-      "Trains the scenario's layout on ranks of this machine (one process each, which communicate "
-      "over "
-      "Gloo, or NCCL on GPUs). A module begins with the published weights that its key "
-      "\"weights\" names, or at random. It reads texts, and images with conversations; recorded "
-      "data "
-      "sets give the shapes of samples, their content is random.\n"
+      "Trains the scenario's layout, or the best that its search finds, on ranks of this machine "
+      "(one process each, which communicate over Gloo, or NCCL on GPUs). A module begins with the "
+      "published weights that its key \"weights\" names, or is randomly initialized. It trains on "
+      "texts, token files, images and audio with conversations, and mixtures of them; of recorded "
+      "data sets the shapes are read, and the content is random.\n"
       "A scenario with phases is trained phase by phase, each in a folder of its own (OUT/PHASE) "
       "and "
       "with the parameters of the one before; --resume continues in the phase that was stopped.",
@@ -257,7 +256,7 @@ int run_command(int argc, char** argv) {
                                      "the optimizer and the order of the data begin anew",
                                      cxxopts::value<std::string>(), "RUN")(
       "weights-partial",
-      "a module of whose tensors its folder of \"weights\" has none begins at random")(
+      "a module for which its folder of \"weights\" has no tensors is randomly initialized")(
       "check", "check that each step's collectives are those that the model predicts")(
       "deterministic",
       "on GPUs: add up over ranks in a fixed order, for the same bits in every run; slower")(

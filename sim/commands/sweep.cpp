@@ -200,8 +200,8 @@ int sweep_command(int argc, char** argv) {
       "sweep",
       "Searches for the fastest layout. Evaluates every legal one in closed form (its memory and a "
       "lower bound of its step time), estimates and simulates the most promising and ranks them. "
-      "In a large search, of encoders with grids of their own only the few fastest grids are "
-      "combined with every grid of the language module, and layouts near the best are tried. "
+      "In a large search, only the fastest encoder grids are combined with every grid of the "
+      "language module; layouts near the best are tried afterwards. "
       "--details states how much faster an unseen layout could be.\n"
       "Of a scenario with phases it searches each, and adds what all take: days, GPU hours, cost.",
       "SCENARIO",

@@ -5,16 +5,16 @@
 
 namespace polyphony::sim {
 
-std::optional<Bytes> ranks_memory(const Scenario& scenario, const Layout& layout,
-                                  const HardwareProfile& profile, Bytes free) {
+std::optional<RanksNeed> ranks_need(const Scenario& scenario, const Layout& layout,
+                                    const HardwareProfile& profile, Bytes free) {
   if (check_need(scenario, layout, {.predictor = Predictor::estimate}, free)) return {};
   const auto outcome =
       predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
   const auto* prediction = std::get_if<Prediction>(&outcome);
   if (prediction == nullptr) return {};
-  Bytes all{};
-  for (const RankMemory& rank : prediction->memory) all += rank.peak + kProcess;
-  return all;
+  RanksNeed need{{}, prediction->step()};
+  for (const RankMemory& rank : prediction->memory) need.memory += rank.peak + kProcess;
+  return need;
 }
 
 }  // namespace polyphony::sim

@@ -13,7 +13,8 @@ std::string recorded_text(const Scenario& scenario) {
                                    " with random pixels and random tokens: its losses mean nothing";
 }
 
-std::string trained_text(const Scenario& scenario, const nlohmann::json& summary) {
+std::string trained_text(const Scenario& scenario, const nlohmann::json& summary,
+                         const std::optional<Seconds>& predicted) {
   std::string text = counted(summary["steps"].get<std::int64_t>(), "step", "steps");
   const Seconds step(summary["median_step_seconds"].get<double>());
   if (summary.contains("loss"))
@@ -21,6 +22,7 @@ std::string trained_text(const Scenario& scenario, const nlohmann::json& summary
                                                      : std::string("not a number"));
   if (step.count() > 0)
     text += ", median step " + seconds_text(step) + " (" +
+            (predicted ? "predicted " + seconds_text(*predicted) + "; " : "") +
             number_text(scenario.data.global_batch / step.count(), 0) + " samples/s)";
   if (summary.contains("accuracy") && summary["accuracy"].is_number())
     text += ", " + percent_text(summary["accuracy"].get<double>()) + " of held-out samples right";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "shared/scenario/scenario.h"
@@ -13,6 +14,8 @@ namespace polyphony::sim {
 std::string recorded_text(const Scenario& scenario);
 // Returns one line, without the line break, of the summary that rank 0 prints at its end
 // (exec/worker). Without steps there is no loss; JSON has null for a loss that is not a number.
-std::string trained_text(const Scenario& scenario, const nlohmann::json& summary);
+// `predicted`: the time of a step, shown beside the measured one; absent: unknown.
+std::string trained_text(const Scenario& scenario, const nlohmann::json& summary,
+                         const std::optional<Seconds>& predicted = {});
 
 }  // namespace polyphony::sim

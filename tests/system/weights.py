@@ -110,7 +110,7 @@ class Weights(harness.SystemTest):
         self.assertIn('has no tensor "…embeddings.patch_embedding.weight", which the module "vision" begins with', refused.stderr)
         done = self.polyphony("run", scenario, "--out", self.folder / "run", "--weights-partial")
         self.assert_ok(done)
-        self.assertIn("begins at random, since the folder of weights has no tensors of it: vision, projector", done.stderr)
+        self.assertIn("randomly initialized, because the folder of weights has no tensors of it: vision, projector", done.stderr)
         self.assert_ok(self.polyphony("export", self.folder / "run", "--hf", self.folder / "back"))
         back = load(next((self.folder / "back").glob("**/language*/model.safetensors")))
         self.assertEqual(back, published)

@@ -106,6 +106,16 @@ TEST_SUITE("data sets") {
     CHECK_FALSE(picture_size("\x89PNG\r\n\x1A\n" + std::string(16, '\0')));  // no pixels
   }
 
+  TEST_CASE("a path with braces stands for several") {
+    using Paths = std::vector<std::string>;
+    CHECK(brace_paths("a/{008..011}.tar") ==
+          Paths{"a/008.tar", "a/009.tar", "a/010.tar", "a/011.tar"});
+    CHECK(brace_paths("{x,y}-{0..1}.tar") == Paths{"x-0.tar", "x-1.tar", "y-0.tar", "y-1.tar"});
+    CHECK(brace_paths("plain.tar") == Paths{"plain.tar"});
+    for (const char* wrong : {"{5..1}.tar", "{a..c}.tar", "{..}.tar", "{0..99999999}.tar"})
+      CHECK_THROWS_AS(brace_paths(wrong), InputError);
+  }
+
   TEST_CASE("durations of audio files") {
     REQUIRE(sound_length(wav()));
     CHECK(sound_length(wav())->count() == doctest::Approx(1.5));
@@ -185,6 +195,12 @@ TEST_SUITE("data sets") {
     beyond.offset = 1 << 20;
     CHECK_THROWS_WITH_AS(read_part(beyond), doctest::Contains("ends before byte"), InputError);
     CHECK(all.left_out == std::vector<std::string>{std::string(120, 'n') + "/7: no text"});
+    const Scanned braced = scan(folder / "{00..01}.tar");
+    CHECK(all.found.size() ==
+          scan(folder / "00.tar").found.size() + scan(folder / "01.tar").found.size());
+    CHECK_THROWS_WITH_AS(scan(folder / "{00..02}.tar"),
+                         doctest::Contains("02.tar: is not a tar shard that exists"), InputError);
+    CHECK_THROWS_WITH_AS(scan("pipe:cat 00.tar"), doctest::Contains("is a command"), InputError);
     test::spill(folder / "cut.tar", shard.substr(0, 520));
     CHECK_THROWS_WITH_AS(scan(folder / "cut.tar"), doctest::Contains("truncated"), InputError);
     test::spill(folder / "no.tar", std::string(600, 'x'));

@@ -19,8 +19,11 @@ TEST_CASE("ranks take their predicted peaks and a process each, if they can be p
       predict(scenario, *scenario.layout, typical_batch(scenario), profile, Predictor::estimate);
   Bytes sum = 8 * kProcess;
   for (const RankMemory& rank : std::get<Prediction>(outcome).memory) sum += rank.peak;
-  CHECK(ranks_memory(scenario, *scenario.layout, profile, plenty) == sum);
-  CHECK_FALSE(ranks_memory(scenario, *scenario.layout, profile, Bytes(1)));
+  const auto need = ranks_need(scenario, *scenario.layout, profile, plenty);
+  REQUIRE(need);
+  CHECK(need->memory == sum);
+  CHECK(need->step == std::get<Prediction>(outcome).step());
+  CHECK_FALSE(ranks_need(scenario, *scenario.layout, profile, Bytes(1)));
 }
 
 }  // namespace polyphony::tests
