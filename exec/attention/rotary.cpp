@@ -56,11 +56,10 @@ Tensor scaled(const Module& module, Tensor frequency, double base) {
 
 }  // namespace
 
-Tensor text_angles(const Module& module, const Tensor& positions, std::int64_t width, double base) {
-  // Blocks with windows have frequencies of their own, which stay.
-  const bool local = module.local_rope_theta > 0 && base == module.local_rope_theta;
+Tensor text_angles(const Module& module, const Tensor& positions, std::int64_t width, double base,
+                   bool extended) {
   const Tensor all = frequencies(base, width, positions.device());
-  const Tensor frequency = local ? all : scaled(module, all, base);
+  const Tensor frequency = extended ? scaled(module, all, base) : all;
   if (module.rope_sections.empty()) return at::outer(positions.to(torch::kFloat64), frequency);
   POLYPHONY_CHECK(positions.dim() == 2 && positions.size(0) == 3, positions.sizes());
   std::vector<Tensor> parts;

@@ -15,8 +15,10 @@
 namespace polyphony::exec {
 
 // Returns the angles of text tokens. `positions`: see WorkInput::positions. `base` is θ.
+// `extended`: whether the frequencies change by Module::rope_scaling; those of blocks with windows
+// and a base of their own stay.
 torch::Tensor text_angles(const Module& module, const torch::Tensor& positions, std::int64_t width,
-                          double base);
+                          double base, bool extended);
 // Returns the angles of image patches, one row per row of the module's blocks, class tokens
 // included.
 torch::Tensor patch_angles(const Module& module, const std::vector<std::int64_t>& image_lengths,

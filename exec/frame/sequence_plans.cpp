@@ -17,13 +17,13 @@ namespace {
 // Plans for blocks that attend to whole samples, and for those with windows.
 Tensor whole_angles(const Module& module, const WorkInput& data) {
   const int width = module.rotary_dim > 0 ? module.rotary_dim : module.head_dim;
-  return text_angles(module, data.positions, width, module.rope_theta);
+  return text_angles(module, data.positions, width, module.rope_theta, true);
 }
 Tensor window_angles(const Module& module, const WorkInput& data) {
   const double own = module.local_rope_theta;
   const bool part = module.rotary_dim > 0 && module.key_value_rank == 0;
   return text_angles(module, data.positions, part ? module.rotary_dim : module.head_dim,
-                     own > 0 ? own : module.rope_theta);
+                     own > 0 ? own : module.rope_theta, own == 0);
 }
 
 // Layers that use by_sample() (exec/mixers/causal_convolution.h).

@@ -28,7 +28,7 @@ void check_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 // Causal, with RoPE at these positions.
 SequencePlan plan_turned(const std::vector<std::int64_t>& lengths, const Tensor& positions,
                          int head_dim) {
-  return plan_causal(lengths, text_angles({}, positions, head_dim, 1e4), torch::kFloat64);
+  return plan_causal(lengths, text_angles({}, positions, head_dim, 1e4, true), torch::kFloat64);
 }
 
 // Full softmax attention of one sequence, without any of exec/attention.
