@@ -120,7 +120,8 @@ std::string mutate_document(Json document, Dice& dice) {
         break;
       default:  // scale a number
         if (Json& value = document.at(place); value.is_number_integer())
-          value = value.get<std::int64_t>() * (dice.below(2) == 0 ? -1 : 1000);
+          value = static_cast<std::int64_t>(  // wraps around
+              value.get<std::uint64_t>() * (dice.below(2) == 0 ? ~std::uint64_t{0} : 1000));
     }
   }
   return document.dump();
