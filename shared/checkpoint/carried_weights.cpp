@@ -5,6 +5,7 @@
 #include "shared/checkpoint/checkpoint_reader.h"
 #include "shared/error.h"
 #include "shared/files/run_paths.h"
+#include "shared/kernels/lora.h"
 
 namespace polyphony {
 namespace {
@@ -24,10 +25,6 @@ std::string module_of(const std::string& parameter) {
 }
 
 }  // namespace
-
-bool is_low_rank(std::string_view parameter) {
-  return parameter.ends_with(".lora_a") || parameter.ends_with(".lora_b");
-}
 
 std::optional<CarryFault> carry_fault(const std::vector<ModelParameter>& saved,
                                       const Model& model) {

@@ -8,16 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "shared/checkpoint/checkpoint_manifest_json.h"
 #include "shared/model/model.h"
 
 namespace polyphony {
-
-// Returns whether a parameter, by its name, belongs to a low-rank pair of LoRA.
-bool is_low_rank(std::string_view parameter);
 
 // Why a model cannot begin with the parameters of an earlier run.
 struct CarryFault {

@@ -6,15 +6,16 @@
 #include "shared/kernels/lora.h"
 
 namespace polyphony {
-namespace {
-
-using Json = nlohmann::ordered_json;
 
 const char* torch_name(const std::string& format) {
   if (format == "F64") return "float64";
   if (format == "BF16") return "bfloat16";
   return format == "F16" ? "float16" : "float32";
 }
+
+namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::vector<const char*> parts_of(ModuleKind kind) {
   if (kind == ModuleKind::vision) return {"vision_config"};

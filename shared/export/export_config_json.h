@@ -9,6 +9,9 @@
 
 namespace polyphony {
 
+// Returns PyTorch's name of a number format: "bfloat16" of "BF16".
+const char* torch_name(const std::string& format);
+
 // Returns the configuration of an export: `text`, or only its part that describes `part`, with the
 // number format `format` ("F32", "BF16", "F16", "F64"). Other keys stay as they are.
 std::string exported_config(const std::string& text, const std::string& file, ModuleKind part,

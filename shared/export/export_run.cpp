@@ -52,24 +52,6 @@ struct Group {
 
 bool is_lora(const Module& module) { return module.trainable == Trainable::lora; }
 
-// Returns `count` numbers of the format `from` in the format `to`.
-std::string converted(const std::byte* from_bytes, std::int64_t count, const std::string& from,
-                      const std::string& to) {
-  std::string bytes(static_cast<std::size_t>(count * element_bytes(to)), '\0');
-  with_format(from, [&](auto source) {
-    with_format(to, [&](auto target) {
-      using Source = decltype(source);
-      using Target = decltype(target);
-      for (std::int64_t i = 0; i < count; ++i)
-        write_number<Target>(reinterpret_cast<std::byte*>(bytes.data()) +
-                                 i * static_cast<std::int64_t>(sizeof(typename Target::Bits)),
-                             read_number<Source>(from_bytes + i * static_cast<std::int64_t>(sizeof(
-                                                                      typename Source::Bits))));
-    });
-  });
-  return bytes;
-}
-
 std::vector<std::byte> bytes_for(std::int64_t count, const std::string& format) {
   return std::vector<std::byte>(static_cast<std::size_t>(count * element_bytes(format)));
 }
@@ -243,11 +225,10 @@ class Export {
     const std::vector<Parameter> all = parameters(module(m));
     for (const Parameter& parameter : all) {
       if (adapter == is_published(parameter)) continue;
-      if (parameter.name.ends_with(".lora_a") || parameter.name.ends_with(".lora_b")) {
-        if (adapter) plan_pair(m, names, all, parameter);
-        continue;
-      }
-      add(m, parameter, names.of(parameter), [](const std::string& name) { return name; });
+      if (adapter)
+        plan_pair(m, names, all, parameter);
+      else
+        add(m, parameter, names.of(parameter), [](const std::string& name) { return name; });
     }
     if (!adapter && !module(m).final_norm && !source(m).folder.empty()) plan_rest(m, names);
   }
@@ -265,9 +246,15 @@ class Export {
       const std::string below = name.substr(begun.size());
       const bool rest =
           below.starts_with("post_layernorm.") || (!blocks.empty() && below.starts_with(blocks));
-      if (rest && !planned.contains(names.root() + below))
-        plan_.push_back(
-            {{names.root() + below, result_.format, stored.shape}, m, {}, nullptr, name, folder});
+      if (!rest || planned.contains(names.root() + below)) continue;
+      Arrangement arrangement;
+      arrangement.parts.push_back(whole_tensor(name, stored.shape));
+      plan_.push_back({{names.root() + below, result_.format, stored.shape},
+                       m,
+                       {},
+                       std::make_shared<const Arrangement>(arrangement),
+                       name,
+                       folder});
     }
   }
 
@@ -285,13 +272,8 @@ class Export {
     shaped.shape = pair.shape;
     Arrangement arrangement;
     if (is_a) {
-      for (const TensorPart& part : names.of(*weight).parts) {
-        TensorPart whole;
-        whole.tensor = part.tensor;
-        whole.shape = pair.shape;
-        whole.length = pair.count();
-        arrangement.parts.push_back(whole);
-      }
+      for (const TensorPart& part : names.of(*weight).parts)
+        arrangement.parts.push_back(whole_tensor(part.tensor, pair.shape));
     } else {
       arrangement = names.of(shaped);
     }
@@ -333,8 +315,8 @@ class Export {
   std::string data(const Planned& planned) {
     if (planned.folder != nullptr) {
       const StoredTensor& stored = *planned.folder->find(planned.source);
-      return converted(planned.folder->data(stored), element_count(stored.shape), stored.format,
-                       result_.format);
+      return scatter(*planned.arrangement, planned.source, planned.folder->data(stored),
+                     stored.format, result_.format);
     }
     if (values_of_ != planned.parameter.name) {
       values_ = values(planned.module, planned.parameter);

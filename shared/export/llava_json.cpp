@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/error.h"
+#include "shared/export/export_config_json.h"
 #include "shared/model/data_modules.h"
 #include "shared/tokenizer/tokenizer.h"
 
@@ -83,14 +84,10 @@ std::string llava_config(const Module& vision, const std::string& vision_config,
   const Json text = parsed(language_config);
   // A part may omit the number of its blocks. Those after the module's last one stay unused.
   if (!tower.contains("num_hidden_layers")) tower["num_hidden_layers"] = vision.layers;
-  const char* const dtype = format == "BF16"  ? "bfloat16"
-                            : format == "F16" ? "float16"
-                            : format == "F64" ? "float64"
-                                              : "float32";
   const Json config = {
       {"architectures", {"LlavaForConditionalGeneration"}},
       {"model_type", "llava"},
-      {"dtype", dtype},
+      {"dtype", torch_name(format)},
       {"image_token_index", image_token},
       {"image_seq_length", patches_of(vision)},
       {"projector_hidden_act", "gelu"},

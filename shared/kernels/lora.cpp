@@ -48,6 +48,10 @@ std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter
   return out;
 }
 
+bool is_low_rank(std::string_view parameter) {
+  return parameter.ends_with(".lora_a") || parameter.ends_with(".lora_b");
+}
+
 double low_rank_scale(const Module& module) {
   return module.lora_alpha > 0 ? module.lora_alpha / module.lora_rank : 1.0;
 }

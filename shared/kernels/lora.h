@@ -10,6 +10,7 @@
 // Source: Hu et al., arXiv 2106.09685.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "shared/kernels/parameter.h"
@@ -19,6 +20,8 @@ namespace polyphony {
 // Returns `list` with Parameter::trained set, and, if the module trains LoRA pairs, with each pair
 // inserted after its weight.
 std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter> list);
+// Returns whether a parameter, by its name, belongs to a low-rank pair.
+bool is_low_rank(std::string_view parameter);
 // Returns alpha / r, or 1 if no alpha is given.
 double low_rank_scale(const Module& module);
 

@@ -15,6 +15,9 @@ int whole(const JsonValue& config, const char* key, std::int64_t most) {
 int whole_or(const JsonValue& config, const char* key, std::int64_t most, int otherwise) {
   return config.has(key) ? whole(config, key, most) : otherwise;
 }
+int whole_or_usual(const JsonValue& config, const char* key, std::int64_t most, int usual) {
+  return usual > 0 ? whole_or(config, key, most, usual) : whole(config, key, most);
+}
 bool flag_or(const JsonValue& config, const char* key, bool otherwise) {
   if (!config.has(key)) return otherwise;
   config.at(key).check(boolean_form());

@@ -42,10 +42,6 @@ SquareImages usual_of(const std::string& type, bool is_part) {
     if (is_part && type.starts_with(row.type)) return row;
   return {};
 }
-// Returns an integer; if `usual` is 0, the key is required.
-int whole_or_usual(const JsonValue& config, const char* key, std::int64_t most, int usual) {
-  return usual > 0 ? whole_or(config, key, most, usual) : whole(config, key, most);
-}
 
 // Reads the side of a square: one number, or equal height and width.
 int side(const JsonValue& config, const char* key, int usual) {

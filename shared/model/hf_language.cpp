@@ -168,11 +168,6 @@ const LanguageFamily& family_of(const std::string& type) {
   });
 }
 
-// Reads an integer with a default; if `usual` is 0, the key is required.
-int whole_or_usual(const JsonValue& config, const char* key, std::int64_t most, int usual) {
-  return usual > 0 ? whole_or(config, key, most, usual) : whole(config, key, most);
-}
-
 // Reads tie_word_embeddings from the module's part of a composite configuration, else from the
 // whole.
 bool tied_or(const JsonValue& config, const JsonValue& whole, bool usual) {

@@ -10,6 +10,8 @@ namespace polyphony {
 
 int whole(const JsonValue& config, const char* key, std::int64_t most);
 int whole_or(const JsonValue& config, const char* key, std::int64_t most, int otherwise);
+// Reads an integer with a default; if `usual` is 0, the key is required.
+int whole_or_usual(const JsonValue& config, const char* key, std::int64_t most, int usual);
 bool flag_or(const JsonValue& config, const char* key, bool otherwise);
 std::string text_or(const JsonValue& config, const char* key, const std::string& otherwise);
 // Returns `value`, the value of `key`, divided by a number of heads; throws if it does not divide.

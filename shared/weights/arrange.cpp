@@ -11,21 +11,11 @@ std::int64_t product(const Shape& shape, std::size_t from = 0) {
   return count;
 }
 
-// All elements of a tensor in order, from `begin` of the parameter on.
-TensorPart whole(const std::string& name, Shape shape, std::int64_t begin = 0) {
-  TensorPart part;
-  part.tensor = name;
-  part.length = product(shape);
-  part.shape = std::move(shape);
-  part.parameter_begin = begin;
-  return part;
-}
-
 // `count` blocks of `length` elements, consecutive in the tensor and `stride` apart in the
 // parameter.
 TensorPart blocks(const std::string& name, Shape shape, std::int64_t count, std::int64_t length,
                   std::int64_t stride, std::int64_t begin) {
-  TensorPart part = whole(name, std::move(shape), begin);
+  TensorPart part = whole_tensor(name, std::move(shape), begin);
   part.loops = {{count, length, stride}};
   part.length = length;
   return part;
@@ -72,11 +62,11 @@ Parts halves(const Parameter& parameter, const std::string& name, std::int64_t r
 }  // namespace
 
 Parts same(const Module& module, const Parameter& parameter, const Names& names) {
-  if (!per_expert(names)) return {whole(names.front(), parameter.shape)};
+  if (!per_expert(names)) return {whole_tensor(names.front(), parameter.shape)};
   const Shape shape(parameter.shape.begin() + 1, parameter.shape.end());
   Parts parts;
   for (int e = 0; e < module.experts; ++e)
-    parts.push_back(whole(of_expert(names.front(), e), shape, e * product(shape)));
+    parts.push_back(whole_tensor(of_expert(names.front(), e), shape, e * product(shape)));
   return parts;
 }
 
@@ -164,18 +154,19 @@ Parts linear_convolution(const Module& module, const Parameter& parameter, const
 
 Parts three_per_channel(const Module&, const Parameter& parameter, const Names& names) {
   const std::int64_t channels = parameter.shape[0] / 3, row = parameter.shape[1];
-  TensorPart part = whole(names.front(), parameter.shape);
+  TensorPart part = whole_tensor(names.front(), parameter.shape);
   part.loops = {{channels, row, 3 * row}, {3, channels * row, row}};
   part.length = row;
   return {part};
 }
 
 Parts one_channel_each(const Module&, const Parameter& parameter, const Names& names) {
-  return {whole(names.front(), {parameter.shape[0], 1, parameter.shape[1]})};
+  return {whole_tensor(names.front(), {parameter.shape[0], 1, parameter.shape[1]})};
 }
 
 Parts patches(const Module& module, const Parameter& parameter, const Names& names) {
-  return {whole(names.front(), {parameter.shape[0], module.channels, module.patch, module.patch})};
+  return {whole_tensor(names.front(),
+                       {parameter.shape[0], module.channels, module.patch, module.patch})};
 }
 
 Parts two_frames(const Module& module, const Parameter& parameter, const Names& names) {
@@ -205,7 +196,7 @@ Parts three_frames(const Module&, const Parameter& parameter, const Names& names
 }
 
 Parts one_row(const Module&, const Parameter& parameter, const Names& names) {
-  return {whole(names.front(), {parameter.shape[1]})};
+  return {whole_tensor(names.front(), {parameter.shape[1]})};
 }
 
 }  // namespace polyphony::arrange

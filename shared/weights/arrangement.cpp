@@ -72,6 +72,16 @@ void gather_part(const Arrangement& arrangement, const TensorPart& part, bool ad
 
 }  // namespace
 
+TensorPart whole_tensor(const std::string& name, std::vector<std::int64_t> shape,
+                        std::int64_t begin) {
+  TensorPart part;
+  part.tensor = name;
+  part.length = element_count(shape);
+  part.shape = std::move(shape);
+  part.parameter_begin = begin;
+  return part;
+}
+
 std::int64_t TensorPart::count() const {
   std::int64_t count = length;
   for (const Loop& loop : loops) count *= loop.count;

@@ -36,6 +36,10 @@ struct TensorPart {
   void lines(const std::vector<ElementRun>& runs, const Line& line) const;
 };
 
+// Returns the part that is a whole tensor in order, from `begin` of the parameter on.
+TensorPart whole_tensor(const std::string& name, std::vector<std::int64_t> shape,
+                        std::int64_t begin = 0);
+
 struct Arrangement {
   std::vector<TensorPart> parts;
   // The parameter is the sum of the parts, which all cover it. A video model has one kernel for

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "shared/error.h"
+#include "shared/kernels/lora.h"
 #include "shared/text/json_form.h"
 #include "shared/weights/number_bytes.h"
 
@@ -81,9 +82,7 @@ const TensorFamily& family_of(const Module& module, const std::string& type,
 
 }  // namespace
 
-bool is_published(const Parameter& parameter) {
-  return !parameter.name.ends_with(".lora_a") && !parameter.name.ends_with(".lora_b");
-}
+bool is_published(const Parameter& parameter) { return !is_low_rank(parameter.name); }
 
 TensorNames::TensorNames(const Module& module, const TensorFamily& family)
     : module_(&module), family_(&family), root_(family.root) {}

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "shared/checkpoint/carried_weights.h"
+#include "shared/kernels/lora.h"
 #include "tests/shared/support/scenario_files.h"
 
 using namespace polyphony;
