@@ -60,6 +60,10 @@ namespace {
 // Source: CUDA C++ Programming Guide, "CUDA Environment Variables", CUDA_DEVICE_MAX_CONNECTIONS.
 void use_all_queues() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*replace=*/0); }
 
+// Lets the caching allocator grow its segments, so that blocks of varying lengths do not leave gaps
+// that only a wait for the whole GPU could close (PyTorch, "CUDA semantics", expandable_segments).
+void grow_segments() { setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", /*replace=*/0); }
+
 }  // namespace
 
 int gpus_of_node() {
@@ -87,6 +91,14 @@ torch::Device choose_device(const std::string& wish, const LaunchEnv& launch) {
 Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch) {
   if (device.is_cuda()) return memory_of_gpu(device, launch.local_world_size);
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+int processors_of(torch::Device device) {
+#if defined(POLYPHONY_NCCL)
+  if (device.is_cuda()) return gpu_processors(device);
+#endif
+  POLYPHONY_CHECK(device.is_cpu(), "this build does not know the device " << device);
+  return 0;
+}
+
   POLYPHONY_CHECK(pages > 0 && page > 0, "the system does not report its memory size");
   return Bytes(std::int64_t{pages} * page / launch.local_world_size);
 }

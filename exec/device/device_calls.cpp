@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -57,6 +59,16 @@ class Made {
       wrong_ = true;
       return;
     }
+    look_for_progress();
+  }
+  // Sets what is watched; the caller's functions are not called any more once this has returned.
+  void watch_progress(std::function<std::uint64_t()> place, std::function<std::string()> unended,
+                      Seconds timeout) {
+    const std::scoped_lock lock(mutex_);
+    place_ = std::move(place);
+    unended_ = std::move(unended);
+    timeout_ = timeout;
+    patience_.reset();
   }
   bool wrong() const { return wrong_; }
   // Throws LostPeer if a group has reported an error.
@@ -67,17 +79,52 @@ class Made {
   }
   // Called several times a second by the thread that watches for lost peers. A host thread that has
   // filled the GPU's queue waits inside CUDA for a kernel that never ends, and does not notice the
-  // error: then the groups are aborted from here.
-  void watch() {
+  // error, or that a peer was lost: then the groups are aborted from here.
+  void watch(bool lost) {
     constexpr int kLooks = 10;  // a host thread that waits in await() notices within half a period
     look();
-    if (wrong_ && !heard_ && ++unheard_ == kLooks) abort();
+    if (((wrong_ && !heard_) || lost) && ++unheard_ == kLooks) abort();
   }
 
  private:
+  // Under the lock. Finds a host that stays inside an op.
+  void look_for_progress() {
+    if (!place_) return;
+    const std::uint64_t place = place_();
+    if (place % 2 == 0 || place != last_place_ || !patience_) {
+      last_place_ = place;
+      patience_.emplace(timeout_, steady_now());
+      return;
+    }
+    if (!patience_->over(steady_now())) return;
+    error_ = "the host has been inside one op for " +
+             std::to_string(static_cast<std::int64_t>(timeout_.count())) +
+             " s, where a call of the device's library does not return" + begun_on_device();
+    wrong_ = true;
+  }
+  // Asks the device in a thread of its own, because the library may hold a lock while it waits.
+  std::string begun_on_device() const {
+    constexpr std::chrono::seconds kPatience{2};
+    const auto answer = std::make_shared<std::promise<std::string>>();
+    std::thread([answer, unended = unended_] {
+      try {
+        answer->set_value(unended());
+      } catch (const std::exception&) {
+        answer->set_value({});
+      }
+    }).detach();
+    std::future<std::string> text = answer->get_future();
+    return text.wait_for(kPatience) == std::future_status::ready ? text.get() : std::string();
+  }
+
   std::mutex mutex_;
   bool aborted_ = false;
   std::vector<MadeGroup> groups_;
+  std::function<std::uint64_t()> place_;
+  std::function<std::string()> unended_;
+  Seconds timeout_{};
+  std::uint64_t last_place_ = 0;
+  std::optional<Patience> patience_;  // with the place where the host is
   Seconds looked_{};
   int unheard_ = 0;  // calls of watch() since the error that no other thread has noticed
   std::atomic<bool> wrong_{false}, heard_{false};
@@ -166,7 +213,10 @@ DeviceCalls device_calls(Transport& gloo, torch::Device device, const BeginFamil
   const auto made = std::make_shared<Made>();
   {
     const std::scoped_lock lock(context->mutex);
-    context->watch = [made] { made->watch(); };
+    // The context owns the function.
+    context->watch = [made, of = context.get()] {
+      made->watch(of->liveness && of->liveness->lost());
+    };
   }
   const DeviceMaking making{
       device,
@@ -195,7 +245,13 @@ DeviceCalls device_calls(Transport& gloo, torch::Device device, const BeginFamil
       },
       together};
   return {making, [=](const c10::Event& event) { await(*context, *made, event); },
-          [made] { made->abort(); }};
+          [made] { made->abort(); },
+          [context, made](auto place, auto unended) {
+            // Later than await(), which says more, if the host is inside that.
+            constexpr double kLater = 1.25;
+            made->watch_progress(std::move(place), std::move(unended),
+                                 kLater * context->options.timeout);
+          }};
 }
 
 }  // namespace polyphony::exec

@@ -12,6 +12,9 @@
 // an error ends the ranks like a lost peer, with the group's name and the library's message, unless
 // a rank is found to be lost, which then explains the error.
 //
+// A host that stays inside one op for longer than the time-out (Transport::watch()) is such an
+// error, too: it waits inside the device's library, for a kernel that may wait for a peer.
+//
 // A failure of this rank's own device (c10::AcceleratorError) is rethrown unchanged: the rank stops
 // with it, and the other ranks are told its reason.
 #pragma once

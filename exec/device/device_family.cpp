@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "shared/program/group_rounds.h"
@@ -32,47 +33,70 @@ DevicePart part_of(const NamedGroup& group, Rank self, int color) {
           group.members};
 }
 
-// Makes the first calls of new groups: one element to each other member, or only from the first
-// member to the second.
+// Makes the first call of a new group, of one element for each member.
 //
 // NCCL connects pairs at their first call, where the host waits for the other end (src/group.cc of
 // NCCL 2.28), so this call is part of making a group. It is made only after all groups of this
 // batch exist, because kernels that wait for peers can block the device operations with which NCCL
 // makes a group (NVIDIA/nccl#581). It runs on the current stream, where the kernels of all groups
-// come in the same order on all ranks.
-void first_call(DeviceBackend& backend, torch::Device device, bool one_way) {
+// come in the same order on all ranks. Calls of other sizes, for which NCCL may connect members in
+// another way, connect in the first step, where all ranks come to them in the same order
+// (shared/step/turns.h).
+void first_call(DeviceBackend& backend, torch::Device device, FirstCall first) {
   const int size = backend->getSize(), self = backend->getRank();
-  std::vector<std::int64_t> sent(static_cast<std::size_t>(size), 1), received = sent;
-  if (one_way) {
-    sent = self == 0 ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0, 0};
-    received = self == 0 ? std::vector<std::int64_t>{0, 0} : std::vector<std::int64_t>{1, 0};
+  c10::intrusive_ptr<c10d::Work> work;
+  if (first == FirstCall::sum) {
+    std::vector<torch::Tensor> one{torch::zeros({1}, device)};
+    c10d::AllreduceOptions options;
+    options.asyncOp = false;
+    work = backend->allreduce(one, options);
+  } else {
+    std::vector<std::int64_t> sent(static_cast<std::size_t>(size), 1), received = sent;
+    if (first == FirstCall::one_way) {
+      sent = self == 0 ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0, 0};
+      received = self == 0 ? std::vector<std::int64_t>{0, 0} : std::vector<std::int64_t>{1, 0};
+    }
+    const auto zeros = [&](const std::vector<std::int64_t>& counts) {
+      return torch::zeros({std::accumulate(counts.begin(), counts.end(), std::int64_t{0})}, device);
+    };
+    torch::Tensor send = zeros(sent), receive = zeros(received);
+    c10d::AllToAllOptions options;
+    options.asyncOp = false;
+    work = backend->alltoall_base(receive, send, received, sent, options);
   }
-  const auto zeros = [&](const std::vector<std::int64_t>& counts) {
-    return torch::zeros({std::accumulate(counts.begin(), counts.end(), std::int64_t{0})}, device);
-  };
-  torch::Tensor send = zeros(sent), receive = zeros(received);
-  c10d::AllToAllOptions options;
-  options.asyncOp = false;
-  if (const auto work = backend->alltoall_base(receive, send, received, sent, options))
-    work->wait();
+  if (work) work->wait();
 }
 
-void first_calls(const DeviceMaking& making, std::vector<MadeGroup>& groups, bool one_way) {
-  if (groups.empty()) return;
-  making.guarded("the first calls of " + std::to_string(groups.size()) + " groups, " +
-                     groups.front().name + " the first",
-                 [&] {
-                   making.together([&] {
-                     for (MadeGroup& group : groups)
-                       first_call(group.backend, making.device, one_way);
+// Makes the first calls of all groups, all sums together and then all others. A group that
+// exchanges rows also adds.
+void first_calls(const DeviceMaking& making, std::vector<MadeGroup>& groups,
+                 const std::function<FirstCall(const std::string& name)>& first) {
+  const auto make = [&](const auto& calls_of) {
+    std::vector<std::pair<MadeGroup*, FirstCall>> calls;
+    for (MadeGroup& group : groups)
+      if (const std::optional<FirstCall> call = calls_of(first(group.name)))
+        calls.emplace_back(&group, *call);
+    if (calls.empty()) return;
+    making.guarded("the first calls of " + std::to_string(calls.size()) + " groups, " +
+                       calls.front().first->name + " the first",
+                   [&] {
+                     making.together([&] {
+                       for (const auto& [group, call] : calls)
+                         first_call(group->backend, making.device, call);
+                     });
                    });
-                 });
+  };
+  make([](FirstCall call) {
+    return call == FirstCall::one_way ? std::nullopt : std::optional(FirstCall::sum);
+  });
+  make([](FirstCall call) { return call == FirstCall::sum ? std::nullopt : std::optional(call); });
 }
 
 }  // namespace
 
 std::vector<MadeGroup> split_in_rounds(const DeviceMaking& making, DeviceFamily& world, Rank self,
-                                       const std::vector<NamedGroup>& all) {
+                                       const std::vector<NamedGroup>& all,
+                                       const std::set<std::string>& exchanges) {
   making.guarded("joining the other ranks' GPUs", [&] { await({&world}); });
   std::vector<std::vector<Rank>> members;
   for (const NamedGroup& group : all) members.push_back(group.members);
@@ -96,12 +120,14 @@ std::vector<MadeGroup> split_in_rounds(const DeviceMaking& making, DeviceFamily&
       if (mine.color >= 0) made.push_back({mine.name, world.part()});
     });
   }
-  first_calls(making, made, false);
+  first_calls(making, made, [&](const std::string& name) {
+    return exchanges.contains(name) ? FirstCall::exchange : FirstCall::sum;
+  });
   return made;
 }
 
 std::vector<MadeGroup> make_apart(const DeviceMaking& making, Rank self,
-                                  const std::vector<NamedGroup>& groups, bool one_way) {
+                                  const std::vector<NamedGroup>& groups, FirstCall first) {
   const std::string where = groups.size() == 1
                                 ? "joining " + groups.front().name
                                 : "joining " + std::to_string(groups.size()) + " groups, " +
@@ -117,14 +143,17 @@ std::vector<MadeGroup> make_apart(const DeviceMaking& making, Rank self,
     await(waited);
     for (std::size_t g = 0; g < groups.size(); ++g) {
       DevicePart part = part_of(groups[g], self, 0);
-      if (one_way) part.members.clear();
+      if (first == FirstCall::one_way) {
+        part.members.clear();
+        part.most_processors = kMessageProcessors;
+      }
       families[g]->split(part);
     }
     await(waited);
     for (std::size_t g = 0; g < groups.size(); ++g)
       made.push_back({groups[g].name, families[g]->part()});
   });
-  first_calls(making, made, one_way);
+  first_calls(making, made, [&](const std::string&) { return first; });
   return made;
 }
 

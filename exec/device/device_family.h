@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,15 @@ struct DevicePart {
   std::string name;  // the group's name, not used before
   int index = 0, size = 0;
   std::vector<Rank> members = {};  // for error messages, if the name does not list them
+  // Largest number of multiprocessors that a kernel of the group takes; 0: the library's choice.
+  int most_processors = 0;
 };
+
+// Multiprocessors of a message, which waits for its peer while others compute. Four move about 80
+// GB/s between H100s on NVLink, so that 64 MiB take less than a millisecond. By default NCCL takes
+// 16 in a group of two (src/enqueue.cc of NCCL 2.28). Megatron limits them in the same way (its
+// option --nccl-communicator-config-path).
+inline constexpr int kMessageProcessors = 4;
 
 // A set of ranks that can be split into groups. Used by one thread at a time, except for abort().
 // It may be destroyed once its groups are made.
@@ -63,15 +72,24 @@ struct MadeGroup {
   DeviceBackend backend;
 };
 
-// Makes the groups in `all` that `self` is a member of, makes their first calls, and returns them.
-// Collective over the family; `all` is the same on all its ranks.
-std::vector<MadeGroup> split_in_rounds(const DeviceMaking& making, DeviceFamily& world, Rank self,
-                                       const std::vector<NamedGroup>& all);
+// The first call of a group, which connects its members.
+//   sum       an all-reduce: connects each member with few others
+//   exchange  an all-to-all: connects each member with all others. On 8 GPUs of a node it takes 2.6
+//             GiB of buffers of each (NVIDIA/nccl#1685), so it is made only where rows are
+//             exchanged
+//   one_way   a message from the first member to the second
+enum class FirstCall : std::uint8_t { sum, exchange, one_way };
 
-// Makes each group from a family of its own, and returns the groups. `one_way`: the groups are
-// pairs, of which the first rank sends to the second. All members call it, with their common groups
-// in the same order.
+// Makes the groups in `all` that `self` is a member of, makes their first calls, and returns them.
+// Collective over the family; `all` is the same on all its ranks. `exchanges`: names of the groups
+// whose first call is an exchange.
+std::vector<MadeGroup> split_in_rounds(const DeviceMaking& making, DeviceFamily& world, Rank self,
+                                       const std::vector<NamedGroup>& all,
+                                       const std::set<std::string>& exchanges);
+
+// Makes each group from a family of its own, and returns the groups. All members call it, with
+// their common groups in the same order.
 std::vector<MadeGroup> make_apart(const DeviceMaking& making, Rank self,
-                                  const std::vector<NamedGroup>& groups, bool one_way);
+                                  const std::vector<NamedGroup>& groups, FirstCall first);
 
 }  // namespace polyphony::exec

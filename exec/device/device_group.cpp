@@ -106,7 +106,7 @@ void DeviceGroup::all_gather_beside(const Tensor& mine, Tensor& all, const Count
   Tensor own = part(index());
   if (own.numel() > 0 && own.const_data_ptr() != from.const_data_ptr()) own.copy_(from);
   if (size() == 1) return order({}, beside);
-  backend_->startCoalescing();
+  backend_->begin_messages(static_cast<bool>(beside));
   for (int step = 1; step < size(); ++step) {
     const int target = (index() + step) % size(), source = (index() + size() - step) % size();
     std::vector<Tensor> out{from}, in{part(source)};
@@ -148,7 +148,7 @@ void DeviceGroup::reduce_scatter_beside(const Tensor& all, Tensor& mine, const C
   // One reduction per member in one NCCL group: NCCL's reduce-scatter supports equal parts only.
   if (to.numel() > 0 && to.const_data_ptr() != from.narrow(0, own, to.numel()).const_data_ptr())
     to.copy_(from.narrow(0, own, to.numel()));
-  backend_->startCoalescing();
+  backend_->begin_messages(static_cast<bool>(beside));
   for (int member = 0; member < size(); ++member) {
     const std::int64_t count = counts[static_cast<std::size_t>(member)];
     if (count == 0) continue;

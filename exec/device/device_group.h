@@ -3,8 +3,7 @@
 // specifies for transports that do not block.
 //
 // A call runs on the caller's stream itself (asyncOp false). Calls that are overlapped with other
-// work, and uneven gathers (which are made of messages), run on a stream of the group, for which
-// the caller's stream then waits.
+// work run on a stream of the group, for which the caller's stream then waits.
 //
 // Sums are the backend's: in an order of its choice and in the tensors' format (bfloat16 is rounded
 // at every step; gradients are fp32). With `in_order` every member receives all members' parts and
@@ -29,6 +28,9 @@ class GroupBackend : public c10d::Backend {
   // empty if there is none, or if the group was aborted. Does not block. May be called from any
   // thread, also while another thread is in a call.
   virtual std::string own_error() = 0;
+  // Collects the sends, receives or reductions that follow, which endCoalescing() queues as one
+  // call: on a stream of the group if `apart`, else on the current stream.
+  virtual void begin_messages(bool apart) = 0;
 };
 using DeviceBackend = c10::intrusive_ptr<GroupBackend>;
 

@@ -119,7 +119,10 @@ void DeviceTransport::announce(const std::vector<NamedGroup>& groups) {
       world_ = calls_.making.begin("the world", everyone(*this), static_cast<int>(rank().value));
     });
   }
-  for (MadeGroup& made : split_in_rounds(calls_.making, *world_, rank(), all))
+  std::set<std::string> exchanges;
+  for (const NamedGroup& group : shared)
+    if (group.exchanges || in_order_) exchanges.insert(group.name);  // add_in_order() exchanges
+  for (MadeGroup& made : split_in_rounds(calls_.making, *world_, rank(), all, exchanges))
     announced_[made.name] = std::move(made.backend);
 }
 
@@ -127,7 +130,9 @@ void DeviceTransport::announce(const std::vector<NamedGroup>& groups) {
 // announced.
 DeviceBackend DeviceTransport::taken(const std::string& name, const std::vector<Rank>& members) {
   if (auto announced = announced_.extract(name)) return announced.mapped();
-  return make_apart(calls_.making, rank(), {{"group " + name, members}}, false).front().backend;
+  return make_apart(calls_.making, rank(), {{"group " + name, members}}, FirstCall::exchange)
+      .front()
+      .backend;
 }
 
 std::unique_ptr<Communicator> DeviceTransport::make_group(const std::string& name,
@@ -150,11 +155,10 @@ void DeviceTransport::connect(const std::vector<Channel>& channels) {
   if (channels.empty()) return;
   std::vector<NamedGroup> pairs;
   for (const Channel& channel : channels)
-    pairs.push_back({"messages of " + channel.name + " from " +
-                         std::to_string(channel.source.value) + " to " +
+    pairs.push_back({"messages from " + std::to_string(channel.source.value) + " to " +
                          std::to_string(channel.destination.value),
                      {channel.source, channel.destination}});
-  std::vector<MadeGroup> made = make_apart(calls_.making, rank(), pairs, true);
+  std::vector<MadeGroup> made = make_apart(calls_.making, rank(), pairs, FirstCall::one_way);
   const std::scoped_lock lock(mutex_);
   for (std::size_t c = 0; c < channels.size(); ++c)
     links_[channels[c]] = std::move(made[c].backend);
@@ -167,7 +171,7 @@ DeviceBackend DeviceTransport::connected(const Channel& channel) {
     return found != links_.end() ? found->second : DeviceBackend();
   };
   if (DeviceBackend link = find()) return link;
-  // Without the lock, because it waits for the other end. Each channel is used by one thread only.
+  // Without the lock, because it waits for the other end. One thread exchanges messages.
   connect({channel});
   return find();
 }
@@ -237,7 +241,7 @@ void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
     } else {
       const auto [source, destination] =
           transfer.sends ? std::pair(rank(), transfer.peer) : std::pair(transfer.peer, rank());
-      channels[{transfer.channel, source, destination}].push_back(&transfer);
+      channels[{source, destination}].push_back(&transfer);
     }
   }
   if (!of_host.empty()) inner().exchange(of_host);
@@ -245,11 +249,12 @@ void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
   const torch::NoGradGuard no_grad;
   calls_.making.guarded("a message", [&] {
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
+    const bool apart = channels.size() > 1;  // or one would wait for the other
     for (auto& [channel, list] : channels) {
       std::sort(list.begin(), list.end(),
                 [](const Transfer* a, const Transfer* b) { return a->tag < b->tag; });
       const DeviceBackend backend = connected(channel);
-      backend->startCoalescing();
+      backend->begin_messages(apart);
       for (const Transfer* transfer : list) {
         std::vector<Tensor> tensors{transfer->tensor.view({-1})};
         if (transfer->sends)

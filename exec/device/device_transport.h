@@ -2,10 +2,9 @@
 // streams by c10d backends (NCCL's; in tests, its double); exchanges of host tensors use the inner
 // transport.
 //
-// Messages: NCCL ignores tags and matches messages in order. So every directed pair of ranks has a
-// group of its own for each channel (Transfer::channel, a stream of the Program at both ends):
-// messages on a channel are received in the order in which they are sent, as
-// shared/program/message_order.h proves. A message to the rank itself is a copy.
+// Messages: NCCL ignores tags and matches messages in order. Every directed pair of ranks has a
+// group of its own, a channel, and both ends exchange its messages in the same order
+// (shared/program/queue_order.h). A message to the rank itself is a copy.
 //
 // Making a group waits for its other members (exec/device/device_family.h). announce() and
 // prepare() make groups in advance, so that later calls do not wait. A channel that was not
@@ -33,6 +32,9 @@ struct DeviceCalls {
   std::function<void(const c10::Event& event)> await;
   // Ends what the groups have queued on this rank.
   std::function<void()> abort;
+  // Transport::watch(); may be absent.
+  std::function<void(std::function<std::uint64_t()> place, std::function<std::string()> unended)>
+      watch = {};
 };
 
 class DeviceTransport : public ForwardingTransport {
@@ -44,10 +46,12 @@ class DeviceTransport : public ForwardingTransport {
                                            const std::vector<Rank>& members) override;
   void announce(const std::vector<NamedGroup>& groups) override;
   void exchange(const std::vector<Transfer>& transfers) override;
-  bool matches_in_order() const override { return true; }
   bool queues() const override { return true; }
   void prepare(const std::vector<Channel>& channels) override;
   void await(const c10::Event& event) override { calls_.await(event); }
+  void watch(std::function<std::uint64_t()> place, std::function<std::string()> unended) override {
+    if (calls_.watch) calls_.watch(std::move(place), std::move(unended));
+  }
   void abort(const std::string& reason) override;
 
  private:

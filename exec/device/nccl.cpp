@@ -3,6 +3,7 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 #include <nccl.h>
 
 #include <algorithm>
@@ -68,6 +69,10 @@ class NcclFamily : public DeviceFamily {
     made_ = nullptr;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
+    if (mine.most_processors > 0) {
+      config.minCTAs = 1;
+      config.maxCTAs = mine.most_processors;
+    }
     const ncclResult_t result =
         ncclCommSplit(own_, mine.color < 0 ? NCCL_SPLIT_NOCOLOR : mine.color,
                       std::max(mine.index, 0), &made_, &config);
@@ -189,15 +194,26 @@ Bytes gpu_memory(torch::Device device) {
       static_cast<std::int64_t>(at::cuda::getDeviceProperties(device.index())->totalGlobalMem));
 }
 
+int gpu_processors(torch::Device device) {
+  return at::cuda::getDeviceProperties(device.index())->multiProcessorCount;
+}
+
+c10::Stream new_gpu_stream(torch::Device device, bool urgent) {
+  const c10::cuda::CUDAGuard on(device);
+  int lowest = 0, highest = 0;
+  C10_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  cudaStream_t made = nullptr;
+  C10_CUDA_CHECK(
+      cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, urgent ? highest : lowest));
+  return c10::cuda::getStreamFromExternal(made, device.index()).unwrap();
+}
+
 std::unique_ptr<Transport> connect_nccl(std::unique_ptr<Transport> gloo, torch::Device device,
                                         bool in_order) {
   if (device.is_cuda()) c10::cuda::set_device(device.index());
   const Gpus gpus = gpus_of_all(*gloo, device);
   if (gpus == Gpus::none) return gloo;
   if (gpus == Gpus::one_each) {
-    // Connects rings and trees when groups are made. Otherwise the first call of each size would
-    // connect them on the host, in the order in which calls happen to be queued.
-    setenv("NCCL_RUNTIME_CONNECT", "0", 1);
     DeviceCalls calls = device_calls(
         *gloo, device,
         [device](const auto& store, const std::string& name, int index, int size) {

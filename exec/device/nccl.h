@@ -21,6 +21,13 @@ namespace polyphony::exec {
 // Returns the GPU's total memory.
 Bytes gpu_memory(torch::Device device);
 
+// Returns the GPU's number of multiprocessors.
+int gpu_processors(torch::Device device);
+
+// Returns a new stream, which is never destroyed. `urgent`: of the highest priority that the GPU
+// has.
+c10::Stream new_gpu_stream(torch::Device device, bool urgent);
+
 // Returns the transport over `gloo`, which connect_gloo() made. Collective over all its ranks.
 // `device`: where this rank's tensors are; the CPU for a rank without a GPU. `in_order`: see
 // exec/device/device_group.h.

@@ -7,10 +7,12 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "exec/device/own_stream.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -60,10 +62,7 @@ class NcclWork : public c10d::Work {
 class NcclBackend : public GroupBackend {
  public:
   NcclBackend(ncclComm_t made, int index, int size, torch::Device device)
-      : GroupBackend(index, size),
-        made_(made),
-        device_(device),
-        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index())) {}
+      : GroupBackend(index, size), made_(made), device_(device) {}
   ~NcclBackend() override { abort(); }
   const std::string getBackendName() const override { return "NCCL"; }
 
@@ -128,28 +127,30 @@ class NcclBackend : public GroupBackend {
   Handle reduce(std::vector<Tensor>& tensors, const c10d::ReduceOptions& options) override {
     const Tensor part = tensors.at(0);
     const auto root = static_cast<int>(options.rootRank);
-    add(part, options.asyncOp,
-        [part, root, op = operation(options.reduceOp)](ncclComm_t comm, cudaStream_t stream) {
-          return ncclReduce(part.const_data_ptr(), part.data_ptr(), numbers(part), type_of(part),
-                            op, root, comm, stream);
-        });
+    add(part, [part, root, op = operation(options.reduceOp)](ncclComm_t comm, cudaStream_t stream) {
+      return ncclReduce(part.const_data_ptr(), part.data_ptr(), numbers(part), type_of(part), op,
+                        root, comm, stream);
+    });
     return {};
   }
   Handle send(std::vector<Tensor>& tensors, int to, int) override {
     const Tensor tensor = tensors.at(0);
-    add(tensor, true, [tensor, to](ncclComm_t comm, cudaStream_t stream) {
+    add(tensor, [tensor, to](ncclComm_t comm, cudaStream_t stream) {
       return ncclSend(tensor.const_data_ptr(), tensor.nbytes(), ncclUint8, to, comm, stream);
     });
     return {};
   }
   Handle recv(std::vector<Tensor>& tensors, int from, int) override {
     const Tensor tensor = tensors.at(0);
-    add(tensor, true, [tensor, from](ncclComm_t comm, cudaStream_t stream) {
+    add(tensor, [tensor, from](ncclComm_t comm, cudaStream_t stream) {
       return ncclRecv(tensor.data_ptr(), tensor.nbytes(), ncclUint8, from, comm, stream);
     });
     return {};
   }
-  void startCoalescing() override { coalesces_ = true; }
+  void begin_messages(bool apart) override {
+    coalesces_ = true;
+    apart_ = apart;
+  }
   Handle endCoalescing() override {
     coalesces_ = false;
     const std::vector<Call> calls = std::exchange(calls_, {});
@@ -183,11 +184,10 @@ class NcclBackend : public GroupBackend {
   }
 
  private:
-  void add(const Tensor& tensor, bool apart, Call call) {
-    POLYPHONY_CHECK(coalesces_, "send and recv need startCoalescing() before them");
+  void add(const Tensor& tensor, Call call) {
+    POLYPHONY_CHECK(coalesces_, "send, recv and reduce need begin_messages() before them");
     tensors_.push_back(tensor);
     calls_.push_back(std::move(call));
-    apart_ = apart;
   }
   static Call grouped(const std::vector<Call>& calls) {
     return [calls](ncclComm_t comm, cudaStream_t stream) {
@@ -202,13 +202,14 @@ class NcclBackend : public GroupBackend {
              const Call& call) {
     const c10::cuda::CUDAGuard on(device_);
     const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream(device_.index());
-    const c10::cuda::CUDAStream stream = apart ? stream_ : current;
+    if (apart && !stream_) stream_.emplace(device_, Priority::urgent);
+    const c10::cuda::CUDAStream stream = apart ? c10::cuda::CUDAStream(stream_->get()) : current;
     if (apart) {
       c10::Event before(torch::kCUDA);
       before.record(current);
-      before.block(stream_);
+      before.block(stream);
       for (const Tensor& tensor : tensors)
-        c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream_);
+        c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);
     }
     ncclComm_t comm = nullptr;
     {
@@ -217,13 +218,13 @@ class NcclBackend : public GroupBackend {
     }
     if (comm == nullptr) throw std::runtime_error(what + " of a group that was aborted");
     check_nccl(call(comm, stream.stream()), what, comm);
-    return apart ? Handle(c10::make_intrusive<NcclWork>(stream_)) : Handle();
+    return apart ? Handle(c10::make_intrusive<NcclWork>(stream)) : Handle();
   }
 
   std::mutex mutex_;
   ncclComm_t made_;  // protected by the mutex; null once aborted
   torch::Device device_;
-  c10::cuda::CUDAStream stream_;
+  std::optional<OwnStream> stream_;  // once a call runs beside other work
   bool coalesces_ = false, apart_ = false;
   std::vector<Call> calls_;
   std::vector<Tensor> tensors_;

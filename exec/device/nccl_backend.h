@@ -7,11 +7,10 @@
 // ends; and whose watchdog threads end the process, without our error message, when NCCL reports a
 // lost peer.
 //
-// Calls run on the current stream. Calls with asyncOp, and messages, run on a stream of the group,
-// and Work::wait() makes the current stream wait for it. The communicator is a blocking one: the
-// host waits for peers only where pairs connect.
-// Source: NCCL 2.28 user guide, "Group Calls", "Point-to-point communication", "Fault Tolerance";
-// src/init.cc.
+// Calls run on the current stream. Calls with asyncOp, and messages with `apart`, run on a stream
+// of the group, and Work::wait() makes the current stream wait for it. The communicator is a
+// blocking one: the host waits for peers only where pairs connect. Source: NCCL 2.28 user guide,
+// "Group Calls", "Point-to-point communication", "Fault Tolerance"; src/init.cc.
 #pragma once
 
 #include <nccl.h>

@@ -5,6 +5,7 @@
 #include "exec/on_device.h"
 #include "exec/runner/chunk_set.h"
 #include "shared/error.h"
+#include "shared/step/turns.h"
 
 namespace polyphony::exec {
 
@@ -116,8 +117,11 @@ Program StepPlanner::lower_own(const StepPart& part, StepKind kind) const {
 }
 
 Program StepPlanner::whole(const Batch& batch) const {
-  return polyphony::lower(scenario_, plain_ ? plain_->layout : layout_,
-                          plain_ ? plain_->plan : plan_, batch);
+  const Layout& layout = plain_ ? plain_->layout : layout_;
+  const Plan& plan = plain_ ? plain_->plan : plan_;
+  StepPlan step = make_step_plan(scenario_, layout, plan, batch);
+  step.turns = make_turns(scenario_.model, plan, step, batch);
+  return polyphony::lower(scenario_, layout, plan, step, batch);
 }
 
 WholeStep StepPlanner::whole_of(std::uint64_t step) const {
@@ -132,8 +136,7 @@ WholeStep StepPlanner::whole_of(std::uint64_t step) const {
 StepLoader::StepLoader(const StepPlanner& planner, const Dataset& dataset, std::uint64_t seed,
                        Rank rank, torch::Device device)
     : planner_(planner), dataset_(dataset), seed_(seed), rank_(rank), device_(device) {
-  if (!device.is_cpu())
-    stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+  if (!device.is_cpu()) stream_.emplace(device, Priority::normal);
 }
 
 StepLoader::~StepLoader() { finish(); }
@@ -151,10 +154,10 @@ StepData StepLoader::filled(std::uint64_t step, const StepPart& part, Program pr
     pack();
     return data;
   }
-  const c10::StreamGuard apart(*stream_);
+  const c10::StreamGuard apart(stream_->get());
   pack();
   c10::Event copied(device_.type());
-  copied.record(*stream_);
+  copied.record(stream_->get());
   copied.synchronize();
   return data;
 }

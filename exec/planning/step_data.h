@@ -2,8 +2,6 @@
 // that the rank runs. It is prepared on a separate thread while the previous step trains.
 #pragma once
 
-#include <c10/core/Stream.h>
-
 #include <cstdint>
 #include <future>
 #include <map>
@@ -11,6 +9,7 @@
 #include <optional>
 
 #include "exec/data/dataset.h"
+#include "exec/device/own_stream.h"
 #include "exec/planning/live_plans.h"
 #include "exec/transport/communicator.h"
 #include "shared/lower/lower.h"
@@ -112,7 +111,7 @@ class StepLoader {
   std::uint64_t seed_;
   Rank rank_;
   torch::Device device_;
-  std::optional<c10::Stream> stream_;  // of a device: copies must not queue behind its compute
+  std::optional<OwnStream> stream_;  // of a device: copies must not queue behind its compute
   std::uint64_t ahead_step_ = 0;
   std::future<StepData> ahead_;
 };

@@ -62,7 +62,8 @@ void ChunkSet::make_groups(const Program& structure) {
   for (std::size_t g = 0; g < names.size(); ++g) {
     const Group& group = structure.groups[g];
     if (!group.members.contains(rank_) || group.kind == GroupKind::cell) continue;
-    mine.push_back({names[g], group.members});
+    const bool exchanges = group.kind == GroupKind::expert || group.kind == GroupKind::context;
+    mine.push_back({names[g], group.members, exchanges});
     ids.push_back(g);
   }
   announce(transport_, mine);

@@ -1,6 +1,6 @@
 #include "exec/runner/device_streams.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
+#include <algorithm>
 
 #include "exec/on_device.h"
 #include "exec/system/process.h"
@@ -11,43 +11,74 @@ namespace polyphony::exec {
 DeviceStreams::DeviceStreams(torch::Device device)
     : device_(device), compute_(default_stream(device)) {}
 
-void DeviceStreams::begin(const Program& program, Rank rank) {
+void DeviceStreams::begin(const Program& program, Rank rank, bool by_peer) {
   program_ = &program;
   rank_ = rank;
   first_op_ = program.ops_of(rank).begin;
   ops_ = program.ops_of(rank).size();
-  const c10::impl::VirtualGuardImpl guard(device_.type());
+  parts_.clear();
+  later_starts_.clear();
   of_stream_.assign(program.streams.size(), compute_);
   for (std::size_t s = 0; s < program.streams.size(); ++s) {
     const Stream& stream = program.streams[s];
     if (stream.rank != rank || stream.kind == StreamKind::compute) continue;
-    auto found = named_.find(stream.name);
-    if (found == named_.end())
-      found = named_.emplace(stream.name, guard.getStreamFromGlobalPool(device_)).first;
-    of_stream_[s] = found->second;
+    const bool messages = stream.kind == StreamKind::send || stream.kind == StreamKind::receive;
+    if (!messages || !by_peer) of_stream_[s] = named(stream.name);
   }
   while (events_.size() < ops_)
     events_.push_back({c10::Event(device_.type(), c10::EventFlag::BACKEND_DEFAULT),
                        c10::Event(device_.type(), c10::EventFlag::BACKEND_DEFAULT)});
   phases_ = std::vector<std::atomic<std::uint8_t>>(ops_);
+  ran_on_.assign(ops_, compute_);
   c10::Event before(device_.type());
   before.record(compute_);
-  for (const auto& [name, stream] : named_) before.block(stream);
+  for (const auto& [name, stream] : named_) before.block(stream.get());
 }
 
-void DeviceStreams::start(OpId id) {
+// Returns the stream of this name, which begins with what is queued on the compute stream now.
+const c10::Stream& DeviceStreams::named(const std::string& name) {
+  const auto [found, fresh] = named_.try_emplace(name, device_, Priority::urgent);
+  if (fresh) {
+    c10::Event before(device_.type());
+    before.record(compute_);
+    before.block(found->second.get());
+  }
+  return found->second.get();
+}
+
+c10::Stream DeviceStreams::of_messages(bool sends, Rank peer) {
+  return named((sends ? "to " : "from ") + std::to_string(peer.value));
+}
+
+void DeviceStreams::start(OpId id, const c10::Stream& stream, bool first) {
   const Op& op = program_->ops[id.value];
-  const c10::Stream own = of(op);
   for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w) {
     const OpId before = program_->waits[w];
-    if (of(program_->ops[before.value]) != own) events(before).end.block(own);
+    if (ran_on_[before.value - first_op_] != stream) events(before).end.block(stream);
   }
-  events(id).start.record(own);
+  c10::Event& start =
+      first ? events(id).start
+            : later_starts_
+                  .emplace_back(id, c10::Event(device_.type(), c10::EventFlag::BACKEND_DEFAULT))
+                  .second;
+  start.record(stream);
   phases_[id.value - first_op_] = begun;
 }
 
-void DeviceStreams::end(OpId id) {
-  events(id).end.record(of(program_->ops[id.value]));
+void DeviceStreams::end(OpId id, const c10::Stream& stream, bool last) {
+  if (!last) {
+    parts_[id].push_back(stream);
+    return;
+  }
+  if (const auto parts = parts_.extract(id))
+    for (const c10::Stream& part : parts.mapped()) {
+      if (part == stream) continue;
+      c10::Event done(device_.type());
+      done.record(part);
+      done.block(stream);
+    }
+  events(id).end.record(stream);
+  ran_on_[id.value - first_op_] = stream;
   phases_[id.value - first_op_] = queued;
 }
 
@@ -66,7 +97,7 @@ std::string DeviceStreams::unended() const {
 void DeviceStreams::finish() {
   for (const auto& [name, stream] : named_) {
     c10::Event last(device_.type());
-    last.record(stream);
+    last.record(stream.get());
     last.block(compute_);
   }
 }
@@ -96,6 +127,11 @@ std::vector<OpTime> DeviceStreams::times() {
   std::vector<OpTime> times;
   for (std::size_t i = 0; i < ops_; ++i)
     times.push_back({OpId(first_op_ + i), at(events_[i].start), at(events_[i].end)});
+  // Launches of an op are on streams of their own, of which any may be the first to get there.
+  for (const auto& [op, start] : later_starts_) {
+    OpTime& time = times[op.value - first_op_];
+    time.start = std::min(time.start, at(start));
+  }
   return times;
 }
 

@@ -33,16 +33,15 @@ void Runner::Impl::run(const Program& program) {
   state = &step;
   loss = torch::zeros({}, torch::dtype(torch::kFloat64).device(options.device));
   if (!evaluating) results.emplace_back().program = &program;
-  if (streams) streams->begin(program, rank);
-  channels_of_step.reset();
-  if (streams && transport.matches_in_order()) {
-    channels_of_step.emplace(program, options.messages_apart);
-    told([&] { transport.prepare(channels_of_step->of(rank)); });
-  }
-  if (streams && transport.queues())
+  const bool one_thread = streams && transport.queues();
+  if (streams) streams->begin(program, rank, one_thread);
+  place = 0;
+  if (one_thread) {
+    told([&] { transport.prepare(channels_of(program, rank)); });
     queue_ops();
-  else
+  } else {
     run_threads(step);
+  }
   if (streams) streams->finish();
   state = nullptr;
   times = step.take_times();
@@ -101,14 +100,14 @@ void Runner::Impl::run_ops(const std::vector<OpId>& ops) {
 void Runner::Impl::queue_ops() {
   guarded([&] {
     const Program& program = state->program();
-    QueueOrder order(program, rank);
+    const QueueOrder order(program, rank);
     RunAhead ahead(program, rank, options.run_ahead);
-    while (const std::optional<OpId> id = order.next()) {
-      // Everything that peers may need to get to this point is queued before a compute op.
-      if (program.streams[program.ops[id->value].stream.value].kind == StreamKind::compute)
-        for (; ahead.too_far(); ahead.passed()) transport.await(streams->end_of(*ahead.too_far()));
-      run_op(*id);
-      ahead.add(*id);
+    for (const Launch& launch : order.launches()) {
+      for (; ahead.too_far(); ahead.passed()) transport.await(streams->end_of(*ahead.too_far()));
+      ++place;
+      run_launch(launch, order.messages(launch));
+      ++place;
+      if (launch.last) ahead.add(launch.op);
     }
   });
 }
@@ -127,8 +126,9 @@ void Runner::Impl::guarded(const std::function<void()>& ops) {
   }
 }
 
-// Runs an op or, on a device, queues it.
-void Runner::Impl::run_op(OpId id) {
+// Runs a launch or, on a device, queues it. Without a queue order, an op is one launch.
+void Runner::Impl::run_launch(const Launch& launch, std::span<const MessageId> messages) {
+  const OpId id = launch.op;
   const Op& op = state->program().ops[id.value];
   state->wait_for(op);
   if (options.watch) options.watch(id, true);
@@ -137,22 +137,32 @@ void Runner::Impl::run_op(OpId id) {
   {
     std::optional<c10::StreamGuard> on;
     if (streams) {
-      on.emplace(streams->of(op));
-      streams->start(id);
+      on.emplace(stream_of(op, messages));
+      streams->start(id, on->current_stream(), launch.first);
     }
     const NvtxRange range(options.ranges ? describe(state->program(), id) : "");
-    perform(id, op);
-    if (streams) streams->end(id);
+    perform(launch, op, messages);
+    if (streams) streams->end(id, on->current_stream(), launch.last);
   }
   OpTime time{id, start, steady_now()};
   if (counted) time.processor = processor_now() - processor;
   if (options.watch) options.watch(id, false);
-  state->finish(time);
+  if (launch.last) state->finish(time);
 }
 
-void Runner::Impl::perform(OpId id, const Op& op) {
+c10::Stream Runner::Impl::stream_of(const Op& op, std::span<const MessageId> messages) {
+  if (messages.empty()) return streams->of(op);
+  const Message& ends = state->program().messages[messages.front().value];
+  const bool sends = std::get<Exchange>(op.what).sends;
+  return streams->of_messages(sends, sends ? ends.destination : ends.source);
+}
+
+void Runner::Impl::perform(const Launch& launch, const Op& op,
+                           std::span<const MessageId> messages) {
+  const OpId id = launch.op;
   if (const auto* what = std::get_if<Compute>(&op.what)) return compute(id, op, *what);
-  if (const auto* what = std::get_if<Exchange>(&op.what)) return exchange(op, *what);
+  if (const auto* what = std::get_if<Exchange>(&op.what))
+    return exchange(launch, op, *what, messages);
   if (const auto* what = std::get_if<Collective>(&op.what)) return collective(*what);
   if (const auto* what = std::get_if<HostCopy>(&op.what)) return host_copy(op, *what);
   update();

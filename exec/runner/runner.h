@@ -45,7 +45,6 @@ struct RunnerOptions {
       false;  // compare each compute op's collectives with expand(); tests and the first step
   torch::Device device = torch::kCPU;  // of parameters, activations, and the inputs' tensors
   Bytes run_ahead = kRunAhead;         // exec/runner/run_ahead.h
-  bool messages_apart = false;         // shared/program/message_order.h; the same on all ranks
   bool pretrained = true;              // begin with the scenario's published weights, if it has any
   bool ranges = false;                 // NVTX ranges around ops, for profilers; in GPU builds
   // For tests: called on the op's thread, just before it starts and just after it has ended.

@@ -4,11 +4,13 @@
 
 #include <c10/core/StreamGuard.h>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,12 +18,11 @@
 #include "exec/on_device.h"
 #include "exec/runner/chunk_set.h"
 #include "exec/runner/device_streams.h"
-#include "exec/runner/queue_order.h"
 #include "exec/runner/run_ahead.h"
 #include "exec/runner/runner.h"
 #include "exec/runner/step_state.h"
 #include "exec/runner/stream_thread.h"
-#include "shared/program/message_order.h"
+#include "shared/program/queue_order.h"
 
 namespace polyphony::exec {
 
@@ -38,9 +39,10 @@ struct Runner::Impl {
   std::vector<OpTime> times;
   bool timed = true;  // `times` is up to date; a device's times are read on demand
 
+  std::atomic<std::uint64_t> place{0};  // Transport::watch()
+
   // State of the step that is running.
   StepState* state = nullptr;
-  std::optional<MessageChannels> channels_of_step;  // if messages are matched by their order
   const Inputs* inputs = nullptr;
   const Pace* pace = nullptr;
   bool evaluating = false;
@@ -72,9 +74,17 @@ struct Runner::Impl {
         options(options_),
         chunks(transport_, scenario, structure, options_.perturb, options_.pretrained,
                options_.device) {
-    if (!options.device.is_cpu()) streams.emplace(options.device);
+    if (!options.device.is_cpu()) {
+      streams.emplace(options.device);
+      transport.watch([this] { return place.load(); }, [this] { return streams->unended(); });
+    }
     count = torch::zeros({}, torch::dtype(torch::kFloat32).device(options.device));
   }
+  ~Impl() {
+    if (streams) transport.watch({}, {});
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
   void run(const Program& program);
   void run_threads(const StepState& step);
   void told(const std::function<void()>& call);
@@ -82,18 +92,22 @@ struct Runner::Impl {
   void run_ops(const std::vector<OpId>& ops);
   void queue_ops();
   void guarded(const std::function<void()>& ops);
-  void run_op(OpId id);
+  void run_op(OpId id) { run_launch(whole(id), {}); }
+  void run_launch(const Launch& launch, std::span<const MessageId> messages);
+  c10::Stream stream_of(const Op& op, std::span<const MessageId> messages);
+  static Launch whole(OpId op) { return {op}; }
   // False for emulated compute, which sleeps, and on a GPU, whose work is not the processor's.
   bool computes_on_processor(const Op& op) const {
     const bool computes =
         std::holds_alternative<Compute>(op.what) || std::holds_alternative<Update>(op.what);
     return computes && options.device.is_cpu() && (pace == nullptr || pace->empty());
   }
-  void perform(OpId id, const Op& op);
+  void perform(const Launch& launch, const Op& op, std::span<const MessageId> messages);
   void compute(OpId id, const Op& op, const Compute& what);
   void forward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
   void backward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
-  void exchange(const Op& op, const Exchange& what);
+  void exchange(const Launch& launch, const Op& op, const Exchange& what,
+                std::span<const MessageId> messages);
   void collective(const Collective& what);
   void host_copy(const Op& op, const HostCopy& what);
   void update();

@@ -151,34 +151,37 @@ void Runner::Impl::backward(OpId id, const Op& op, const Compute& what, HeldChun
   });
 }
 
-void Runner::Impl::exchange(const Op& op, const Exchange& what) {
+// Moves some messages of an exchange; all of them if `messages` is empty.
+void Runner::Impl::exchange(const Launch& launch, const Op& op, const Exchange& what,
+                            std::span<const MessageId> messages) {
   const Program& program = state->program();
+  if (messages.empty())
+    messages =
+        std::span(program.exchange_messages).subspan(what.messages.begin, what.messages.size());
   bool last = false;  // the sent buffer has no later reader (a relay's buffer has)
   for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u)
     last |= program.buffer_uses[u].use == Use::free;
+  const Message& one = program.messages[messages.front().value];
+  const BufferId id = what.sends ? one.from : one.to;
+  const Buffer& buffer = program.buffers[id.value];
+  torch::Tensor& slot = state->tensor(id);
+  if (!what.sends && launch.first)
+    slot = buffer.zeroed ? torch::zeros({buffer.rows, buffer.width}, format())
+                         : torch::empty({buffer.rows, buffer.width}, format());
+  use_here(slot);
+  const torch::Tensor whole = slot.contiguous();
+  POLYPHONY_CHECK(whole.size(0) == buffer.rows, "the buffer of an exchange has "
+                                                    << buffer.rows << " rows, its tensor "
+                                                    << whole.size(0));
+  slot = what.sends && last && launch.last ? torch::Tensor() : whole;
   std::vector<Transfer> transfers;
-  transfers.reserve(what.messages.size());
-  torch::Tensor whole;
-  for (std::uint32_t i = what.messages.begin; i < what.messages.end; ++i) {
-    const MessageId id = program.exchange_messages[i];
-    const Message& message = program.messages[id.value];
-    const Buffer& buffer = program.buffers[(what.sends ? message.from : message.to).value];
-    if (!whole.defined()) {
-      torch::Tensor& slot = state->tensor(what.sends ? message.from : message.to);
-      if (!what.sends)
-        slot = buffer.zeroed ? torch::zeros({buffer.rows, buffer.width}, format())
-                             : torch::empty({buffer.rows, buffer.width}, format());
-      use_here(slot);
-      whole = slot.contiguous();
-      slot = what.sends && last ? torch::Tensor() : whole;
-    }
-    POLYPHONY_CHECK(whole.size(0) == buffer.rows, "the buffer of an exchange has "
-                                                      << buffer.rows << " rows, its tensor "
-                                                      << whole.size(0));
+  transfers.reserve(messages.size());
+  for (const MessageId message_id : messages) {
+    const Message& message = program.messages[message_id.value];
     const std::int64_t row = what.sends ? message.from_row : message.to_row;
     transfers.push_back({whole.narrow(0, row, message.rows),
-                         what.sends ? message.destination : message.source, state->tag(id),
-                         what.sends, channels_of_step ? channels_of_step->name(op, id) : ""});
+                         what.sends ? message.destination : message.source, state->tag(message_id),
+                         what.sends});
   }
   transport.exchange(transfers);
 }

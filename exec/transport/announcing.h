@@ -12,6 +12,8 @@ namespace polyphony::exec {
 struct NamedGroup {
   std::string name;
   std::vector<Rank> members;  // in group order
+  // Members exchange rows with each other (all_to_all), which needs a connection for each pair.
+  bool exchanges = false;
 };
 
 class AnnouncingTransport {
@@ -20,9 +22,10 @@ class AnnouncingTransport {
   // Connects the groups that this rank is a member of and will make next. Collective over all
   // ranks.
   //
-  // Afterwards make_group() of these groups, and the calls on them, do not wait for other ranks to
-  // connect. A group that was not announced connects at its first call with device tensors, and may
-  // wait for its other members there.
+  // Afterwards make_group() of these groups, and the first calls on them, do not wait for other
+  // ranks to connect. A group that was not announced connects at its first call with device
+  // tensors, and may wait for its other members there; so does the first all_to_all of a group that
+  // does not exchange rows.
   virtual void announce(const std::vector<NamedGroup>& groups) = 0;
 };
 

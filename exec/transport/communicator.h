@@ -104,9 +104,6 @@ struct Transfer {
   Rank peer;  // may be this rank itself
   std::uint64_t tag = 0;
   bool sends = false;
-  // Names an ordered channel, the same at both ends: messages on it from one rank to another arrive
-  // in order. Used by transports without tags.
-  std::string channel = {};
 };
 
 // One rank's connection to all other ranks. Must outlive its communicators.
@@ -130,17 +127,21 @@ class Transport {
   }
   virtual void barrier() = 0;
   // Returns true if calls with device tensors are only queued and never wait for a peer, so that
-  // one thread may make the calls of all streams.
+  // one thread makes the calls of all streams. Messages of device tensors are then matched by their
+  // order from one rank to another, and not by tags.
   virtual bool queues() const { return false; }
-  // Returns true if messages of device tensors are matched by their order on a channel instead of
-  // by tags.
-  virtual bool matches_in_order() const { return false; }
   // Connects the channels on which device messages will travel; each channel once, in ascending
   // order. Both ends call it and may wait for each other here, so that exchange() need not.
   virtual void prepare(const std::vector<Channel>&) {}
   // Blocks until everything queued before the event is done, including exchanges with other ranks.
   // Throws LostPeer if a peer is lost meanwhile.
   virtual void await(const c10::Event& event) { event.synchronize(); }
+  // Has another thread watch that this rank's host gets on, until the next call; with nothing, no
+  // longer. `place` is odd while the host is inside an op and changes when the op ends. If it stays
+  // odd and the same for longer than the time-out, as when a call of CUDA waits for a kernel that
+  // waits for a peer, all ranks end with `unended`, which describes what the device has begun.
+  virtual void watch(std::function<std::uint64_t()> /*place*/,
+                     std::function<std::string()> /*unended*/) {}
   // Exchanges bytes that are not tensors: post() stores them under a new key; fetch() waits for the
   // key and removes it. Each key has one reader. A rank posts from one thread at a time, and
   // fetches from one thread at a time.

@@ -26,9 +26,11 @@ class ForwardingTransport : public Transport, public AnnouncingTransport {
   void exchange(const std::vector<Transfer>& transfers) override { inner_.exchange(transfers); }
   void barrier() override { inner_.barrier(); }
   bool queues() const override { return inner_.queues(); }
-  bool matches_in_order() const override { return inner_.matches_in_order(); }
   void prepare(const std::vector<Channel>& channels) override { inner_.prepare(channels); }
   void await(const c10::Event& event) override { inner_.await(event); }
+  void watch(std::function<std::uint64_t()> place, std::function<std::string()> unended) override {
+    inner_.watch(std::move(place), std::move(unended));
+  }
   void post(const std::string& key, const std::string& bytes) override { inner_.post(key, bytes); }
   std::string fetch(const std::string& key) override { return inner_.fetch(key); }
   void abort(const std::string& reason) override { inner_.abort(reason); }

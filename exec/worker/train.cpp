@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "exec/checkpoint/checkpoint.h"
+#include "exec/device/device.h"
+#include "exec/device/room_on_gpu.h"
 #include "exec/planning/step_data.h"
 #include "exec/system/process.h"
 #include "exec/worker/control.h"
@@ -18,7 +20,7 @@
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "shared/lower/lower.h"
-#include "shared/program/message_order.h"
+#include "shared/program/queue_order.h"
 #include "shared/scenario/learning_rate.h"
 #include "shared/scenario_io/run_record_json.h"
 #include "shared/scenario_io/scenario_json.h"
@@ -51,7 +53,6 @@ class Trainer {
         runner_(transport, scenario, structure_,
                 {.check_collectives = options.check_collectives,
                  .device = options.device,
-                 .messages_apart = apart_,
                  .pretrained = !resumes(options) && options.weights_from.empty(),
                  .ranges = options.ranges}),
         control_(transport),
@@ -70,13 +71,20 @@ class Trainer {
       const Program whole = planner_.whole(batch);
       const std::vector<Fault> faults = verify(whole);
       POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
-      apart_ = transport_.matches_in_order() && !out_of_order(whole, false).empty();
-      const std::string mixed = apart_ ? out_of_order(whole, true) : "";
-      if (!mixed.empty())
-        throw InputError("layout", "", "NCCL matches messages by their order, but " + mixed,
-                         "order actions by microbatch, or run with --device cpu");
+      const std::string stuck = find_queue_deadlock(whole);
+      POLYPHONY_CHECK(stuck.empty(), "queues wait for each other: " << stuck);
     }
-    return planner_.lower_own(planner_.own_part(batch));
+    Program own = planner_.lower_own(planner_.own_part(batch));
+    if (const int processors = processors_of(options_.device); processors > 0) {
+      const std::string lacks =
+          lacks_processors(waiting_kernels(own, transport_.rank()), processors);
+      if (!lacks.empty())
+        throw InputError(
+            "layout", "", lacks,
+            "use fewer ranks on the other side of a boundary, bridge leader, or a lower "
+            "NCCL_MAX_CTAS");
+    }
+    return own;
   }
   void claim();
   std::int64_t begin();
@@ -104,7 +112,6 @@ class Trainer {
   const TrainOptions& options_;
   Plan plan_;
   StepPlanner planner_;
-  bool apart_ = false;  // RunnerOptions::messages_apart; set by structure()
   Program structure_;
   Runner runner_;
   Control control_;

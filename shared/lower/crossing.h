@@ -17,6 +17,7 @@ struct Side {
   const Representatives* representatives = nullptr;
   std::size_t tp = 1;              // number of tensor-parallel ranks that have ops
   int stride = 1;                  // number of tensor-parallel ranks that each represents
+  bool backward = false;           // gradients
   bool sharded = false;            // each tensor-parallel rank has its own rows; else all have all
   std::vector<std::int64_t> rows;  // by work, summed over its tensor-parallel ranks
   std::vector<BufferId> buffers;   // invalid where there are no rows

@@ -17,6 +17,7 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
     : plan_(plan),
       step_(step),
       table_(step.works),
+      turns_(plan, step.works, step.turns),
       stack_(stack),
       cluster_(scenario.cluster),
       training_(kind == StepKind::train) {

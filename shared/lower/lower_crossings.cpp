@@ -44,6 +44,7 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
             &representatives_[place.branch],
             static_cast<std::size_t>(grid.tp / stride),
             stride,
+            kind == BufferKind::boundary_gradient,
             shards_rows(chunk_at(place).module),
             std::move(rows),
             {},
@@ -101,7 +102,8 @@ void Builder::add_message(const RowRun& run, const Part& part, Side& source, Sid
   program_.messages.push_back({sender, receiver, source.buffers[a], into,
                                part.rows.begin - run.to + run.from - first_from,
                                part.rows.begin - part.first_to, part.rows.size(),
-                               size_of(program_.precision) * (part.rows.size() * buffer.width)});
+                               size_of(program_.precision) * (part.rows.size() * buffer.width),
+                               turn_at(destination, run.consumer_work)});
   source.messages[a].emplace_back(program_.messages.size() - 1);
   (whole ? destination.led[leader].messages : destination.messages[b])
       .emplace_back(program_.messages.size() - 1);
@@ -239,7 +241,8 @@ void Builder::add_relays(Side& destination) {
       if (rows.size() == 0) continue;
       const Buffer& whole = program_.buffers[from.value];
       program_.messages.push_back({whole.rank, rank_of(destination, w, t), from, to, rows.begin, 0,
-                                   rows.size(), whole.bytes / whole.rows * rows.size()});
+                                   rows.size(), whole.bytes / whole.rows * rows.size(),
+                                   turn_at(destination, w)});
       destination.relays[first].emplace_back(program_.messages.size() - 1);
       if (cut || taker > first)
         destination.messages[taker].emplace_back(program_.messages.size() - 1);

@@ -13,6 +13,7 @@
 #include "shared/held/stack_sizes.h"
 #include "shared/lower/crossing.h"
 #include "shared/lower/lower.h"
+#include "shared/step/turns.h"
 
 namespace polyphony::lowering {
 
@@ -53,6 +54,11 @@ class Builder {
   void make_crossing(const ChunkLink& link);
   Side make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
                  const ChunkLink& link);
+  // Returns the turn of the action that reads what arrives at this side for a work.
+  std::uint32_t turn_at(const Side& destination, std::size_t work) const {
+    return turns_.at(destination.place, work,
+                     destination.backward ? TurnOf::backward : TurnOf::forward);
+  }
   void make_messages(const std::vector<RowRun>& runs, Side& source, Side& destination);
   // The rows of a run between two tensor-parallel ranks, as rows of the consumer's work.
   struct Part {
@@ -97,6 +103,7 @@ class Builder {
   const Plan& plan_;
   const StepPlan& step_;
   const WorkTable& table_;
+  const TurnTable turns_;
   const SoftwareStack& stack_;
   const Cluster& cluster_;
   const bool training_;

@@ -64,10 +64,16 @@ OpId RankLowering::add_compute(const Role& role, const ChunkState& chunk, Phase 
   for (const BufferId buffer : freed_after_) uses.push_back({buffer, Use::free});
   waits.insert(waits.end(), sent_.begin(), sent_.end());
   sent_.clear();
+  const TurnOf turn = phase == Phase::forward           ? TurnOf::forward
+                      : phase == Phase::backward_weight ? TurnOf::weight
+                                                        : TurnOf::backward;
+  const ChunkPlace place{role.branch, role.stage,
+                         static_cast<std::size_t>(&chunk - role.chunks.data())};
   last_compute_ =
       add_op(stream(StreamKind::compute, "compute"), groups(role).cell,
              Compute{chunk.chunk.module, chunk.chunk.layers, phase, work_id(role, microbatch),
-                     chunk.params, role.recipes[static_cast<std::size_t>(microbatch)]},
+                     chunk.params, role.recipes[static_cast<std::size_t>(microbatch)],
+                     b_.turns_.at(place, branch_work(role, microbatch), turn)},
              waits, uses);
   return last_compute_;
 }

@@ -1,16 +1,14 @@
-// A channel carries messages of a Program from one rank to another. Messages on a channel are
-// matched by their order alone (shared/program/message_order.h).
+// A channel carries all messages of a Program from one rank to another. They are matched by their
+// order alone, which is the same at both ends (shared/program/queue_order.h).
 #pragma once
 
 #include <compare>
-#include <string>
 
 #include "shared/ids.h"
 
 namespace polyphony {
 
 struct Channel {
-  std::string name;
   Rank source, destination;
   auto operator<=>(const Channel&) const = default;
 };

@@ -124,6 +124,7 @@ struct Message {
   BufferId from{}, to{};
   std::int64_t from_row = 0, to_row = 0, rows = 0;
   Bytes bytes{};
+  std::uint32_t turn = 0;  // Compute::turn of the op that reads the rows
   bool operator==(const Message&) const = default;
 };
 
@@ -157,6 +158,9 @@ struct Compute {
   WorkId work{};
   ParamGroupId params{};           // the chunk's parameters on this rank, without the experts'
   Recipe recipe = Recipe::layout;  // what the backward pass of this microbatch recomputes
+  // Place in the order in which the hosts of all ranks queue work for their devices
+  // (shared/step/turns.h); 0 in Programs that are not for an executor.
+  std::uint32_t turn = 0;
   bool operator==(const Compute&) const = default;
 };
 // Several sends, or several receives, that are launched and completed together. `messages` are
@@ -267,7 +271,8 @@ struct Program {
 // Returns the parameters of a group, in the order of the layers.
 std::vector<Parameter> parameters_of(const Module& module, const ParamGroup& group);
 
-// Returns a 64-bit digest of everything in the Program. Ranks compare it before a step.
+// Returns a 64-bit digest of everything in the Program but the turns of its ops and messages, which
+// decide when hosts queue them and not what runs. Ranks compare it before a step.
 std::uint64_t hash(const Program& program);
 // Returns a short description for traces and messages, such as "F language[0,3) work 2".
 std::string describe(const Program& program, OpId op);

@@ -1,5 +1,6 @@
 // hash(Program). Every struct is decomposed by structured bindings, so that a new field that is not
-// hashed here does not compile. A Module and a Layout are hashed by the tables of their fields,
+// hashed here does not compile. Turns are left out: they decide when hosts queue ops, not what runs,
+// and a simulator's Program has none. A Module and a Layout are hashed by the tables of their fields,
 // which are equally strict.
 #include <bit>
 #include <string>
@@ -69,7 +70,9 @@ auto fields(const BufferUse& value) {
   return std::tie(buffer, use);
 }
 auto fields(const Message& value) {
-  const auto& [source, destination, from, to, from_row, to_row, rows, bytes] = value;
+  const auto& [source, destination, from, to, from_row, to_row, rows, bytes, turn_is_not_hashed] =
+      value;
+  static_cast<void>(turn_is_not_hashed);
   return std::tie(source, destination, from, to, from_row, to_row, rows, bytes);
 }
 auto fields(const ParamGroup& value) {
@@ -91,7 +94,8 @@ auto fields(const Interval& value) {
   return std::tie(begin, end);
 }
 auto fields(const Compute& value) {
-  const auto& [module, layers, phase, work, params, recipe] = value;
+  const auto& [module, layers, phase, work, params, recipe, turn_is_not_hashed] = value;
+  static_cast<void>(turn_is_not_hashed);
   return std::tie(module, layers, phase, work, params, recipe);
 }
 auto fields(const Exchange& value) {

@@ -8,7 +8,7 @@
 namespace polyphony {
 namespace {
 
-constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kVersion = 3;
 
 // Archives: each visits the fields of a structure one after another, to write, read or digest them,
 // so that one list of fields serves all three.
@@ -123,6 +123,7 @@ void each_step(Archive& archive, Step& step) {
   });
   archive.list(step.order_of, [](Archive& a, auto& order) { a.number(order); });
   archive.number(step.receive_slots);
+  archive.list(step.turns, [](Archive& a, auto& turn) { a.number(turn); });
   archive.number(step.only.value);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shared/step/turns.h"
+
 namespace polyphony {
 namespace {
 
@@ -25,6 +27,7 @@ StepParts::StepParts(const Model& model, const Plan& plan, const StepPlan& step,
       step_(step),
       batch_(batch),
       links_(make_links(model, plan)),
+      turns_(make_turns(model, plan, step, batch)),
       first_(batch.samples.size() + 1, 0),
       digest_(digest(step, batch)) {
   const WorkTable& table = step.works;
@@ -78,6 +81,7 @@ StepPart StepParts::of(Rank rank) const {
   sort_unique(works);
 
   StepPart part;
+  part.step.turns = TurnTable(plan_, table, turns_).of(works);
   part.whole = digest_;
   part.step.only = rank;
   part.step.totals = step_.totals;

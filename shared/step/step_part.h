@@ -42,6 +42,7 @@ class StepParts {
   const StepPlan& step_;
   const Batch& batch_;
   std::vector<ChunkLink> links_;
+  std::vector<std::uint32_t> turns_;    // of the whole step
   std::vector<std::uint32_t> first_;    // by sample: positions in holders_
   std::vector<std::uint32_t> holders_;  // works that hold it
   std::uint64_t digest_ = 0;

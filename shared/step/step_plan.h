@@ -30,6 +30,7 @@ struct StepPlan {
   std::vector<Actions> orders;          // the distinct orders
   std::vector<std::uint32_t> order_of;  // by rank: position in orders
   int receive_slots = kReceiveSlots;
+  std::vector<std::uint32_t> turns;  // shared/step/turns.h; empty: for a simulator
   Rank only{};  // valid: one rank's part (shared/step/step_part.h): one order, no order_of
   const Actions& actions(Rank rank) const {
     return orders[only.valid() ? 0 : order_of[rank.value]];

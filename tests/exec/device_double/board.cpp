@@ -31,6 +31,18 @@ bool Board::take_slot(std::unique_lock<std::mutex>& lock, GroupKernel& kernel,
   return true;
 }
 
+void Board::begin_compute(Queue& stream, c10::DeviceIndex device, const std::string& name) {
+  std::unique_lock lock(mutex);
+  GroupKernel kernel{&stream, device, name};
+  try {
+    take_slot(lock, kernel, [] { return false; });
+  } catch (...) {
+    leave(kernel);
+    throw;
+  }
+  leave(kernel);
+}
+
 void Board::waits(Queue& stream, EventWait wait) {
   const std::scoped_lock lock(mutex);
   event_waits[&stream] = std::move(wait);

@@ -5,6 +5,8 @@
 // until it ends, as NCCL's kernels keep multiprocessors while they wait for their peers. With
 // limit_slots() a kernel waits if no slot is free.
 //
+// A kernel that computes needs a free slot to begin, too.
+//
 // Three things wait: a kernel without a slot, until any kernel that has one ends; a kernel with a
 // slot, until all members of its group have arrived; and a stream, for the stream of an event.
 // Kernels that wait for each other for ever are detected as soon as the last of them begins to
@@ -63,6 +65,9 @@ class Board {
   bool take_slot(std::unique_lock<std::mutex>& lock, GroupKernel& kernel,
                  const std::function<bool()>& ends);
   void leave(GroupKernel& kernel);
+  // Waits until a kernel that computes finds a free slot, in which it begins. It does not keep it,
+  // because it ends by itself.
+  void begin_compute(Queue& stream, c10::DeviceIndex device, const std::string& name);
   // Call with the lock held, after a new wait or a newly queued kernel. Finds kernels that wait for
   // ever.
   void look();

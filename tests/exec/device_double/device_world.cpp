@@ -84,6 +84,25 @@ void DeviceWorld::abort() {
   for (const FamilyPointer& family : families_) family->abort();
 }
 
+void connect_members(Communicator& group, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  const auto members = static_cast<std::size_t>(group.size());
+  const std::vector<std::int64_t> equal(members, 1);
+  std::vector<std::int64_t> uneven(members, 1);
+  uneven.back() = 2;
+  const auto count = static_cast<std::int64_t>(members), mine = uneven[static_cast<std::size_t>(group.index())];
+  for (const auto& counts : {equal, uneven}) {
+    const std::int64_t all = count + (counts == uneven ? 1 : 0),
+                       part = counts == uneven ? mine : 1;
+    torch::Tensor one = torch::zeros({part}, device), whole = torch::zeros({all}, device);
+    group.all_gather(one, whole, counts);
+    group.reduce_scatter(whole, one, counts);
+    group.all_reduce(whole, Reduction::sum);
+  }
+  torch::Tensor sent = torch::zeros({count}, device), received = torch::zeros({count}, device);
+  group.all_to_all(sent, received, equal, equal);
+}
+
 void on_devices(int ranks, bool in_order,
                 const std::function<void(Transport&, torch::Device)>& body) {
   DeviceWorld world;

@@ -35,6 +35,9 @@ class DeviceWorld {
   bool aborted_ = false;
 };
 
+// Makes a call of each kind in a group, so that later calls need not connect its members. Collective.
+void connect_members(Communicator& group, torch::Device device);
+
 // Runs the body of each rank on its own thread; rethrows the first exception.
 void on_devices(int ranks, bool in_order,
                 const std::function<void(Transport&, torch::Device)>& body);

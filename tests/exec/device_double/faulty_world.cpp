@@ -10,6 +10,7 @@
 #include "exec/system/process.h"
 #include "exec/transport/forwarding.h"
 #include "shared/lower/lower.h"
+#include "shared/step/turns.h"
 #include "tests/exec/device_double/faulty_family.h"
 #include "tests/exec/device_double/queued_backend.h"
 #include "tests/exec/device_double/queued_device.h"
@@ -51,7 +52,10 @@ double train(Transport& transport, torch::Device device, FaultyWorld& world) {
     follows = true;
   };
   const auto program = [&](std::uint64_t step) {
-    return lower(scenario, c.layout, plan, dataset->batch(step));
+    const Batch batch = dataset->batch(step);
+    StepPlan planned = make_step_plan(scenario, c.layout, plan, batch);
+    planned.turns = make_turns(scenario.model, plan, planned, batch);
+    return lower(scenario, c.layout, plan, planned, batch);
   };
   now = program(0);
   Runner runner(transport, scenario, now, options);

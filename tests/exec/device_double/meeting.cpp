@@ -34,7 +34,6 @@ Meeting::Meeting(std::string name, int size, Seconds patience)
       patience_(patience),
       aborted_(static_cast<std::size_t>(size)),
       errors_(static_cast<std::size_t>(size)),
-      streams_(static_cast<std::size_t>(size)),
       devices_(static_cast<std::size_t>(size)) {}
 
 GroupKernel Meeting::kernel(int member, Queue* stream, const std::string& what) const {
@@ -61,10 +60,9 @@ bool Meeting::broke(Lock& lock, int member, const GroupKernel& kernel) {
   return true;
 }
 
-void Meeting::join(int member, const c10::Stream& stream) {
+void Meeting::join(int member, torch::Device device) {
   const std::scoped_lock lock(board().mutex);
-  streams_[static_cast<std::size_t>(member)] = &queue(stream.device(), stream.id());
-  devices_[static_cast<std::size_t>(member)] = stream.device_index();
+  devices_[static_cast<std::size_t>(member)] = device.index();
 }
 
 void Meeting::connect(int member, const std::vector<Message>& messages) {
@@ -96,16 +94,37 @@ void Meeting::await_ends(int member, const std::vector<Message>& messages) {
   }
 }
 
+void Meeting::connect_all(int member, const std::string& kind) {
+  {
+    const std::scoped_lock lock(board().mutex);
+    if (!kinds_[kind].try_emplace(member, host_waits() + 1).second) return;
+  }
+  board().changed.notify_all();
+  host_wait([this, member, kind] {
+    Lock lock(board().mutex);
+    const std::map<int, int>& came = kinds_[kind];
+    wait(
+        lock, member, nullptr, [&] { return came.size() == static_cast<std::size_t>(size_); },
+        [&] {
+          return "the first " + kind + " has " + std::to_string(came.size()) + " of " +
+                 std::to_string(size_) + " members";
+        });
+    if (aborted(member)) throw std::runtime_error("group " + name_ + " was aborted");
+    for (const auto& [other, chain] : came) host_waits() = std::max(host_waits(), chain);
+  });
+}
+
 void Meeting::call_queued(int member, std::int64_t number, const c10::Stream& stream) {
   const std::scoped_lock lock(board().mutex);
   calls_queued_[{member, number}] = &queue(stream.device(), stream.id());
   board().look();
 }
 
-void Meeting::messages_queued(int, const std::vector<Message>& messages) {
+void Meeting::messages_queued(const std::vector<Message>& messages, const c10::Stream& stream) {
   const std::scoped_lock lock(board().mutex);
   for (const Message& message : messages)
-    messages_queued_[{message.from, message.to, message.sends}] = message.number + 1;
+    messages_queued_[{message.from, message.to, message.sends, message.number}] =
+        &queue(stream.device(), stream.id());
   board().look();
 }
 
@@ -166,18 +185,20 @@ void Meeting::meet(std::int64_t number, int member, Part part,
 void Meeting::move(int member, const std::vector<Message>& messages) {
   Lock lock(board().mutex);
   const Message& one = messages.front();
-  GroupKernel kernel = this->kernel(
-      member, stream(member), (one.sends ? "send " : "receive ") + std::to_string(one.number));
+  GroupKernel kernel =
+      this->kernel(member, messages_queued_.at({one.from, one.to, one.sends, one.number}),
+                   (one.sends ? "send " : "receive ") + std::to_string(one.number));
   const auto mail_of = [&](const Message& message) -> Mail& {
     return mails_[{message.from, message.to, message.number}];
   };
   kernel.missing = [&] {
     std::vector<Queue*> streams;
     for (const Message& message : messages)
-      if (const Mail& mail = mail_of(message);
-          !mail.done && !(message.sends ? mail.in : mail.out) &&
-          messages_queued_[{message.from, message.to, !message.sends}] > message.number)
-        streams.push_back(stream(message.sends ? message.to : message.from));
+      if (const Mail& mail = mail_of(message); !mail.done && !(message.sends ? mail.in : mail.out))
+        if (const auto other =
+                messages_queued_.find({message.from, message.to, !message.sends, message.number});
+            other != messages_queued_.end())
+          streams.push_back(other->second);
     return streams;
   };
   const OnBoard turn(kernel);
@@ -208,6 +229,7 @@ void Meeting::move(int member, const std::vector<Message>& messages) {
         });
     if (!mail.error.empty()) throw std::runtime_error(mail.error);
     if (!mail.done) (message.sends ? mail.out : mail.in).reset();  // aborted
+    messages_queued_.erase({message.from, message.to, message.sends, message.number});
   }
 }
 

@@ -33,16 +33,19 @@ class Meeting {
     bool sends;
   };
 
-  // Called by the host. The kernels of a member run on `stream`.
-  void join(int member, const c10::Stream& stream);
+  // Called by the host: the device of a member.
+  void join(int member, torch::Device device);
   // Called by the host before it queues messages. The first message between two members connects
   // them and waits for the other end, as in NCCL (src/group.cc of NCCL 2.28: connections are made
   // before the launch).
   void connect(int member, const std::vector<Message>& messages);
+  // Called by the host before it queues a collective. The first one of each kind connects all
+  // members and waits for them, as in NCCL with NCCL_RUNTIME_CONNECT, its default.
+  void connect_all(int member, const std::string& kind);
   // Called by the host: records that the call of this number, or these messages, are queued on the
   // stream.
   void call_queued(int member, std::int64_t number, const c10::Stream& stream);
-  void messages_queued(int member, const std::vector<Message>& messages);
+  void messages_queued(const std::vector<Message>& messages, const c10::Stream& stream);
 
   // Called by kernels. They return when all members have reached their call of this number and the
   // `run` of the last one is done, when all messages have moved, or when the member has aborted.
@@ -67,11 +70,11 @@ class Meeting {
     bool done = false;
     std::string error;
   };
-  using End = std::tuple<int, int, bool>;  // from, to, whether it sends
+  using End = std::tuple<int, int, bool>;                       // from, to, whether it sends
+  using MessageEnd = std::tuple<int, int, bool, std::int64_t>;  // with the message's number
   using Lock = std::unique_lock<std::mutex>;
 
   bool aborted(int member) const { return aborted_[static_cast<std::size_t>(member)]; }
-  Queue* stream(int member) const { return streams_[static_cast<std::size_t>(member)]; }
   GroupKernel kernel(int member, Queue* stream, const std::string& what) const;
   // Waits until `comes` returns true or the member has aborted. Throws after a timeout, with the
   // text of `missing`.
@@ -88,12 +91,13 @@ class Meeting {
   // Protected by the board's mutex.
   std::vector<bool> aborted_;
   std::vector<std::string> errors_;  // own_error(), by member
-  std::vector<Queue*> streams_;      // by member; null before it has joined
   std::vector<c10::DeviceIndex> devices_;
   std::map<std::pair<int, std::int64_t>, Queue*> calls_queued_;  // by member and number: where
-  std::map<End, std::int64_t> messages_queued_;
+  std::map<MessageEnd, Queue*> messages_queued_;                 // those that have not moved: where
   std::map<End, int>
       ends_;  // ends that have arrived, with the chain of host waits of their thread plus one
+  std::map<std::string, std::map<int, int>>
+      kinds_;  // by kind of collective and member that has arrived: as in ends_
   std::map<std::int64_t, Call> calls_;
   std::map<std::tuple<int, int, std::int64_t>, Mail> mails_;
 };

@@ -113,8 +113,22 @@ class QueuedAllocator final : public c10::DeviceAllocator {
     const c10::StreamId stream = current_stream(device);
     const std::size_t rounded = (bytes + kRound - 1) / kRound * kRound;
     Memory& at = memory(device);
-    const std::scoped_lock lock(at.mutex);
+    wait_if_strict(device);
+    std::unique_lock lock(at.mutex);
     look_at_waiting(at);
+    const auto fits = [&] {
+      return byte_limit() == 0 ||
+             at.active.current + static_cast<std::int64_t>(rounded) <= byte_limit();
+    };
+    if (!fits()) {
+      lock.unlock();
+      wait_for_all(device);
+      lock.lock();
+      look_at_waiting(at);
+      TORCH_CHECK_WITH(OutOfMemoryError, fits(), "queued device ", device,
+                       " is out of memory: ", at.active.current, " bytes of ", byte_limit(),
+                       " are used, ", rounded, " more were asked for");
+    }
     std::vector<Block*>& free = at.free[{stream, rounded}];
     Block* block = nullptr;
     if (!free.empty()) {

@@ -8,8 +8,10 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <random>
 
+#include "exec/device/own_stream.h"
 #include "shared/error.h"
 #include "tests/exec/device_double/meeting.h"
 #include "tests/exec/device_double/queued_device.h"
@@ -66,11 +68,8 @@ std::vector<Tensor> inputs(const Parts& parts, std::size_t which = 0) {
 class QueuedBackend : public GroupBackend {
  public:
   QueuedBackend(std::shared_ptr<Meeting> meeting, int index, int size, torch::Device device)
-      : GroupBackend(index, size),
-        meeting_(std::move(meeting)),
-        device_(device),
-        stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, true)) {
-    meeting_->join(index, stream_);
+      : GroupBackend(index, size), meeting_(std::move(meeting)), device_(device) {
+    meeting_->join(index, device);
   }
   const std::string getBackendName() const override { return "queued"; }
 
@@ -138,7 +137,6 @@ class QueuedBackend : public GroupBackend {
   Handle reduce(std::vector<Tensor>& tensors, const c10d::ReduceOptions& options) override {
     POLYPHONY_CHECK(coalesces_, "a reduce that is not one of several");
     reduces_.push_back({options.rootRank, seen_by_kernels(tensors.at(0))});
-    apart_ = options.asyncOp;
     return {};
   }
   Handle send(std::vector<Tensor>& tensors, int to, int) override {
@@ -153,7 +151,10 @@ class QueuedBackend : public GroupBackend {
         {from, getRank(), numbers_[{from, getRank()}]++, seen_by_kernels(tensors.at(0)), false});
     return {};
   }
-  void startCoalescing() override { coalesces_ = true; }
+  void begin_messages(bool apart) override {
+    coalesces_ = true;
+    apart_ = apart;
+  }
   Handle endCoalescing() override {
     coalesces_ = false;
     if (!reduces_.empty()) {
@@ -177,10 +178,14 @@ class QueuedBackend : public GroupBackend {
     if (messages_.empty()) return {};
     const std::vector<Meeting::Message> messages = std::exchange(messages_, {});
     meeting_->connect(getRank(), messages);
-    meeting_->messages_queued(getRank(), messages);
-    return queued(
-        [meeting = meeting_, index = getRank(), messages] { meeting->move(index, messages); },
-        "messages");
+    const c10::Stream stream = apart_ ? own_stream() : current();
+    meeting_->messages_queued(messages, stream);
+    const auto work = [meeting = meeting_, index = getRank(), messages] {
+      meeting->move(index, messages);
+    };
+    if (apart_) return queued(work, "messages");
+    queued::queue_group_kernel(device_, work, "messages");
+    return {};
   }
   void abort() override { meeting_->abort(getRank()); }
   std::string own_error() override { return meeting_->own_error(getRank()); }
@@ -193,37 +198,47 @@ class QueuedBackend : public GroupBackend {
   Handle call(Meeting::Part part, const std::function<void(Parts&)>& run, bool apart) {
     const std::int64_t number = calls_++;
     const std::string name = part.what.substr(0, part.what.find(" of"));
+    // Sums and maxima of a group are connected alike.
+    if (name != "all-to-all")
+      meeting_->connect_all(getRank(), name.substr(0, name.find(',')));
     const auto work = [meeting = meeting_, number, index = getRank(), part, run] {
       meeting->meet(number, index, part, run);
     };
     if (apart) {
-      meeting_->call_queued(getRank(), number, stream_);
+      meeting_->call_queued(getRank(), number, own_stream());
       return queued(work, name);
     }
     queued::after_host_waits(
         [meeting = meeting_, number, index = getRank(), device = device_, work, name] {
           meeting->call_queued(index, number,
                                c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-          queue_on_current(device, work, name);
+          queued::queue_group_kernel(device, work, name);
         });
     return {};
   }
+  c10::Stream current() const {
+    return c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+  }
+  const c10::Stream& own_stream() {
+    if (!stream_) stream_.emplace(device_, Priority::urgent);
+    return stream_->get();
+  }
   // On the group's stream, behind the current one.
   Handle queued(std::function<void()> work, const std::string& name) {
-    const c10::impl::VirtualGuardImpl guard(device_.type());
+    const c10::Stream stream = own_stream();
     c10::Event before(device_.type());
-    before.record(guard.getStream(device_));
-    before.block(stream_);
+    before.record(current());
+    before.block(stream);
     {
-      const c10::StreamGuard on(stream_);
-      queue_on_current(device_, std::move(work), name);
+      const c10::StreamGuard on(stream);
+      queued::queue_group_kernel(device_, std::move(work), name);
     }
-    return c10::make_intrusive<QueuedWork>(stream_);
+    return c10::make_intrusive<QueuedWork>(stream);
   }
 
   std::shared_ptr<Meeting> meeting_;
   torch::Device device_;
-  c10::Stream stream_;
+  std::optional<OwnStream> stream_;  // once a call runs beside other work, as in production
   std::int64_t calls_ = 0;
   bool coalesces_ = false, apart_ = false;
   std::map<std::pair<int, int>, std::int64_t> numbers_;

@@ -1,16 +1,16 @@
 // A double of NCCL's groups for queued devices: it implements the calls that DeviceGroup and
 // DeviceTransport (exec/device/) make on c10d backends, with the semantics of ProcessGroupNCCL.
 //
-// Calls with asyncOp, and messages, run on a stream of the group, after the caller's current
-// stream; only Work::wait() makes the current stream wait for them. Other calls run on the current
-// stream. Calls are matched by their order in the group, messages by their order between two
+// Calls with asyncOp, and messages with `apart`, run on a stream of the group, after the caller's
+// current stream; only Work::wait() makes the current stream wait for them. Other calls run on the
+// current stream. Calls are matched by their order in the group, messages by their order between two
 // members; tags are ignored. Differing calls or sizes, and members that do not arrive, are errors
 // that name them. Sums are taken in another order than the group's, which depends on their size.
 //
 // Families connect and are split as DeviceFamily specifies, by name, within this process. If
 // members begin a split in another order, or with another color or group, the error names them. A
 // pair's first message, also one of an all-to-all, blocks the host until the other end has arrived;
-// nothing else does, as in NCCL when it connects rings while it makes a group.
+// the first collective of each kind, until all members have. Nothing else does.
 //
 // abort() ends this member's calls and kernels, and leaves its peers waiting. A kernel keeps a slot
 // of its device while it waits for its peers.
@@ -42,7 +42,8 @@ int splits_of(const std::string& family);
 void limit_slots(int slots);
 
 // Makes the next group kernel on the device, in a group whose name contains this text, wait until
-// its group is aborted; the group then reports this error (GroupBackend::own_error()).
+// its group is aborted; the group then reports this error (GroupBackend::own_error()), if it is not
+// empty.
 void break_group(torch::Device device, const std::string& group, const std::string& words);
 
 }  // namespace polyphony::exec::testing

@@ -58,6 +58,30 @@ enum class SeededFault : std::uint8_t {
 };
 void seed_fault(SeededFault fault);
 
+// Ways in which a GPU makes unrelated work wait, which the double leaves out unless asked.
+struct StrictDevice {
+  // Hardware queues, which streams share by their number. Work of a queue runs in the order in which
+  // the host queued it, one piece at a time. 0: every stream has a queue of its own. Source: CUDA
+  // C++ Programming Guide, CUDA_DEVICE_MAX_CONNECTIONS; stricter, because on a GPU the next kernel
+  // of a queue may begin before the previous one has ended.
+  int queues = 0;
+  // Before every n-th kernel that it queues, and every n-th block of memory that it allocates, the
+  // host waits for all that its device was given, as it may when CUDA loads a module or when the
+  // allocator returns memory. 0: never.
+  int waits_every = 0;
+  // Bytes that tensors may take. When they are used up, the host waits for all that its device was
+  // given, as the caching allocator does; then it throws torch::OutOfMemoryError. 0: no limit.
+  std::int64_t bytes = 0;
+};
+// Makes all devices strict until the end of the scope.
+class Strictly {
+ public:
+  explicit Strictly(const StrictDevice& device);
+  ~Strictly();
+  Strictly(const Strictly&) = delete;
+  Strictly& operator=(const Strictly&) = delete;
+};
+
 // Queues host work on the current stream of the device, in place of a kernel of a library (NCCL).
 void queue_on_current(torch::Device device, std::function<void()> work,
                       const std::string& name = "host work");

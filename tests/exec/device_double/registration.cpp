@@ -58,7 +58,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return stream(device, stream_of_pool(numbered(device).index(), high_priority));
   }
   c10::Stream getNewStream(c10::Device device, int) const override {
-    return getStreamFromGlobalPool(device, false);
+    return stream(device, new_stream(numbered(device).index()));
   }
   c10::Stream exchangeStream(c10::Stream stream_) const override {
     return stream(stream_.device(), exchange_stream(stream_));

@@ -17,10 +17,9 @@ struct Slots {
   Slots& operator=(const Slots&) = delete;
 };
 
-// Returns the largest number of group kernels that the streams of any rank can have begun at the
-// same time: a stream runs one op at a time, and an exchange has one kernel for each other rank and
-// channel. With this many slots no kernel waits for a slot, so a Program that passes verify() never
-// deadlocks.
+// Returns the largest number of group kernels that any rank can have waiting at the same time
+// (shared/program/waiting_kernels.h). With one slot more, in which compute kernels run, no kernel
+// waits for a slot for ever.
 int most_kernels_at_a_time(const Program& program);
 
 }  // namespace polyphony::exec::testing

@@ -13,6 +13,7 @@
 
 #include "exec/transport/communicator.h"
 #include "shared/error.h"
+#include "tests/exec/device_double/board.h"
 
 namespace polyphony::exec::testing::queued {
 
@@ -25,11 +26,15 @@ constexpr std::int64_t kPool = 32;  // streams of the pool: as many as CUDA's
 std::atomic<std::int64_t> longest_delay_us{0};
 std::atomic<std::uint64_t> delay_seed{0};
 std::atomic<SeededFault> fault{SeededFault::none};
+std::atomic<int> hardware_queues{0}, waits_every{0};
+std::atomic<std::int64_t> limit_of_bytes{0};
 
 struct DeviceState {
   std::mutex mutex;
   std::map<c10::StreamId, std::unique_ptr<Queue>> queues;
   std::array<std::int64_t, 2> next{};  // of the pool, and of the one of high priority
+  std::int64_t made = 0;               // streams besides the pools'
+  std::atomic<int> calls{0};           // wait_if_strict()
   QueuedCounts counts;
   std::exception_ptr failure;  // of its first kernel that threw
 };
@@ -136,6 +141,8 @@ void Queue::loop() {
 }
 
 Queue& queue(c10::Device device, c10::StreamId stream) {
+  // Hardware queues have negative numbers.
+  if (const int queues = hardware_queues.load(); queues > 0) stream = -1 - stream % queues;
   DeviceState& at = state(device.index());
   const std::scoped_lock lock(at.mutex);
   std::unique_ptr<Queue>& found = at.queues[stream];
@@ -158,12 +165,34 @@ c10::StreamId stream_of_pool(c10::DeviceIndex device, bool high_priority) {
   const std::scoped_lock lock(at.mutex);
   return 1 + at.next[high_priority ? 1 : 0]++ % kPool + (high_priority ? kPool : 0);
 }
+c10::StreamId new_stream(c10::DeviceIndex device) {
+  DeviceState& at = state(device);
+  const std::scoped_lock lock(at.mutex);
+  return 1 + 2 * kPool + at.made++;
+}
 c10::DeviceIndex current_device() { return device_now; }
 c10::DeviceIndex exchange_device(c10::DeviceIndex device) {
   return std::exchange(device_now, device);
 }
 
 SeededFault seeded() { return fault.load(); }
+std::int64_t byte_limit() { return limit_of_bytes.load(); }
+
+void wait_for_all(c10::DeviceIndex device) {
+  DeviceState& at = state(device);
+  std::vector<Queue*> all;
+  {
+    const std::scoped_lock lock(at.mutex);
+    for (const auto& [id, one] : at.queues) all.push_back(one.get());
+  }
+  // Work of one may wait for another's, but queues none.
+  for (Queue* one : all) one->drain();
+}
+
+void wait_if_strict(c10::DeviceIndex device) {
+  const int every = waits_every.load();
+  if (every > 0 && ++state(device).calls % every == 0) wait_for_all(device);
+}
 
 void await_stream(const c10::Stream& stream) {
   Queue& waited = queue(stream.device(), stream.id());
@@ -219,24 +248,43 @@ void delay_kernels(std::int64_t longest_microseconds, std::uint64_t seed) {
 
 void seed_fault(SeededFault seeded) { fault = seeded; }
 
-void queue_on_current(torch::Device device, std::function<void()> work, const std::string& name) {
+Strictly::Strictly(const StrictDevice& device) {
+  hardware_queues = device.queues;
+  waits_every = device.waits_every;
+  limit_of_bytes = device.bytes;
+}
+Strictly::~Strictly() {
+  hardware_queues = waits_every = 0;
+  limit_of_bytes = 0;
+}
+
+namespace queued {
+
+void queue_group_kernel(torch::Device device, std::function<void()> work, const std::string& name) {
   throw_failure(device.index());
   count_kernel(device.index(), name);
+  wait_if_strict(device.index());
   queue(device, current_stream(device.index())).push(std::move(work), true);
+}
+
+}  // namespace queued
+
+void queue_on_current(torch::Device device, std::function<void()> work, const std::string& name) {
+  if (board().slots > 0)
+    work = [computes = std::move(work), name, index = device.index(),
+            on = &queue(device, current_stream(device.index()))] {
+      board().begin_compute(*on, index, name);
+      computes();
+    };
+  queue_group_kernel(device, std::move(work), name);
 }
 
 namespace {
 
 // When all are done, without what they threw; the first of that.
 std::exception_ptr emptied(torch::Device device) {
+  wait_for_all(device.index());
   DeviceState& at = state(device.index());
-  std::vector<Queue*> all;
-  {
-    const std::scoped_lock lock(at.mutex);
-    for (const auto& [id, one] : at.queues) all.push_back(one.get());
-  }
-  // Work of one may wait for another's, but queues none.
-  for (Queue* one : all) one->drain();
   const std::scoped_lock lock(at.mutex);
   return std::exchange(at.failure, nullptr);
 }

@@ -49,6 +49,8 @@ c10::DeviceIndex current_device();
 c10::StreamId exchange_stream(const c10::Stream& stream);
 c10::DeviceIndex exchange_device(c10::DeviceIndex device);
 c10::StreamId stream_of_pool(c10::DeviceIndex device, bool high_priority);
+// Returns a stream that no one else has (cudaStreamCreate).
+c10::StreamId new_stream(c10::DeviceIndex device);
 
 // Shared with the work that completes it: an event may be destroyed before that has run.
 struct EventState {
@@ -73,6 +75,14 @@ bool reached(const Event& event, std::int64_t version);
 void throw_failure(c10::DeviceIndex device);
 
 SeededFault seeded();
+std::int64_t byte_limit();  // StrictDevice::bytes
+// Called by the host before it queues a kernel or allocates memory (StrictDevice::waits_every).
+void wait_if_strict(c10::DeviceIndex device);
+// Returns when all streams of the device are done, whatever their kernels threw.
+void wait_for_all(c10::DeviceIndex device);
+
+// Queues the kernel of a group, which takes a slot itself (tests/exec/device_double/board.h).
+void queue_group_kernel(torch::Device device, std::function<void()> work, const std::string& name);
 
 void count_kernel(c10::DeviceIndex device, const std::string& name);
 void count_product(c10::DeviceIndex device, double flops);  // in addition to its kernel

@@ -9,7 +9,8 @@
 #include "exec/transport/in_process.h"
 #include "shared/error.h"
 #include "shared/lower/lower.h"
-#include "shared/program/message_order.h"
+#include "shared/step/turns.h"
+#include "tests/exec/device_double/device_world.h"
 #include "tests/exec/device_double/queued_transport.h"
 #include "tests/exec/parity/parity_judge.h"
 #include "tests/exec/parity/parity_memory.h"
@@ -54,8 +55,6 @@ class Trainee {
     TensorLedger ledger;
     CountedTransport transport(transport_);
     RunnerOptions options{true, true, device_};
-    options.messages_apart =
-        transport_.matches_in_order() && !out_of_order(program(0), false).empty();
     options.watch = [&](OpId op, bool starts) { open_ledger(&ledger, starts ? op : OpId{}); };
     auto measured = std::make_unique<LedgerScope>(&ledger);
     Runner runner(transport, scenario_, own(0, StepKind::train), options);
@@ -201,7 +200,8 @@ Outcome run_case(Transport& transport, const Case& c, torch::Device device) {
   }
   constexpr double kClocksApart =
       5e-3;  // between devices, each read by its own rank on a busy machine
-  Outcome outcome = judge->judge(reports, device.is_cpu() ? 0 : kClocksApart);
+  Outcome outcome = judge->judge(reports, device.is_cpu() ? 0 : kClocksApart,
+                                 !device.is_cpu() && transport.queues());
   outcome.counts = std::move(trainee.counts);
   return outcome;
 }
@@ -237,6 +237,25 @@ Outcome run_queued(const Case& c) {
       },
       Seconds(60));
   return outcome;
+}
+
+Outcome run_on_devices(const Case& c) {
+  Outcome outcome;
+  on_devices(world_size(c.layout), c.name.size() % 2 == 0,
+             [&](Transport& transport, torch::Device device) {
+               const Outcome mine = run_case(transport, c, device);
+               if (transport.rank() == Rank(0)) outcome = mine;
+             });
+  return outcome;
+}
+
+Program whole_program(const Case& c) {
+  const Scenario scenario = make_scenario(c);
+  const Plan plan = make_plan(scenario, c.layout);
+  const Batch batch = make_dataset(c, scenario)->batch(0);
+  StepPlan step = make_step_plan(scenario, c.layout, plan, batch);
+  step.turns = make_turns(scenario.model, plan, step, batch);
+  return lower(scenario, c.layout, plan, step, batch);
 }
 
 }  // namespace polyphony::exec::testing

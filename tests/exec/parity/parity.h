@@ -109,6 +109,11 @@ Outcome run_in_process(const Case& c);
 // Runs each rank on a queued device of its own (tests/exec/device_double/queued_device.h), whose
 // exchanges are queued, too. Memory is not compared.
 Outcome run_queued(const Case& c);
+// Trains the case on a device for each rank, with groups that queue, as on GPUs of one's own
+// (tests/exec/device_double/device_world.h).
+Outcome run_on_devices(const Case& c);
+// Returns the first step's Program of all ranks, with turns.
+Program whole_program(const Case& c);
 
 // Describes what is out of tolerance; empty if nothing is.
 std::string complaint(const Case& c, const Outcome& outcome);

@@ -106,7 +106,7 @@ std::string Judge::objection() const {
   return {};
 }
 
-Outcome Judge::judge(const std::vector<Report>& reports, double apart) {
+Outcome Judge::judge(const std::vector<Report>& reports, double apart, bool queued) {
   const Truth& truth = truth_of(case_, scenario_, *dataset_);
   compare_scalars(reports, truth.steps);
   compare_gradients(gather(reports, true), truth.steps.front());
@@ -115,7 +115,7 @@ Outcome Judge::judge(const std::vector<Report>& reports, double apart) {
   compare_memory(reports);
   std::vector<Tensor> times;
   for (const Report& report : reports) times.push_back(report.times);
-  if (const std::string disorder = find_disorder(last_, times, apart); !disorder.empty())
+  if (const std::string disorder = find_disorder(last_, times, apart, queued); !disorder.empty())
     fault(disorder);
   return outcome_;
 }

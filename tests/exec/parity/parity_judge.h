@@ -50,8 +50,8 @@ class Judge {
 
   // Returns why the case cannot start; empty if it can.
   std::string objection() const;
-  // `reports`: by rank. `apart`: as for find_disorder().
-  Outcome judge(const std::vector<Report>& reports, double apart = 0);
+  // `reports`: by rank. `apart`, `queued`: as for find_disorder().
+  Outcome judge(const std::vector<Report>& reports, double apart = 0, bool queued = false);
 
  private:
   void fault(const std::string& text);  // the first one is kept

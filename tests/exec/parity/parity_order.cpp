@@ -50,7 +50,7 @@ std::string find_lone_collective(const Program& program, const std::vector<Span>
 }  // namespace
 
 std::string find_disorder(const Program& program, const std::vector<torch::Tensor>& times,
-                          double apart) {
+                          double apart, bool queued) {
   std::vector<Span> spans(program.ops.size());
   for (std::size_t r = 0; r < times.size(); ++r) {
     const Range ops = program.rank_ops[r];
@@ -62,7 +62,8 @@ std::string find_disorder(const Program& program, const std::vector<torch::Tenso
     const Op& op = program.ops[i];
     if (!(spans[i].start > 0 && spans[i].end >= spans[i].start))
       return describe(program, OpId(i)) + " never ran";
-    if (spans[i].start < stream_end[op.stream])
+    const bool in_order = !queued || !std::holds_alternative<Exchange>(op.what);
+    if (in_order && spans[i].start < stream_end[op.stream])
       return describe(program, OpId(i)) + " ran before its action";
     stream_end[op.stream] = spans[i].end;
     for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w)

@@ -62,9 +62,7 @@ double error(Transport& transport, torch::Device device, const Whole& whole, Way
   const int me = static_cast<int>(transport.rank().value);
   const std::vector<Interval>& own = kRows[static_cast<std::size_t>(me)];
   const auto made = transport.make_group("context", {Rank(0), Rank(1), Rank(2)});
-  Tensor first = torch::zeros({1}, torch::dtype(torch::kFloat64).device(device));
-  made->all_reduce(first,
-                   Reduction::sum);  // the group was not announced: its first call creates it
+  connect_members(*made, device);
   Done nothing{0};
   LateRank seen(*made, device, late ? *late : nothing);
   std::vector<InnerCollective> record;

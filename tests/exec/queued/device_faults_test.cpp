@@ -7,6 +7,9 @@
 #include <fstream>
 #include <thread>
 
+#include "exec/device/device_calls.h"
+#include "exec/on_device.h"
+#include "exec/transport/announcing.h"
 #include "tests/exec/device_double/faulty_world.h"
 #include "tests/exec/device_double/queued_backend.h"
 #include "tests/exec/device_double/queued_device.h"
@@ -84,6 +87,50 @@ void check(FaultyWorld& world, const std::string& own, const std::string& others
   }
 }
 
+// Rank 0 queues a sum to which rank 1 does not come, and waits inside an op until its device is
+// done. Returns what the rank reports.
+std::string stuck_inside(FaultyWorld& world, Rank rank) {
+  const torch::Device device = queued_device(static_cast<int>(rank.value));
+  LaunchEnv launch;
+  launch.rank = rank;
+  launch.world_size = launch.local_world_size = 2;
+  launch.local_rank = static_cast<int>(rank.value);
+  launch.master_port = world.port;
+  auto gloo = connect_gloo(launch, world.options);
+  const DeviceCalls calls = device_calls(
+      *gloo, device,
+      [&](const auto&, const std::string& name, int index, int size) {
+        return queued_family(std::to_string(world.port) + name, index, size, device, Seconds(30));
+      },
+      queued_together);
+  DeviceTransport transport(std::move(gloo), calls, false);
+  const std::vector<Rank> both{Rank(0), Rank(1)};
+  announce(transport, {{"both", both}});
+  const auto group = transport.make_group("both", both);
+  std::string text;
+  try {
+    if (rank == Rank(1)) {
+      std::this_thread::sleep_for(std::chrono::seconds(4));  // longer than rank 0 is patient
+      transport.barrier();
+    } else {
+      transport.watch([] { return 1; }, [] { return " (begun on rank 0: all-reduce)"; });
+      torch::Tensor one = torch::ones({1}, device);
+      group->all_reduce(one, Reduction::sum);
+      wait_idle(device);
+      c10::Event done(device.type());
+      done.record(default_stream(device));
+      transport.await(done);
+    }
+  } catch (const std::exception& error) {
+    text = error.what();
+    transport.abort(text);
+  }
+  transport.watch({}, {});
+  calls.abort();
+  wait_idle(device);
+  return text;
+}
+
 }  // namespace
 
 TEST_SUITE("queued device") {
@@ -101,7 +148,7 @@ TEST_SUITE("queued device") {
     check(world, "planted", "lost rank 1: it stopped: planted");
   }
   TEST_CASE("a rank that stops while groups are made is named with its reason") {
-    for (const std::string making : {"the world", "messages of"}) {
+    for (const std::string making : {"the world", "messages from"}) {
       CAPTURE(making);
       FaultyWorld world{.options = impatient(),
                         .fault = [](torch::Device) { throw std::runtime_error("planted"); },
@@ -141,7 +188,7 @@ TEST_SUITE("queued device") {
   }
   TEST_CASE(
       "a group's own error while its kernel waits for ever is reported with the group's message") {
-    for (const std::string group : {"tensor", "messages of"}) {
+    for (const std::string group : {"tensor", "messages from"}) {
       CAPTURE(group);
       FaultyWorld world{.options = impatient(), .fault = [&](torch::Device device) {
                           break_group(device, group, "NCCL: unhandled system error; planted");
@@ -164,6 +211,32 @@ TEST_SUITE("queued device") {
     for (const std::string& said : world.said)
       CHECK_MESSAGE(said.find(": NCCL: unhandled system error; planted") != std::string::npos,
                     said);
+  }
+  TEST_CASE("a host that stays inside an op, in the device's library, ends all ranks") {
+    FaultyWorld world{.options = impatient()};
+    world.options.timeout = Seconds(2);
+    std::array<std::string, 2> said;
+    {
+      std::vector<std::jthread> ranks;
+      for (std::size_t rank = 0; rank < said.size(); ++rank)
+        ranks.emplace_back([&, rank] { said[rank] = stuck_inside(world, Rank(rank)); });
+    }
+    for (const std::string& text : said) {
+      CHECK_MESSAGE(
+          text.find("the host has been inside one op for 2 s, where a call of the device's "
+                    "library does not return (begun on rank 0: all-reduce)") != std::string::npos,
+          text);
+    }
+  }
+  TEST_CASE("a peer that is lost while the host is inside the device's library ends the host") {
+    FaultyWorld world{.options = impatient(),
+                      .fault = [](torch::Device device) { break_group(device, "tensor", ""); },
+                      .after = [](torch::Device device) { wait_idle(device); }};
+    world.options.timeout = Seconds(4);
+    run(world);
+    for (const std::string& said : world.said)
+      CHECK_MESSAGE(said.find("it did not finish in time") != std::string::npos, said);
+    CHECK(world.took < 10);
   }
   TEST_CASE("a rank lost in the middle of a step is reported by all others") {
     FaultyWorld world{.options = impatient(),

@@ -87,8 +87,7 @@ enum class Compared { all, kernels, products };  // kernels: without FLOPs; prod
 Table step(const Case& c, Transport& transport, torch::Device device, Compared compared) {
   const Scenario scenario = make_scenario(c);
   const auto dataset = make_dataset(c, scenario);
-  const Program program =
-      lower(scenario, c.layout, make_plan(scenario, c.layout), dataset->batch(0));
+  const Program program = whole_program(c);
   Table table;
   RunnerOptions options{.device = device};
   options.watch = [&](OpId id, bool starts) {

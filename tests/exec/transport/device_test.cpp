@@ -1,4 +1,5 @@
 #include "exec/device/device.h"
+#include "exec/device/room_on_gpu.h"
 
 #include <torch/cuda.h>
 
@@ -40,7 +41,7 @@ void start_groups(Transport& transport, torch::Device device) {
   const Seconds made = steady_now();
   std::vector<Channel> channels;
   for (const auto& [from, to] : {std::pair(me, me + 1), std::pair(me - 1, me)})
-    if (from < ranks && to < ranks) channels.push_back({"forward", Rank(from), Rank(to)});
+    if (from < ranks && to < ranks) channels.push_back({Rank(from), Rank(to)});
   std::sort(channels.begin(), channels.end());
   transport.prepare(channels);
   const Seconds prepared = steady_now();
@@ -88,6 +89,14 @@ TEST_SUITE("transport") {
     const std::size_t at = said.find("start: ");
     REQUIRE(at != std::string::npos);
     MESSAGE(said.substr(at, said.find('\n', at) - at));
+  }
+
+  TEST_CASE("kernels that wait must leave multiprocessors of a GPU for computing") {
+    CHECK(lacks_processors({.messages = 4, .collectives = 2}, 132) == "");  // 80 of 132
+    CHECK(lacks_processors({.messages = 13, .collectives = 2}, 132) == "");
+    CHECK(lacks_processors({.messages = 14, .collectives = 2}, 132) ==
+          "messages on 14 channels from and to other ranks, and collectives, can take 120 of a "
+          "GPU's 132 multiprocessors while they wait, and 16 must be left for computing");
   }
 
   TEST_CASE("a requested device is chosen, or refused with its name") {

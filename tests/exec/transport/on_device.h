@@ -90,7 +90,7 @@ class OnDeviceTransport : public ForwardingTransport {
     for (std::size_t i = 0; i < there.size(); ++i)
       if (!transfers[i].sends) transfers[i].tensor.copy_(there[i].tensor);
   }
-  bool matches_in_order() const override { return !device_.is_cpu() && inner().matches_in_order(); }
+  bool queues() const override { return !device_.is_cpu() && inner().queues(); }
 
  private:
   torch::Device device_;

@@ -7,8 +7,10 @@
 
 #include "shared/check/check.h"
 #include "shared/lower/lower.h"
+#include "shared/program/queue_order.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/step/step_part.h"
+#include "shared/step/turns.h"
 #include "tests/shared/support/example_models.h"
 
 using namespace polyphony;
@@ -229,8 +231,11 @@ TEST_CASE("a rank's own part of the Program") {
     CAPTURE(number++);
     const Case c(layout);
     const StepParts parts = c.parts();
+    StepPlan step = c.step;
+    step.turns = make_turns(c.scenario.model, c.plan, step, c.batch);
     for (const StepKind kind : {StepKind::train, StepKind::evaluate}) {
-      const Program whole = lower(c.scenario, c.layout, c.plan, c.step, c.batch, kind);
+      const Program whole = lower(c.scenario, c.layout, c.plan, step, c.batch, kind);
+      CHECK(find_queue_deadlock(whole) == "");
       for (std::uint32_t r = 0; r < whole.ranks; ++r) {
         CAPTURE(r);
         const StepPart part = parts.of(Rank(r));
@@ -274,7 +279,7 @@ TEST_CASE("a part as bytes: it is restored, and damaged bytes are reported") {
   std::string newer = bytes;
   newer[0] = 7;
   CHECK_THROWS_WITH_AS(read_step_part(newer),
-                       "a step plan of version 7, but this program reads version 2; run the same "
+                       "a step plan of version 7, but this program reads version 3; run the same "
                        "build on all ranks",
                        StepPlanError);
 }

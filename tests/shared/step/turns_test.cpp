@@ -1,0 +1,156 @@
+// Turns: one order for the hosts of all ranks, in which a step ends on the narrowest devices.
+#include "shared/step/turns.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "shared/check/check.h"
+#include "shared/lower/lower.h"
+#include "shared/program/queue_order.h"
+#include "shared/program/waiting_kernels.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/schedule/schedule.h"
+#include "tests/shared/support/example_models.h"
+#include "tests/shared/support/hand_made.h"
+
+using namespace polyphony;
+
+namespace {
+
+Scenario text_only(int ranks, int layers, int samples) {
+  Scenario scenario = examples::small_on_cpu(ranks, samples);
+  scenario.model = {{scenario.model.modules.back()}, {}};
+  scenario.model.modules[0].layers = layers;
+  scenario.data.source =
+      SyntheticData{examples::always(0), examples::always(6), examples::always(2)};
+  return scenario;
+}
+
+struct Made {
+  Scenario scenario;
+  Layout layout;
+  Plan plan;
+  Batch batch;
+  StepPlan step;
+  explicit Made(ScheduleKind kind, int pp, int vpp, int microbatches)
+      : scenario(text_only(pp, pp * vpp, microbatches)) {
+    ModuleLayout grid;
+    grid.pp = grid.ranks = pp;
+    grid.vpp = vpp;
+    layout = {.placement = Placement::homogeneous, .modules = {grid}, .schedule = kind};
+    layout.microbatches = microbatches;
+    plan = make_plan(scenario, layout);
+    batch = typical_batch(scenario);
+    step = make_step_plan(scenario, layout, plan, batch);
+    step.turns = make_turns(scenario.model, plan, step, batch);
+  }
+  Program program() const { return lower(scenario, layout, plan, step, batch); }
+};
+
+}  // namespace
+
+TEST_CASE("turns of a pipeline of two stages, counted by hand") {
+  // Rank 0: F0 F1 B0 B1. Rank 1: F0 B0 F1 B1.
+  const Made made(ScheduleKind::one_f_one_b, 2, 1, 2);
+  const TurnTable turns(made.plan, made.step.works, made.step.turns);
+  const auto at = [&](std::size_t stage, std::size_t work, TurnOf what) {
+    return turns.at({0, stage, 0}, work, what);
+  };
+  CHECK(at(0, 0, TurnOf::forward) == 1);
+  CHECK(at(0, 1, TurnOf::forward) == 2);
+  CHECK(at(1, 0, TurnOf::forward) == 2);
+  CHECK(at(1, 0, TurnOf::backward) == 3);
+  CHECK(at(1, 1, TurnOf::forward) == 4);   // after B0 of its rank
+  CHECK(at(0, 0, TurnOf::backward) == 4);  // after B0 of stage 1
+  CHECK(at(1, 1, TurnOf::backward) == 5);
+  CHECK(at(0, 1, TurnOf::backward) == 6);
+  CHECK(at(0, 0, TurnOf::weight) == 0);
+  // Rank 0 sends the rows of F1 at turn 4, when rank 1 reads them, and so before it receives the
+  // gradient that B0 reads at its own turn 4.
+  const Program program = made.program();
+  std::vector<std::string> queued;
+  const QueueOrder order(program, Rank(0));
+  for (const Launch& launch : order.launches()) {
+    if (std::holds_alternative<Compute>(program.ops[launch.op.value].what))
+      queued.push_back("compute");
+    else if (const auto* what = std::get_if<Exchange>(&program.ops[launch.op.value].what))
+      queued.emplace_back(what->sends ? "send" : "receive");
+  }
+  CHECK(queued == std::vector<std::string>{"compute", "send", "compute", "send", "receive",
+                                           "compute", "receive", "compute"});
+  CHECK(channels_of(program, Rank(0)) ==
+        std::vector<Channel>{{Rank(0), Rank(1)}, {Rank(1), Rank(0)}});
+  const WaitingKernels kernels = waiting_kernels(program, Rank(0));
+  CHECK(kernels.messages == 2);
+  CHECK(kernels.collectives == 1);  // the scalars of the step
+}
+
+TEST_CASE(
+    "every schedule ends on devices that run one kernel at a time: 2 to 16 stages, 1 to 16 "
+    "virtual ones") {
+  int layouts = 0;
+  for (int k = 0; k <= static_cast<int>(ScheduleKind::eager_one_f_one_b); ++k)
+    for (const int pp : {2, 3, 4, 8, 16})
+      for (const int vpp : {1, 2, 3, 4, 8, 12, 16})
+        for (const int microbatches : {pp, 2 * pp}) {
+          const auto kind = static_cast<ScheduleKind>(k);
+          if (pp * vpp > 64) continue;  // as many layers: the rest only takes longer
+          Scenario scenario = text_only(pp, pp * vpp, microbatches);
+          ModuleLayout grid;
+          grid.pp = grid.ranks = pp;
+          grid.vpp = vpp;
+          Layout layout{.placement = Placement::homogeneous, .modules = {grid}, .schedule = kind};
+          layout.microbatches = microbatches;
+          if (check_layout(scenario, layout)) continue;
+          CAPTURE(k);
+          CAPTURE(pp);
+          CAPTURE(vpp);
+          const Made made(kind, pp, vpp, microbatches);
+          CHECK(find_queue_deadlock(made.program()) == "");
+          ++layouts;
+        }
+  MESSAGE(layouts << " layouts");
+  CHECK(layouts > 100);
+}
+
+TEST_CASE("a Program without turns is not queued") {
+  Made made(ScheduleKind::one_f_one_b, 2, 1, 2);
+  made.step.turns.clear();
+  const Program program = made.program();
+  CHECK_THROWS_WITH_AS(QueueOrder(program, Rank(0)), doctest::Contains("would be queued before"),
+                       InternalError);
+}
+
+TEST_CASE("groups that two ranks enter in opposite orders are found") {
+  for (const bool crossed : {false, true}) {
+    CAPTURE(crossed);
+    hand_made::Maker maker(2);
+    for (int group = 0; group < 2; ++group)
+      maker.program.groups.push_back({GroupKind::data, {Rank(0), Rank(1)}});
+    for (std::uint32_t rank = 0; rank < 2; ++rank)
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const std::uint32_t group = crossed && rank == 1 ? 1 - i : i;
+        maker.add(maker.stream(Rank(rank), StreamKind::collective, "c" + std::to_string(group)),
+                  Collective{.group = GroupId(group)});
+      }
+    const std::string stuck = find_queue_deadlock(maker.finish());
+    INFO(stuck);
+    CHECK(stuck.empty() == !crossed);
+    if (crossed) CHECK(stuck.find("rank 1 in ") != std::string::npos);
+  }
+}
+
+TEST_CASE("tasks that come after each other are named") {
+  Made made(ScheduleKind::one_f_one_b, 2, 1, 2);
+  // Rank 1 first runs the microbatch that rank 0 runs last, which itself waits for rank 1's first
+  // gradient.
+  made.step.orders[0] = {
+      make_action(ActionKind::forward, 0, 0), make_action(ActionKind::backward, 0, 0),
+      make_action(ActionKind::forward, 0, 1), make_action(ActionKind::backward, 0, 1)};
+  made.step.orders[1] = {
+      make_action(ActionKind::forward, 1, 1), make_action(ActionKind::forward, 1, 0),
+      make_action(ActionKind::backward, 1, 0), make_action(ActionKind::backward, 1, 1)};
+  CHECK_THROWS_WITH_AS(make_turns(made.scenario.model, made.plan, made.step, made.batch),
+                       doctest::Contains("tasks come after each other: "), InternalError);
+}
