@@ -3,8 +3,8 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <mutex>
 
+#include "exec/autograd/in_order.h"
 #include "exec/autograd/wide_gradient.h"
 #include "exec/fused/forms.h"
 
@@ -19,30 +19,6 @@ constexpr std::int64_t kFlashWidest = 256, kAligned = 8;
 constexpr std::int64_t kNoMask = 0, kCausalToLast = 2;
 
 std::atomic<int> preferred{-1};
-std::atomic<bool> keeps_order{false};
-
-// Turns LibTorch's deterministic algorithms on. The setting is process-wide, and stays on while any
-// thread has such an object.
-class InOrder {
- public:
-  InOrder() : on_(keeps_order) { change(1); }
-  ~InOrder() { change(-1); }
-  InOrder(const InOrder&) = delete;
-  InOrder& operator=(const InOrder&) = delete;
-
- private:
-  void change(int by) const {
-    static std::mutex mutex;
-    static int inside = 0;
-    if (!on_) return;
-    const std::scoped_lock lock(mutex);
-    inside += by;
-    at::globalContext().setDeterministicFillUninitializedMemory(false);
-    at::globalContext().setDeterministicAlgorithms(inside > 0, /*warn_only=*/false);
-  }
-  bool on_;
-};
-
 bool is_old(const KernelNeeds& needs) { return needs.capability > 0 && needs.capability < 8; }
 bool flash_takes(const KernelNeeds& needs) {
   return (needs.dtype == torch::kBFloat16 || needs.dtype == torch::kHalf) &&
@@ -235,7 +211,6 @@ PackedHeads plain_backward(const Tensor& dy, const PackedHeads& heads, const Pac
 
 }  // namespace
 
-void keep_attention_order(bool keep) { keeps_order = keep; }
 
 void prefer_kernel(std::optional<AttentionKernel> kernel) {
   preferred = kernel ? static_cast<int>(*kernel) : -1;

@@ -48,12 +48,6 @@ AttentionKernel kernel_for(const KernelNeeds& needs);
 // and head width, and choose `kernel` wherever its bounds allow it. nullopt restores the default.
 void prefer_kernel(std::optional<AttentionKernel> kernel);
 
-// Applies to the whole process (`--deterministic`): sums the gradients of attention in a fixed
-// order, with LibTorch's deterministic algorithms. For few heads this costs flash attention another
-// copy of the queries' gradients in fp32. The LibTorch setting is on only during these calls,
-// because some other operators refuse to run under it.
-void keep_attention_order(bool keep);
-
 struct PackedHeads {
   torch::Tensor queries, keys, values;
 };

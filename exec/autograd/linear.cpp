@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "exec/autograd/in_order.h"
 #include "exec/autograd/lora.h"
 #include "exec/autograd/pieced_product.h"
 #include "exec/autograd/saved_call.h"
@@ -226,7 +227,7 @@ class PositionFunction : public torch::autograd::Function<PositionFunction> {
       call->pass.queue->add([call, dy] {
         Tensor& grad = call->table->grad;
         if (call->rows.defined()) {
-          grad.index_add_(0, call->rows, widened(dy));
+          add_at(grad, call->rows, widened(dy));
         } else {
           add_rows(grad, dy.reshape({-1, grad.size(0), grad.size(1)}));
         }

@@ -80,6 +80,9 @@ torch::Device choose_device(const std::string& wish, const LaunchEnv& launch) {
     throw InputError("--device", "", "this polyphony-worker was built without CUDA and NCCL",
                      "run POLYPHONY_CUDA=on scripts/setup, then configure and build again");
   use_all_queues();
+  grow_segments();
+  // Partial sums of a bf16 product stay in fp32: LibTorch's default lets cuBLAS round them.
+  at::globalContext().setAllowBF16ReductionCuBLAS(false);
   const int gpus = wish == "cpu" ? 0 : visible_gpus();
   if (wish == "cuda" && gpus == 0)
     throw InputError("--device", "", "no CUDA device is visible on this machine",
@@ -88,9 +91,6 @@ torch::Device choose_device(const std::string& wish, const LaunchEnv& launch) {
   return {torch::kCUDA, static_cast<torch::DeviceIndex>(launch.local_rank % gpus)};
 }
 
-Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch) {
-  if (device.is_cuda()) return memory_of_gpu(device, launch.local_world_size);
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 int processors_of(torch::Device device) {
 #if defined(POLYPHONY_NCCL)
   if (device.is_cuda()) return gpu_processors(device);
@@ -99,6 +99,9 @@ int processors_of(torch::Device device) {
   return 0;
 }
 
+Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch) {
+  if (device.is_cuda()) return memory_of_gpu(device, launch.local_world_size);
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   POLYPHONY_CHECK(pages > 0 && page > 0, "the system does not report its memory size");
   return Bytes(std::int64_t{pages} * page / launch.local_world_size);
 }

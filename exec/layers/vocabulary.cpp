@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "exec/autograd/in_order.h"
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
 #include "exec/fused/cross_entropy.h"
@@ -63,16 +64,15 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
       call->pass.queue->add([call, dy = gradients[0]] {
         Tensor& grad = call->weight->grad;
         if (!call->ids.away.defined()) {
-          grad.index_add_(0, call->ids.ids, widened(dy));
+          add_at(grad, call->ids.ids, widened(dy));
           return;
         }
         if (!grad.is_cpu()) {  // the number of own ids is known only on the device
-          grad.index_add_(0, call->ids.ids,
-                          widened(dy).masked_fill(call->ids.away.unsqueeze(1), 0));
+          add_at(grad, call->ids.ids, widened(dy).masked_fill(call->ids.away.unsqueeze(1), 0));
           return;
         }
         const Tensor mine = call->ids.away.logical_not().nonzero().squeeze(1);
-        grad.index_add_(0, call->ids.ids.index_select(0, mine), widened(dy.index_select(0, mine)));
+        add_at(grad, call->ids.ids.index_select(0, mine), widened(dy.index_select(0, mine)));
       });
     }
     return {Tensor(), Tensor()};

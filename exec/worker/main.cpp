@@ -6,7 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "exec/attention_calls/attention_kernel.h"
+#include "exec/autograd/in_order.h"
 #include "exec/data/dataset.h"
 #include "exec/device/device.h"
 #include "exec/system/launch_env.h"
@@ -98,7 +98,8 @@ cxxopts::Options make_options() {
       "device", "cuda or cpu; default: cuda if this build and this machine support it",
       cxxopts::value<std::string>()->default_value(""))(
       "deterministic",
-      "on GPUs: sum over ranks in a fixed order, for bitwise reproducible results; slower")(
+      "on GPUs: sum over ranks, and gradients of attention, embeddings and positions, in a fixed "
+      "order, for bitwise reproducible results; slower")(
       "nvtx", "on GPUs: mark ops as NVTX ranges for Nsight Systems")(
       "check", "check the collectives inside every op against the predicted ones")(
       "microbench", "measure this machine instead of training; no SCENARIO")(
@@ -229,7 +230,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       return prepared.room.too_small_for(program);
     };
   }
-  keep_attention_order(args.count("deterministic") > 0);
+  keep_order(args.count("deterministic") > 0);
   std::unique_ptr<Transport> transport =
       connect_or_leave(launch, device, args.count("deterministic") > 0);
   if (options.send_rate)

@@ -2,6 +2,7 @@
 // softmax over a dense mask.
 #include <numeric>
 
+#include "exec/autograd/in_order.h"
 #include "exec/attention/attention.h"
 #include "exec/attention_calls/attention_kernel.h"
 #include "exec/attention_calls/heads_attention.h"
@@ -211,7 +212,7 @@ TEST_SUITE("queued device") {
     const std::vector<Interval> all = {{0, kTokens}};
     const Preferred flash(AttentionKernel::flash);
     for (const bool keeps : {true, false}) {
-      keep_attention_order(keeps);
+      keep_order(keeps);
       CHECK(errors(mask, 0, all, {all}, {}).worst() < 1e-12);
       CHECK(queued::summed_in_order() == keeps);
       CHECK_FALSE(at::globalContext().deterministicAlgorithms());

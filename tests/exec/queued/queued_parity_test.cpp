@@ -3,7 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
 
+#include "exec/autograd/in_order.h"
 #include "tests/exec/device_double/attention_kernels.h"
 #include "tests/exec/fused/operation.h"
 #include "tests/exec/parity/parity.h"
@@ -40,6 +44,18 @@ void check_all(const std::vector<Case>& cases, std::int64_t longest_delay_us = 0
   }
 }
 
+// Sums into floating-point tables of a queued device by ids, and those of them in a fixed order.
+std::atomic<int> table_sums{0}, ordered_sums{0};
+
+std::unique_ptr<at::ObserverContext> note_table_sum(const at::RecordFunction& call) {
+  if (std::string(call.name()) != "aten::index_add_") return {};
+  const at::Tensor& table = call.inputs()[0].toTensor();
+  if (!table.is_privateuseone() || !table.is_floating_point()) return {};
+  ++table_sums;
+  ordered_sums += at::globalContext().deterministicAlgorithms();
+  return {};
+}
+
 }  // namespace
 
 TEST_SUITE("queued device") {
@@ -55,6 +71,21 @@ TEST_SUITE("queued device") {
     check_all(sampled(8, planned_cases()), 50, 1);
     check_all(sampled(8, searched_cases()), 20, 2);
     check_all(sampled(4, offload_cases()), 20, 3);
+  }
+  TEST_CASE("gradients of embeddings and positions are summed in one order if requested") {
+    const Case c = parity_cases().front();
+    for (const bool keeps : {true, false}) {
+      CAPTURE(keeps);
+      table_sums = ordered_sums = 0;
+      keep_order(keeps);
+      const auto handle = at::addGlobalCallback(
+          at::RecordFunctionCallback(note_table_sum).needsInputs(true));
+      check_all({c});
+      at::removeCallback(handle);
+      keep_order(false);
+      CHECK(table_sums > 0);
+      CHECK(ordered_sums == (keeps ? table_sums.load() : 0));
+    }
   }
   TEST_CASE("single precision and published models match the reference") {
     check_all(single_precision_cases());
