@@ -32,8 +32,8 @@ class FirstGpuHour(unittest.TestCase):
         self.folder = pathlib.Path(temporary.name)
 
     def test_without_a_gpu_it_skips_with_a_reason_and_writes_an_archive(self):
-        parts = [part for part in script().PARTS if part != "queued"]  # takes minutes, and is a ctest test itself
-        done = run(sys.executable, SCRIPT, "--build", BUILD, "--out", self.folder / "hour", "--only", ",".join(parts), env=environment(PATH="/nowhere"))
+        parts = script().PARTS
+        done = run(sys.executable, SCRIPT, "--build", BUILD, "--out", self.folder / "hour", env=environment(PATH="/nowhere"))
         self.assertEqual(done.returncode, 0, done.stderr)
         for part in parts:
             self.assertRegex(done.stdout, rf"\| {part} \| skipped \| \d+ \| no GPU \|")
@@ -44,9 +44,29 @@ class FirstGpuHour(unittest.TestCase):
         done = run(sys.executable, SCRIPT, "--build", self.folder, "--out", self.folder / "hour", "--only", "queued,train", env=environment(PATH="/nowhere"))
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"\| queued \| FAILED \| \d+ \| FileNotFoundError: .*exec_test.*\|\n\| train \| skipped ")
+        # Results are kept: the next call has nothing to do, and --again repeats all.
+        calls = {"": 0, "--again": len(script().PARTS)}
+        run(sys.executable, SCRIPT, "--build", self.folder, "--out", self.folder / "kept", env=environment(PATH="/nowhere"))
+        for option, parts in calls.items():
+            done = run(sys.executable, SCRIPT, "--build", self.folder, "--out", self.folder / "kept", *filter(None, [option]), env=environment(PATH="/nowhere"))
+            self.assertEqual(done.stderr.count(" skipped "), parts)
+            self.assertEqual(done.stdout.count("| skipped |"), len(script().PARTS))
         done = run(sys.executable, SCRIPT, "--only", "nothing")
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no part nothing", done.stderr)
+
+    def test_a_part_that_the_budget_cuts_off_runs_again_in_the_next_call(self):
+        build = self.folder / "build"
+        build.mkdir()
+        test = build / "exec_test"
+        for seconds, state, code in ((60, "cut off", 4), (0, "ok", 0)):
+            test.write_text(f"#!/bin/sh\n/bin/sleep {seconds}\necho 'assertions: 3 | 3 passed'\n")
+            test.chmod(0o755)
+            done = run(sys.executable, SCRIPT, "--build", build, "--out", self.folder / "hour", "--only", "queued", "--budget", "0.02")
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(f"| queued | {state} |", done.stdout)
+            with tarfile.open(self.folder / "hour.tar.gz") as archive:
+                self.assertIn(state, archive.extractfile("hour/state.json").read().decode())
 
     def test_everything_it_runs_on_gpus_exists(self):
         module = script()
@@ -65,8 +85,10 @@ class FirstGpuHour(unittest.TestCase):
                 if program == "exec_test":
                     suite = words[1].removeprefix("--test-suite=")
                     self.assertIn(f"\n{suite}\n", suites)
-                    (hour.out / f"{log}.log").write_text("")
-                    return "assertions: 7 | 7 passed"
+                    # As doctest ends: it always counts skipped tests.
+                    said = "assertions: 7 | 7 passed | 0 failed\n[doctest] test cases: 1 | 1 passed | 0 failed | 133 skipped\n"
+                    (hour.out / f"{log}.log").write_text(said)
+                    return said
                 if program == "polyphony" and words[1] != "simulate":
                     text = helps.setdefault(words[1], run(POLYPHONY, words[1], "--help").stdout)
                     for word in words[2:]:
@@ -76,6 +98,7 @@ class FirstGpuHour(unittest.TestCase):
                 if program == "nvidia-smi":
                     return ""
                 if program == "true":
+                    self.assertTrue(pathlib.Path(words[words.index("--trace") + 1]).is_dir())
                     return hour.as_if_timed(words)
                 self.assertIn(program, ("polyphony", "polyphony-worker"))
                 done = run(*(word for word in words if not word.endswith("calibrated.json") and word != "--profile"))
@@ -87,7 +110,8 @@ class FirstGpuHour(unittest.TestCase):
                 of = lambda option: words[words.index(option) + 1]
                 first, last = map(int, of("--trace-steps").split(":"))
                 folder, steps = pathlib.Path(of("--out")), int(of("--steps"))
-                (folder / "checkpoints").mkdir(parents=True)
+                folder.mkdir(parents=True)
+                self.assertEqual(of("--keep-checkpoints"), "0")
                 lines = ({"step": k, "seconds": (1.0 if k < module.WARM + module.HALF else 1.2) * (1.02 if first <= k < last else 1)} for k in range(steps))
                 model = json.loads(pathlib.Path(words[2]).read_text()).get("model", {})
                 if name := next((name for name in ("vision", "language") if "layers" in model.get(name, {})), None):
@@ -116,9 +140,9 @@ class FirstGpuHour(unittest.TestCase):
                                                      "block,llama_8b_eager,both,2,8192,64,1,4,0.1,0,1,1\n")
                 return ""
 
-        hour = Hour(types.SimpleNamespace(build=BUILD, out=self.folder / "hour", python="true", minutes=1))
+        hour = Hour(types.SimpleNamespace(build=BUILD, out=self.folder / "hour", python="true", minutes=1, budget=0))
         said = {}
-        for part in module.PARTS:
+        for part in module.PARTS + module.ON_REQUEST:
             try:
                 said[part] = getattr(hour, part)()
             except module.Skipped as why:
@@ -132,7 +156,8 @@ class FirstGpuHour(unittest.TestCase):
         for part in ("train", "calibrate"):
             self.assertRegex(said[part], r"^llama-1b 1020\.0 ms \([\d,]+ tokens/s of a GPU, MFU \d+\.\d%\), predicted \d+\.\d ms \([+-]\d+\.\d%\); llama-8b-4-layers 1020\.0 ms ")
         self.assertEqual([part.split()[0] for part in said["pipeline"].split("; ")], ["pipeline2", "pipeline4", "pipeline8"])
-        self.assertFalse(list(self.folder.glob("hour/runs/*/checkpoints")))
+        self.assertEqual([part.split()[0] for part in said["layouts"].split("; ")],
+                         ["data_parallel", "zero1", "zero3", "tensor_parallel", "tensor_and_pipeline", "interleaved"])
         self.assertEqual(sum("calibrated.json" in " ".join(words) for words in seen), 3)  # the fit, and two predictions with it
 
 
