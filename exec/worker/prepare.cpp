@@ -6,6 +6,7 @@
 #include "shared/check/check.h"
 #include "shared/cost/cost_model.h"
 #include "shared/graph/compile.h"
+#include "shared/graph/library_memory.h"
 #include "shared/graph/memory.h"
 #include "shared/lower/lower.h"
 #include "shared/program/stage_name.h"
@@ -46,7 +47,10 @@ std::vector<RankMemory> RankRoom::need_of(const Program& program) const {
     POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
   const auto& graph = std::get<Compiled>(compiled);
   const CostTable costs = price(program, graph, cluster, profile);
-  return predict_memory(program, estimate(program, graph, costs).timeline);
+  std::vector<RankMemory> need = predict_memory(program, estimate(program, graph, costs).timeline);
+  const std::vector<Bytes> libraries = library_memory(program, cluster, profile);
+  for (std::size_t r = 0; r < need.size(); ++r) need[r].libraries = libraries[r];
+  return need;
 }
 
 std::string RankRoom::too_small_for(const Program& program) const {
@@ -57,10 +61,10 @@ std::string RankRoom::too_small_for(const Program& program,
                                     const std::vector<RankMemory>& need) const {
   const auto worst =
       std::max_element(need.begin(), need.end(),
-                       [](const RankMemory& a, const RankMemory& b) { return a.peak < b.peak; });
-  if (worst == need.end() || worst->peak <= memory) return "";
+                       [](const RankMemory& a, const RankMemory& b) { return a.needed() < b.needed(); });
+  if (worst == need.end() || worst->needed() <= memory) return "";
   const Rank rank(static_cast<std::size_t>(worst - need.begin()));
-  return stage_name(program, rank) + " needs " + bytes_text(worst->peak) +
+  return stage_name(program, rank) + " needs " + bytes_text(worst->needed()) +
          ", but this machine has " + bytes_text(memory) + " for each of its ranks";
 }
 

@@ -26,7 +26,7 @@ struct RankRoom {
   Cluster cluster;
   HardwareProfile profile;
   Bytes memory{};
-  // Returns what each rank needs while a step runs.
+  // Returns what each rank needs while a step runs, libraries of a GPU included.
   std::vector<RankMemory> need_of(const Program& program) const;
   // Returns which stage needs more memory than there is, and how much there is; empty if all fit.
   std::string too_small_for(const Program& program) const;

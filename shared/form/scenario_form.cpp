@@ -303,8 +303,8 @@ const ObjectForm& search_form() {
     made.fields.push_back(
         {"memory_margin", number_form(0, 0.9),
          "share of a device's memory that the best layout leaves free; default "
-         "0.05, an assumption: fragmentation of the allocator, NCCL's buffers and "
-         "workspaces of libraries are not modeled. A layout that takes more is "
+         "0.05, an assumption: fragmentation of the allocator is not modeled, nor are, for other "
+         "frameworks, NCCL's buffers and workspaces of libraries. A layout that takes more is "
          "shown only where nothing else fits"});
     return made;
   }();

@@ -18,6 +18,8 @@ struct RankMemory {
   Seconds when{};                             // time of the peak
   std::array<Bytes, kBufferKinds> at_peak{};  // by BufferKind; `host` is not part of the peak
   Bytes host{};                               // largest memory of the host during the step
+  Bytes libraries{};  // besides tensors (shared/graph/library_memory.h); not part of the peak
+  Bytes needed() const { return peak + libraries; }
 };
 // Returns the memory of each rank, by rank.
 std::vector<RankMemory> predict_memory(const Program& program, const Timeline& timeline);

@@ -65,8 +65,9 @@ struct ModuleSearch {
   std::vector<Spread> spread;                  // empty: samples
   bool operator==(const ModuleSearch&) const = default;
 };
-// Share of a device's memory that a search leaves free: the allocator's fragmentation, NCCL's
-// buffers and workspaces of libraries are not modeled. 5 % is an assumption.
+// Share of a device's memory that a search leaves free: the allocator's fragmentation is not
+// modeled, nor are libraries of other frameworks (shared/graph/library_memory.h). 5 % is an
+// assumption.
 constexpr double kMemoryMargin = 0.05;
 
 // The layouts that a sweep combines: choices for the whole layout and for each module.

@@ -175,7 +175,11 @@ const JsonKeys<StepAnswer>& step_keys() {
        [](const Of& of) { return of.figures.model_flops_utilization; }},
       {"peak_memory_bytes", a("integer"), "peak memory of the worst rank",
        [](const Of& of) { return of.figures.peak_memory.value; }},
-      {"worst_stage", a("string"), "pipeline stage of the rank with the largest peak memory",
+      {"library_memory_bytes", a("integer"),
+       "memory of that rank's GPU that libraries take besides tensors: CUDA context, NCCL, cuBLAS; "
+       "0: not a GPU, or another framework's",
+       [](const Of& of) { return of.figures.library_memory.value; }},
+      {"worst_stage", a("string"), "pipeline stage of the rank that needs most memory",
        [](const Of& of) { return of.figures.worst_stage; }},
       {"host_memory_bytes", a("integer"),
        "offloaded activations in host memory, the most of any rank",

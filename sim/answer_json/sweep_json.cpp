@@ -74,7 +74,11 @@ const JsonKeys<CandidateOf>& candidate_keys() {
          [](const Of& of) { return of.c.figures.model_flops_utilization; }},
         {"peak_memory_bytes", a("integer"), "peak memory of the worst rank",
          [](const Of& of) { return of.c.figures.peak_memory.value; }},
-        {"worst_stage", a("string"), "pipeline stage of the rank with the largest peak memory",
+        {"library_memory_bytes", a("integer"),
+         "memory of that rank's GPU that libraries take besides tensors; 0: not a GPU, or another "
+         "framework's",
+         [](const Of& of) { return of.c.figures.library_memory.value; }},
+        {"worst_stage", a("string"), "pipeline stage of the rank that needs most memory",
          [](const Of& of) { return of.c.figures.worst_stage; }},
         {"leading", a("boolean"),
          "true for the first row with its placement, ranks of modules and grid of the language "

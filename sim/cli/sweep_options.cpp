@@ -56,9 +56,8 @@ void add_sweep_options(Arguments& args) {
       "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(
       "runnable", "only layouts that `polyphony run` can train")(
       "memory-margin",
-      "share of the device's memory that the best layout leaves free, such as 5%: fragmentation, "
-      "NCCL buffers and workspaces are not modeled (default: search.memory_margin of the scenario, "
-      "5%)",
+      "share of the device's memory that the best layout leaves free, such as 5%: fragmentation is "
+      "not modeled (default: search.memory_margin of the scenario, 5%)",
       cxxopts::value<std::string>(),
       "SHARE")("effort", "how much to estimate and simulate in a large search: 2 is twice the work",
                cxxopts::value<double>()->default_value("1"))(

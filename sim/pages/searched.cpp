@@ -24,7 +24,7 @@ SearchedRow row_of(const Candidate& c, const Model& model, const std::string& ra
   row.tokens_per_second_per_rank = c.figures.tokens_per_second_per_rank;
   row.utilization = c.figures.model_flops_utilization;
   if (c.figures.dollars_per_million_tokens > 0) row.dollars = c.figures.dollars_per_million_tokens;
-  row.memory = c.figures.peak_memory;
+  row.memory = c.figures.needed_memory();
   if (c.idle) row.seconds = breakdown_seconds(c);
   return row;
 }

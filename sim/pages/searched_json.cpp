@@ -31,7 +31,8 @@ SearchedRow row_of(const json& value) {
   row.utilization = value.at("mfu").get<double>();
   if (const json& dollars = value.at("dollars_per_million_tokens"); !dollars.is_null())
     row.dollars = dollars.get<double>();
-  row.memory = Bytes(value.at("peak_memory_bytes").get<std::int64_t>());
+  row.memory = Bytes(value.at("peak_memory_bytes").get<std::int64_t>() +
+                     value.value("library_memory_bytes", std::int64_t{0}));  // older files lack it
   if (value.contains("breakdown_seconds"))
     row.seconds = value.at("breakdown_seconds").get<std::map<std::string, double>>();
   return row;

@@ -22,8 +22,11 @@ Figures figures(const Scenario& scenario, const Prediction& prediction) {
         prediction.lanes * model_flops(program.model, program.batch, program.precision).value /
         (peak_rate * program.ranks * result.step.count());
   for (std::size_t r = 0; r < prediction.memory.size(); ++r) {
-    if (prediction.memory[r].peak <= result.peak_memory && result.worst_rank.valid()) continue;
-    result.peak_memory = prediction.memory[r].peak;
+    const RankMemory& memory = prediction.memory[r];
+    if (memory.peak == Bytes(0) && result.worst_rank.valid()) continue;  // folded: without ops
+    if (memory.needed() <= result.needed_memory() && result.worst_rank.valid()) continue;
+    result.peak_memory = memory.peak;
+    result.library_memory = memory.libraries;
     result.worst_rank = Rank(r);
   }
   result.worst_stage = stage_name(program, result.worst_rank);

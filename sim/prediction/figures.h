@@ -20,7 +20,8 @@ struct Figures {
   Seconds step{};
   double tokens_per_second_per_rank = 0;  // language tokens
   double model_flops_utilization = 0;     // fraction; 0: the peak or a module's FLOPs are unknown
-  Bytes peak_memory{};                    // of the rank with the largest peak, `worst_rank`
+  Bytes peak_memory{};                    // tensors of the rank that needs most, `worst_rank`
+  Bytes library_memory{};                 // of that rank (shared/graph/library_memory.h)
   Rank worst_rank;
   std::string worst_stage;  // "language stage 0"
   Bytes device_memory{};
@@ -33,8 +34,9 @@ struct Figures {
   double kilowatt_hours_per_million_tokens() const {
     return tokens > 0 ? kilowatt_hours() / static_cast<double>(tokens) * 1e6 : 0;
   }
+  Bytes needed_memory() const { return peak_memory + library_memory; }
   // True also if the device memory is unknown (0).
-  bool fits() const { return device_memory.value == 0 || peak_memory <= device_memory; }
+  bool fits() const { return device_memory.value == 0 || needed_memory() <= device_memory; }
 };
 Figures figures(const Scenario& scenario, const Prediction& prediction);
 

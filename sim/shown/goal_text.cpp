@@ -77,7 +77,7 @@ void print_goal(const GoalSweep& answer) {
     for (std::size_t i = 0; i < goal.objectives.size(); ++i)
       row.push_back(value_text(goal.objectives[i], reached.values[i]));
     if (!step_said) row.push_back(seconds_text(c.figures.step));
-    if (!memory_said) row.push_back(bytes_text(c.figures.peak_memory));
+    if (!memory_said) row.push_back(bytes_text(c.figures.needed_memory()));
     table.add(row);
     words.push_back(layout_words(of.scenario.model, c.layout, of.scenario.cluster));
   }

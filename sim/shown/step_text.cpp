@@ -47,13 +47,18 @@ std::string memory_text(const StepAnswer& answer, const Scenario& scenario) {
       std::string(name(answer.profile.stack.memory.keeping)) +
       " frees them; another framework may differ (--stack).";
   if (capacity.value > 0 && figures.fits()) {
-    const bool over = figures.peak_memory > scenario.memory_limit();
+    const bool over = figures.needed_memory() > scenario.memory_limit();
     const std::string margin = percent_text(scenario.memory_margin(), 0);
+    const std::string not_modeled = figures.library_memory > Bytes(0)
+                                        ? "fragmentation is"
+                                        : "fragmentation, NCCL buffers and workspaces are";
     text += over ? " Less than " + margin +
-                       " of the device's memory stay free: it may run out, because fragmentation, "
-                       "NCCL buffers and workspaces are not modeled."
-                 : " A search leaves " + margin +
-                       " free: fragmentation, NCCL buffers and workspaces are not modeled.";
+                       " of the device's memory stay free: it may run out, because " +
+                       not_modeled + " not modeled."
+                 : " A search leaves " + margin + " free: " + not_modeled + " not modeled.";
+    if (figures.library_memory > Bytes(0))
+      text += " Libraries (CUDA context, NCCL's buffers, cuBLAS) take " +
+              bytes_text(figures.library_memory) + " of the fullest GPU besides.";
   }
   return all + paragraph(text);
 }
@@ -123,7 +128,7 @@ std::string rate_text(const Figures& figures, const Cluster& cluster) {
       (figures.model_flops_utilization > 0 ? percent_text(figures.model_flops_utilization)
                                            : std::string("not known"));
   const std::string memory = "memory " +
-                             memory_of_device(figures.peak_memory, figures.device_memory) + " on " +
+                             memory_of_device(figures.needed_memory(), figures.device_memory) + " on " +
                              figures.worst_stage;
   const bool one_line = width_of(rate) + 3 + width_of(memory) <= screen_columns();
   return rate + (one_line ? "   " : "\n") + memory;

@@ -152,7 +152,7 @@ struct Columns {
     if (change) cells.push_back(change_text(c));
     cells.push_back(count(c.figures.tokens_per_second_per_rank));
     if (utilization) cells.push_back(percent_text(c.figures.model_flops_utilization));
-    cells.push_back(bytes_text(c.figures.peak_memory));
+    cells.push_back(bytes_text(c.figures.needed_memory()));
     if (price) cells.push_back(number_text(c.figures.dollars_per_million_tokens, 4));
     return cells;
   }
@@ -174,11 +174,15 @@ std::string memory_of_device(Bytes memory, Bytes device) {
   return bytes_text(memory) + (device.value > 0 ? " of " + bytes_text(device) : "");
 }
 
-std::string margin_text(const Scenario& scenario, const std::string& set_by) {
-  return percent_text(scenario.memory_margin(), 0) +
-         " of the memory stays free for fragmentation, NCCL buffers and workspaces, which are not "
-         "modeled (" +
-         set_by + ")";
+std::string not_modeled(Bytes libraries) {
+  return libraries > Bytes(0)
+             ? "fragmentation, which is not modeled"
+             : "fragmentation, NCCL buffers and workspaces, which are not modeled";
+}
+
+std::string margin_text(const Scenario& scenario, const std::string& set_by, Bytes libraries) {
+  return percent_text(scenario.memory_margin(), 0) + " of the memory stays free for " +
+         not_modeled(libraries) + " (" + set_by + ")";
 }
 
 void print_counts(const Sweep& result, bool details) {
@@ -252,14 +256,19 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
     std::cout << paragraph("90 % interval: of the step time, by profile " + profile.name + ". " +
                            footing_text(profile) +
                            (open_interval ? " Rows without one were not compared." : ""));
+  const Bytes libraries = result.ranked.front().figures.library_memory;
+  const std::string with = libraries > Bytes(0)
+                               ? ", with " + bytes_text(libraries) +
+                                     " of libraries for the first row (CUDA, NCCL, cuBLAS)"
+                               : "";
   if (device.value > 0)
     std::cout << paragraph(
         result.over_margin
-            ? "Memory: of the fullest rank. No layout leaves " +
-                  percent_text(scenario.memory_margin(), 0) +
-                  " free for fragmentation, NCCL buffers and workspaces, which are not "
-                  "modeled: these may run out of memory."
-            : "Memory: of the fullest rank; " + margin_text(scenario, "--memory-margin") + ".");
+            ? "Memory: of the fullest rank" + with + ". No layout leaves " +
+                  percent_text(scenario.memory_margin(), 0) + " free for " +
+                  not_modeled(libraries) + ": these may run out of memory."
+            : "Memory: of the fullest rank" + with + "; " +
+                  margin_text(scenario, "--memory-margin", libraries) + ".");
   if (columns.price)
     std::cout << paragraph("$: at " + number_text(scenario.cluster.dollars_per_rank_hour, 2) +
                            " USD per " + rank_word(scenario.cluster) + " hour (cluster.price).");

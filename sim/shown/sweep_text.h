@@ -29,6 +29,6 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
 std::string memory_of_device(Bytes memory, Bytes device);
 // What the margin is for, once an answer: "5 % of the memory stays free for …". `set_by`: the
 // option or the key of the scenario that sets it.
-std::string margin_text(const Scenario& scenario, const std::string& set_by);
+std::string margin_text(const Scenario& scenario, const std::string& set_by, Bytes libraries);
 
 }  // namespace polyphony::sim

@@ -41,7 +41,7 @@ std::string vary_text(const Varied& varied, bool layouts) {
                                      : best_of(asked->answer, Placement::homogeneous);
       row.insert(row.end(), {seconds_text(best.figures.step),
                              one ? percent_text(best.figures.step / one->figures.step - 1, 1) : "",
-                             bytes_text(best.figures.peak_memory)});
+                             bytes_text(best.figures.needed_memory())});
       words.push_back(layout_words(asked->model, best.layout, asked->answer.ranks));
     }
     table.add(row);

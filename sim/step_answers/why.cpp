@@ -95,7 +95,7 @@ void find_changes(const Question& question, const Layout& layout, const WhyOptio
   const bool fits = now.figures.fits();
   // A change keeps the search's memory margin, unless the layout itself takes more.
   const Bytes limit =
-      std::max(question.scenario.memory_limit(), fits ? now.figures.peak_memory : Bytes{});
+      std::max(question.scenario.memory_limit(), fits ? now.figures.needed_memory() : Bytes{});
   std::vector<std::size_t> best;
   for (std::size_t i = 1; i < trials.all().size(); ++i) {
     const Candidate& then = trials.all()[i];
@@ -103,7 +103,7 @@ void find_changes(const Question& question, const Layout& layout, const WhyOptio
       ++answer.unanswered;
       continue;
     }
-    if (limit.value > 0 && then.figures.peak_memory > limit) continue;
+    if (limit.value > 0 && then.figures.needed_memory() > limit) continue;
     ++answer.fitting;
     if (!fits || then.figures.step < now.figures.step * (1 - kBetter)) best.push_back(i);
   }

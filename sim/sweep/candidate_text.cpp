@@ -19,6 +19,7 @@ json to_json(const Candidate& c) {
           {"tokens", c.figures.tokens_per_second_per_rank},
           {"mfu", c.figures.model_flops_utilization},
           {"memory", c.figures.peak_memory.value},
+          {"libraries", c.figures.library_memory.value},
           {"rank", c.figures.worst_rank.value},
           {"stage", c.figures.worst_stage},
           {"device", c.figures.device_memory.value},
@@ -42,6 +43,7 @@ Candidate read_json(const json& value) {
   c.figures.tokens_per_second_per_rank = value["tokens"];
   c.figures.model_flops_utilization = value["mfu"];
   c.figures.peak_memory = Bytes(value["memory"].get<std::int64_t>());
+  c.figures.library_memory = Bytes(value["libraries"].get<std::int64_t>());
   c.figures.worst_rank = Rank(value["rank"].get<std::size_t>());
   c.figures.worst_stage = value["stage"];
   c.figures.device_memory = Bytes(value["device"].get<std::int64_t>());

@@ -14,7 +14,7 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 bool Contest::fits(const Candidate& c) const {
   const Bytes limit = question_.scenario.memory_limit();
-  return limit.value == 0 || c.figures.peak_memory <= limit;
+  return limit.value == 0 || c.figures.needed_memory() <= limit;
 }
 
 std::vector<std::size_t> Contest::fitting() const {

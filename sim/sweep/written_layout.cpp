@@ -30,7 +30,7 @@ Sweep written_layout(const Scenario& scenario, const HardwareProfile& profile,
     return result;
   }
   if (!candidate.figures.fits()) {
-    result.failed.push_back("needs " + bytes_text(candidate.figures.peak_memory) +
+    result.failed.push_back("needs " + bytes_text(candidate.figures.needed_memory()) +
                             " of a device's " + bytes_text(candidate.figures.device_memory));
     return result;
   }
