@@ -211,7 +211,6 @@ PackedHeads plain_backward(const Tensor& dy, const PackedHeads& heads, const Pac
 
 }  // namespace
 
-
 void prefer_kernel(std::optional<AttentionKernel> kernel) {
   preferred = kernel ? static_cast<int>(*kernel) : -1;
 }

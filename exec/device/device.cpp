@@ -62,7 +62,10 @@ void use_all_queues() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*replace=*/
 
 // Lets the caching allocator grow its segments, so that blocks of varying lengths do not leave gaps
 // that only a wait for the whole GPU could close (PyTorch, "CUDA semantics", expandable_segments).
-void grow_segments() { setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", /*replace=*/0); }
+void grow_segments() {
+  if (std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr)  // the older name
+    setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", /*replace=*/0);
+}
 
 }  // namespace
 

@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <future>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -61,7 +61,7 @@ class Made {
     }
     look_for_progress();
   }
-  // Sets what is watched; the caller's functions are not called any more once this has returned.
+  // Sets what is watched. `place` is not called any more once this has returned; `unended` may be.
   void watch_progress(std::function<std::uint64_t()> place, std::function<std::string()> unended,
                       Seconds timeout) {
     const std::scoped_lock lock(mutex_);
@@ -79,16 +79,19 @@ class Made {
   }
   // Called several times a second by the thread that watches for lost peers. A host thread that has
   // filled the GPU's queue waits inside CUDA for a kernel that never ends, and does not notice the
-  // error, or that a peer was lost: then the groups are aborted from here.
-  void watch(bool lost) {
+  // error, or that a peer was lost: then the groups are aborted from here, by a thread of their
+  // own, because the library may hold a lock.
+  static void watch(const std::shared_ptr<Made>& made, bool lost) {
     constexpr int kLooks = 10;  // a host thread that waits in await() notices within half a period
-    look();
-    if (((wrong_ && !heard_) || lost) && ++unheard_ == kLooks) abort();
+    made->look();
+    if (((made->wrong_ && !made->heard_) || lost) && ++made->unheard_ == kLooks)
+      std::thread([made] { made->abort(); }).detach();
   }
 
  private:
   // Under the lock. Finds a host that stays inside an op.
   void look_for_progress() {
+    if (report_) return end_report();
     if (!place_) return;
     const std::uint64_t place = place_();
     if (place % 2 == 0 || place != last_place_ || !patience_) {
@@ -97,26 +100,42 @@ class Made {
       return;
     }
     if (!patience_->over(steady_now())) return;
-    error_ = "the host has been inside one op for " +
-             std::to_string(static_cast<std::int64_t>(timeout_.count())) +
-             " s, where a call of the device's library does not return" + begun_on_device();
+    // The device is asked in a thread of its own, too.
+    report_ = std::make_shared<Report>();
+    std::thread([report = report_, unended = unended_] {
+      std::string text;
+      try {
+        text = unended();
+      } catch (const std::exception&) {
+      }
+      const std::scoped_lock lock(report->mutex);
+      report->text = text;
+      report->came = true;
+    }).detach();
+    patience_.emplace(kReport, steady_now());
+  }
+  // Under the lock.
+  void end_report() {
+    std::string begun;
+    {
+      const std::scoped_lock lock(report_->mutex);
+      if (!report_->came && !patience_->over(steady_now())) return;
+      begun = report_->text;
+    }
+    std::ostringstream text;
+    text << "the host has been inside one op for " << timeout_.count()
+         << " s, where a call of the device's library does not return" << begun;
+    error_ = text.str();
     wrong_ = true;
   }
-  // Asks the device in a thread of its own, because the library may hold a lock while it waits.
-  std::string begun_on_device() const {
-    constexpr std::chrono::seconds kPatience{2};
-    const auto answer = std::make_shared<std::promise<std::string>>();
-    std::thread([answer, unended = unended_] {
-      try {
-        answer->set_value(unended());
-      } catch (const std::exception&) {
-        answer->set_value({});
-      }
-    }).detach();
-    std::future<std::string> text = answer->get_future();
-    return text.wait_for(kPatience) == std::future_status::ready ? text.get() : std::string();
-  }
 
+  static constexpr Seconds kReport{2};  // how long the device may take to say what it has begun
+  struct Report {
+    std::mutex mutex;
+    std::string text;
+    bool came = false;
+  };
+  std::shared_ptr<Report> report_;
   std::mutex mutex_;
   bool aborted_ = false;
   std::vector<MadeGroup> groups_;
@@ -213,10 +232,8 @@ DeviceCalls device_calls(Transport& gloo, torch::Device device, const BeginFamil
   const auto made = std::make_shared<Made>();
   {
     const std::scoped_lock lock(context->mutex);
-    // The context owns the function.
-    context->watch = [made, of = context.get()] {
-      made->watch(of->liveness && of->liveness->lost());
-    };
+    // Not through the context's pointer, which is reset while this may still be called.
+    context->watch = [made, lost = &context->liveness->lost()] { Made::watch(made, *lost); };
   }
   const DeviceMaking making{
       device,

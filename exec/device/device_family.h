@@ -74,8 +74,8 @@ struct MadeGroup {
 
 // The first call of a group, which connects its members.
 //   sum       an all-reduce: connects each member with few others
-//   exchange  an all-to-all: connects each member with all others. On 8 GPUs of a node it takes 2.6
-//             GiB of buffers of each (NVIDIA/nccl#1685), so it is made only where rows are
+//   exchange  an all-to-all: connects each member with all others. On 8 GPUs of a node it takes 3.3
+//             GB of buffers of each (NVIDIA/nccl#1685), so it is made only where rows are
 //             exchanged
 //   one_way   a message from the first member to the second
 enum class FirstCall : std::uint8_t { sum, exchange, one_way };

@@ -12,11 +12,13 @@ DeviceStreams::DeviceStreams(torch::Device device)
     : device_(device), compute_(default_stream(device)) {}
 
 void DeviceStreams::begin(const Program& program, Rank rank, bool by_peer) {
+  const std::scoped_lock lock(mutex_);
   program_ = &program;
   rank_ = rank;
   first_op_ = program.ops_of(rank).begin;
   ops_ = program.ops_of(rank).size();
   parts_.clear();
+  prepared_.clear();
   later_starts_.clear();
   of_stream_.assign(program.streams.size(), compute_);
   for (std::size_t s = 0; s < program.streams.size(); ++s) {
@@ -56,6 +58,8 @@ void DeviceStreams::start(OpId id, const c10::Stream& stream, bool first) {
     const OpId before = program_->waits[w];
     if (ran_on_[before.value - first_op_] != stream) events(before).end.block(stream);
   }
+  if (const auto ready = prepared_.find(id); !first && ready != prepared_.end())
+    ready->second.block(stream);
   c10::Event& start =
       first ? events(id).start
             : later_starts_
@@ -63,6 +67,10 @@ void DeviceStreams::start(OpId id, const c10::Stream& stream, bool first) {
                   .second;
   start.record(stream);
   phases_[id.value - first_op_] = begun;
+}
+
+void DeviceStreams::prepared(OpId id, const c10::Stream& stream) {
+  prepared_.try_emplace(id, device_.type()).first->second.record(stream);
 }
 
 void DeviceStreams::end(OpId id, const c10::Stream& stream, bool last) {
@@ -83,6 +91,7 @@ void DeviceStreams::end(OpId id, const c10::Stream& stream, bool last) {
 }
 
 std::string DeviceStreams::unended() const {
+  const std::scoped_lock lock(mutex_);
   std::string text;
   for (std::size_t i = 0; i < ops_; ++i) {
     const std::uint8_t phase = phases_[i];

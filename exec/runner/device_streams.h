@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ class DeviceStreams {
   // for the ops that the op depends on. An op begins with the first of its launches and ends when
   // all of them have ended. From any thread, if every op is one launch.
   void start(OpId op, const c10::Stream& stream, bool first = true);
+  // Has later launches of the op wait for what its first launch has queued so far: that its buffer
+  // is filled or packed.
+  void prepared(OpId op, const c10::Stream& stream);
   void end(OpId op, const c10::Stream& stream, bool last = true);
   void finish();
   // Returns, in brackets, the ops that have begun on the device and not ended; empty if there are
@@ -61,9 +65,11 @@ class DeviceStreams {
   Events& events(OpId op) { return events_[op.value - first_op_]; }
   const c10::Stream& named(const std::string& name);
 
+  mutable std::mutex mutex_;  // of begin() and unended()
   torch::Device device_;
   c10::Stream compute_;
   std::map<std::string, OwnStream> named_;
+  std::map<OpId, c10::Event> prepared_;
   std::map<OpId, std::vector<c10::Stream>> parts_;        // of ops with launches yet to come
   std::deque<std::pair<OpId, c10::Event>> later_starts_;  // of all launches but an op's first
   const Program* program_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <torch/csrc/profiler/stubs/base.h>
 
+#include "exec/device/room_on_gpu.h"
 #include "exec/runner/runner_impl.h"
 #include "exec/system/process.h"
 #include "shared/error.h"
@@ -35,9 +36,12 @@ void Runner::Impl::run(const Program& program) {
   if (!evaluating) results.emplace_back().program = &program;
   const bool one_thread = streams && transport.queues();
   if (streams) streams->begin(program, rank, one_thread);
-  place = 0;
+  place += place % 2;  // even, also after an op that threw
   if (one_thread) {
-    told([&] { transport.prepare(channels_of(program, rank)); });
+    told([&] {
+      check_room(program);
+      transport.prepare(channels_of(program, rank));
+    });
     queue_ops();
   } else {
     run_threads(step);
@@ -51,6 +55,14 @@ void Runner::Impl::run(const Program& program) {
   } catch (const LostPeer& lost) {
     leave(lost);
   }
+}
+
+void Runner::Impl::check_room(const Program& program) const {
+  if (options.processors == 0) return;
+  const std::string lacks = lacks_processors(waiting_kernels(program, rank), options.processors);
+  if (!lacks.empty())
+    throw InputError("layout", "", lacks,
+                     "use fewer ranks on the other side of a boundary, or bridge leader");
 }
 
 // Runs `call`, which is outside any op. An error ends the other ranks, too.

@@ -45,8 +45,11 @@ struct RunnerOptions {
       false;  // compare each compute op's collectives with expand(); tests and the first step
   torch::Device device = torch::kCPU;  // of parameters, activations, and the inputs' tensors
   Bytes run_ahead = kRunAhead;         // exec/runner/run_ahead.h
-  bool pretrained = true;              // begin with the scenario's published weights, if it has any
-  bool ranges = false;                 // NVTX ranges around ops, for profilers; in GPU builds
+  // Multiprocessors of the device, which must be enough for every step's kernels
+  // (exec/device/room_on_gpu.h); 0: not checked.
+  int processors = 0;
+  bool pretrained = true;  // begin with the scenario's published weights, if it has any
+  bool ranges = false;     // NVTX ranges around ops, for profilers; in GPU builds
   // For tests: called on the op's thread, just before it starts and just after it has ended.
   std::function<void(OpId, bool starts)> watch = {};
 };

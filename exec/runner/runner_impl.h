@@ -35,7 +35,7 @@ struct Runner::Impl {
   std::int64_t updates = 0;  // AdamW's step count as last read by the host
   torch::Tensor count;       // the same on the device, counting all that is queued; float
   std::map<std::string, std::unique_ptr<StreamThread>> threads;
-  std::optional<DeviceStreams> streams;  // none on CPUs
+  std::shared_ptr<DeviceStreams> streams;  // null on CPUs
   std::vector<OpTime> times;
   bool timed = true;  // `times` is up to date; a device's times are read on demand
 
@@ -74,11 +74,11 @@ struct Runner::Impl {
         options(options_),
         chunks(transport_, scenario, structure, options_.perturb, options_.pretrained,
                options_.device) {
-    if (!options.device.is_cpu()) {
-      streams.emplace(options.device);
-      transport.watch([this] { return place.load(); }, [this] { return streams->unended(); });
-    }
+    if (!options.device.is_cpu()) streams = std::make_shared<DeviceStreams>(options.device);
     count = torch::zeros({}, torch::dtype(torch::kFloat32).device(options.device));
+    if (streams)
+      transport.watch([this] { return place.load(); },
+                      [held = streams] { return held->unended(); });
   }
   ~Impl() {
     if (streams) transport.watch({}, {});
@@ -86,6 +86,7 @@ struct Runner::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   void run(const Program& program);
+  void check_room(const Program& program) const;
   void run_threads(const StepState& step);
   void told(const std::function<void()>& call);
   [[noreturn]] void leave(const LostPeer& lost);

@@ -174,6 +174,7 @@ void Runner::Impl::exchange(const Launch& launch, const Op& op, const Exchange& 
                                                     << buffer.rows << " rows, its tensor "
                                                     << whole.size(0));
   slot = what.sends && last && launch.last ? torch::Tensor() : whole;
+  if (launch.first && !launch.last) streams->prepared(launch.op, current_stream(options.device));
   std::vector<Transfer> transfers;
   transfers.reserve(messages.size());
   for (const MessageId message_id : messages) {

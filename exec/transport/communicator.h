@@ -137,9 +137,10 @@ class Transport {
   // Throws LostPeer if a peer is lost meanwhile.
   virtual void await(const c10::Event& event) { event.synchronize(); }
   // Has another thread watch that this rank's host gets on, until the next call; with nothing, no
-  // longer. `place` is odd while the host is inside an op and changes when the op ends. If it stays
-  // odd and the same for longer than the time-out, as when a call of CUDA waits for a kernel that
-  // waits for a peer, all ranks end with `unended`, which describes what the device has begun.
+  // longer. `place` is odd while the host is inside an op and never has the same value in another
+  // op. If it stays odd and the same for longer than the time-out, as when a call of CUDA waits for
+  // a kernel that waits for a peer, all ranks end with `unended`, which describes what the device
+  // has begun; it must own what it reads.
   virtual void watch(std::function<std::uint64_t()> /*place*/,
                      std::function<std::string()> /*unended*/) {}
   // Exchanges bytes that are not tensors: post() stores them under a new key; fetch() waits for the

@@ -59,9 +59,9 @@ std::string RankRoom::too_small_for(const Program& program) const {
 
 std::string RankRoom::too_small_for(const Program& program,
                                     const std::vector<RankMemory>& need) const {
-  const auto worst =
-      std::max_element(need.begin(), need.end(),
-                       [](const RankMemory& a, const RankMemory& b) { return a.needed() < b.needed(); });
+  const auto worst = std::max_element(
+      need.begin(), need.end(),
+      [](const RankMemory& a, const RankMemory& b) { return a.needed() < b.needed(); });
   if (worst == need.end() || worst->needed() <= memory) return "";
   const Rank rank(static_cast<std::size_t>(worst - need.begin()));
   return stage_name(program, rank) + " needs " + bytes_text(worst->needed()) +

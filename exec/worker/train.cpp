@@ -9,7 +9,6 @@
 
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/device/device.h"
-#include "exec/device/room_on_gpu.h"
 #include "exec/planning/step_data.h"
 #include "exec/system/process.h"
 #include "exec/worker/control.h"
@@ -53,6 +52,7 @@ class Trainer {
         runner_(transport, scenario, structure_,
                 {.check_collectives = options.check_collectives,
                  .device = options.device,
+                 .processors = transport.queues() ? processors_of(options.device) : 0,
                  .pretrained = !resumes(options) && options.weights_from.empty(),
                  .ranges = options.ranges}),
         control_(transport),
@@ -71,20 +71,14 @@ class Trainer {
       const Program whole = planner_.whole(batch);
       const std::vector<Fault> faults = verify(whole);
       POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
-      const std::string stuck = find_queue_deadlock(whole);
-      POLYPHONY_CHECK(stuck.empty(), "queues wait for each other: " << stuck);
+      const std::string stuck = transport_.queues() ? find_queue_deadlock(whole) : "";
+      if (!stuck.empty())
+        throw InputError("layout", "",
+                         "kernels of several GPUs would wait for each other: " + stuck,
+                         "shard full of a module that shares its ranks with another has no common "
+                         "order here: use optimizer, or run with --device cpu");
     }
-    Program own = planner_.lower_own(planner_.own_part(batch));
-    if (const int processors = processors_of(options_.device); processors > 0) {
-      const std::string lacks =
-          lacks_processors(waiting_kernels(own, transport_.rank()), processors);
-      if (!lacks.empty())
-        throw InputError(
-            "layout", "", lacks,
-            "use fewer ranks on the other side of a boundary, bridge leader, or a lower "
-            "NCCL_MAX_CTAS");
-    }
-    return own;
+    return planner_.lower_own(planner_.own_part(batch));
   }
   void claim();
   std::int64_t begin();

@@ -5,16 +5,18 @@
 //   base       1.06 GB: context, kernels and a communicator that is not connected, measured on H100
 //              before the first call (NVIDIA/nccl#1685)
 //   workspace  2 threads with a cuBLAS handle · 32 MiB (LibTorch 2.11, CUDAContext.h, on Hopper)
-//   NCCL       by connection of two ranks on one channel: 10 MiB that receive for three protocols, 2
-//              MiB of its sender, and 2 MiB more at either end (allocation sizes and the sum of
+//   NCCL       by connection of two ranks on one channel: 10 MiB that receive for three protocols,
+//              2 MiB of its sender, and 2 MiB more at either end (allocation sizes and the sum of
 //              NVIDIA/nccl#1685: 7 peers · 32 channels · 14 MiB = 3.29 GB, measured 3.28)
 //     group of 2       24 channels, each with one connection in each direction (vllm#4277)
 //     larger group     24 channels, each with a ring and a tree: two connections in each direction.
 //                      Buffers of in-switch sums (NVLS) are not counted: no source
 //     its exchanges    experts and context parallelism: 32 channels to each rank of the node, 2 to
 //                      each other rank (src/enqueue.cc of NCCL 2.28)
-//     messages         4 channels to a rank of the node (kMessageProcessors in
-//                      exec/device/device_family.h), 2 to another
+//                      Not counted: exchanges of groups with --deterministic, and of sharded
+//                      parameters that do not divide evenly by the group
+//     messages         of this step's pairs; those of earlier steps stay. 4 channels to a rank of
+//                      the node (kMessageProcessors in exec/device/device_family.h), 2 to another
 #pragma once
 
 #include <vector>

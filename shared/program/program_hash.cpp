@@ -1,7 +1,7 @@
 // hash(Program). Every struct is decomposed by structured bindings, so that a new field that is not
-// hashed here does not compile. Turns are left out: they decide when hosts queue ops, not what runs,
-// and a simulator's Program has none. A Module and a Layout are hashed by the tables of their fields,
-// which are equally strict.
+// hashed here does not compile. Turns are left out: they decide when hosts queue ops, not what
+// runs, and a simulator's Program has none. A Module and a Layout are hashed by the tables of their
+// fields, which are equally strict.
 #include <bit>
 #include <string>
 #include <tuple>

@@ -27,10 +27,52 @@ struct Entry {
   Launch launch;
 };
 
+// Finds the turns at which a rank gathers sharded parameters. All members of the group must find
+// the same, from what they share: the tasks of the branch whose parameters are gathered.
+//   A gather belongs to the task that first reads the parameters. Where the branch's previous task
+//   is the one right before it on every member, the gather has that task's turn, so that it runs
+//   beside it: if the ranks have no other branch, or if no turn lies between the two. Else it has
+//   the turn of the task that reads.
+class GatherTurns {
+ public:
+  GatherTurns(const Program& program, Range own) {
+    std::map<std::uint32_t, std::uint32_t> last;  // by branch: turn of its latest task
+    std::set<std::uint32_t> branches;
+    for (std::uint32_t id = own.begin; id < own.end; ++id)
+      if (const auto* what = std::get_if<Compute>(&program.ops[id].what))
+        branches.insert(program.works[what->work.value].branch);
+    for (std::uint32_t id = own.begin; id < own.end; ++id) {
+      const Op& op = program.ops[id];
+      const auto* what = std::get_if<Compute>(&op.what);
+      if (what == nullptr) continue;
+      const std::uint32_t branch = program.works[what->work.value].branch;
+      const auto before = last.find(branch);
+      const bool right_before =
+          before != last.end() && (branches.size() == 1 || before->second + 1 == what->turn);
+      for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w)
+        turns_.try_emplace(program.waits[w], right_before ? before->second : what->turn);
+      last[branch] = what->turn;
+    }
+  }
+  std::uint32_t of(OpId gather, std::uint32_t otherwise) const {
+    const auto found = turns_.find(gather);
+    return found == turns_.end() ? otherwise : found->second;
+  }
+
+ private:
+  std::map<OpId, std::uint32_t> turns_;  // of what compute ops wait for, by the first of these
+};
+
+bool gathers(const Op& op) {
+  const auto* what = std::get_if<Collective>(&op.what);
+  return what != nullptr && what->purpose == Purpose::parameters;
+}
+
 }  // namespace
 
 QueueOrder::QueueOrder(const Program& program, Rank rank) {
   const Range own = program.ops_of(rank);
+  const GatherTurns gather_turns(program, own);
   std::vector<Entry> entries;
   std::uint32_t last_compute = own.begin;
   for (std::uint32_t id = own.begin; id < own.end; ++id)
@@ -58,7 +100,9 @@ QueueOrder::QueueOrder(const Program& program, Rank rank) {
                            {OpId(id), range}});
       }
     } else {
-      entries.push_back({{id > last_compute ? kEnd : turn, Place::op, id}, {OpId(id)}});
+      std::uint32_t at = id > last_compute ? kEnd : turn;
+      if (gathers(op)) at = gather_turns.of(OpId(id), at);
+      entries.push_back({{at, Place::op, id}, {OpId(id)}});
     }
   }
   std::sort(entries.begin(), entries.end(),

@@ -3,8 +3,10 @@
 //
 //   The order is that of turns (shared/step/turns.h). At a turn come first the messages whose rows
 //   are read at it, both ends in the order of their numbers, then all other ops in the Program's
-//   order. Ops that do not compute have the turn of the compute op before them; those of the end of
-//   a step come last.
+//   order. A sum of gradients has the turn of the compute op before it; a gather of parameters that
+//   of the task before the one that reads them, if all members have the two right after each other,
+//   else that of the one that reads; copies that of the compute op before. Those of the end of a
+//   step come last.
 //   Messages from one buffer to one other buffer are a launch of their own, because the rows of a
 //   send may be read at several turns, and those of a receive come from several sends. So both ends
 //   of a channel have the same launches in the same order.

@@ -92,14 +92,13 @@ void print_changes(const WhyAnswer& answer, const Scenario& scenario) {
       else
         table.add({"  " + lines[i], "", "", "", ""});
   }
-  const std::string text = among +
-                           "; a change brings what must change with it. P(faster): probability "
-                           "of being faster at all, from the profile's stated errors. ~: "
-                           "estimated (longest path); by the same estimate this layout takes " +
-                           seconds_text(answer.estimate) + ". " +
-                           margin_text(scenario, "search.memory_margin",
-                                       answer.now.figures.library_memory) +
-                           ".";
+  const std::string text =
+      among +
+      "; a change brings what must change with it. P(faster): probability "
+      "of being faster at all, from the profile's stated errors. ~: "
+      "estimated (longest path); by the same estimate this layout takes " +
+      seconds_text(answer.estimate) + ". " +
+      margin_text(scenario, "search.memory_margin", answer.now.figures.library_memory) + ".";
   std::cout << table.text(screen_columns()) << paragraph(text);
 }
 

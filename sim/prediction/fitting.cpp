@@ -146,7 +146,8 @@ Fitting find_fitting(const Scenario& scenario, const Layout& layout, const Predi
     const std::optional<Figures> quick = quick_figures(scenario, change.layout, profile);
     if (!quick) continue;
     ++result.tried;
-    if (!quick->fits() && result.memory.value > 0 && quick->needed_memory() >= result.memory) continue;
+    if (!quick->fits() && result.memory.value > 0 && quick->needed_memory() >= result.memory)
+      continue;
     result.memory = quick->needed_memory();
     result.step = quick->step;
     result.smallest = change.what;
@@ -161,9 +162,8 @@ std::string out_of_memory_text(const Scenario& scenario, const Layout& layout,
                                const Prediction& prediction, const HardwareProfile& profile) {
   const Figures found = figures(scenario, prediction);
   std::string text = "out of memory: " + found.worst_stage + " needs " +
-                     bytes_text(found.needed_memory()) + " of " +
-                     bytes_text(found.device_memory) + " (" +
-                     holdings(prediction.memory[found.worst_rank.value]) + "); ";
+                     bytes_text(found.needed_memory()) + " of " + bytes_text(found.device_memory) +
+                     " (" + holdings(prediction.memory[found.worst_rank.value]) + "); ";
   const Fitting fitting = find_fitting(scenario, layout, prediction, found.worst_rank, profile);
   if (fitting.fits)
     return text + "fits: " + fitting.fits->what + " (" + bytes_text(fitting.memory) + ", step " +

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "shared/graph/library_memory.h"
 #include "shared/cost/cost_model.h"
 #include "shared/cost/degraded.h"
 #include "shared/cost/paced_costs.h"
+#include "shared/graph/library_memory.h"
 #include "shared/hardware/devices.h"
 #include "shared/lower/fold.h"
 #include "shared/lower/lower.h"
@@ -27,8 +27,7 @@ void estimate_into(Prediction& result) {
 void finish(const Scenario& scenario, const HardwareProfile& profile, Prediction& result) {
   result.peak = peak(profile.device, scenario.training.precision);
   result.memory = predict_memory(result.program, result.timeline);
-  const std::vector<Bytes> libraries =
-      library_memory(result.program, scenario.cluster, profile);
+  const std::vector<Bytes> libraries = library_memory(result.program, scenario.cluster, profile);
   for (std::size_t r = 0; r < libraries.size(); ++r) result.memory[r].libraries = libraries[r];
 }
 

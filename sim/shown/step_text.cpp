@@ -53,8 +53,8 @@ std::string memory_text(const StepAnswer& answer, const Scenario& scenario) {
                                         ? "fragmentation is"
                                         : "fragmentation, NCCL buffers and workspaces are";
     text += over ? " Less than " + margin +
-                       " of the device's memory stay free: it may run out, because " +
-                       not_modeled + " not modeled."
+                       " of the device's memory stay free: it may run out, because " + not_modeled +
+                       " not modeled."
                  : " A search leaves " + margin + " free: " + not_modeled + " not modeled.";
     if (figures.library_memory > Bytes(0))
       text += " Libraries (CUDA context, NCCL's buffers, cuBLAS) take " +
@@ -128,8 +128,8 @@ std::string rate_text(const Figures& figures, const Cluster& cluster) {
       (figures.model_flops_utilization > 0 ? percent_text(figures.model_flops_utilization)
                                            : std::string("not known"));
   const std::string memory = "memory " +
-                             memory_of_device(figures.needed_memory(), figures.device_memory) + " on " +
-                             figures.worst_stage;
+                             memory_of_device(figures.needed_memory(), figures.device_memory) +
+                             " on " + figures.worst_stage;
   const bool one_line = width_of(rate) + 3 + width_of(memory) <= screen_columns();
   return rate + (one_line ? "   " : "\n") + memory;
 }

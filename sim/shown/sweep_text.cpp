@@ -175,9 +175,8 @@ std::string memory_of_device(Bytes memory, Bytes device) {
 }
 
 std::string not_modeled(Bytes libraries) {
-  return libraries > Bytes(0)
-             ? "fragmentation, which is not modeled"
-             : "fragmentation, NCCL buffers and workspaces, which are not modeled";
+  return libraries > Bytes(0) ? "fragmentation, which is not modeled"
+                              : "fragmentation, NCCL buffers and workspaces, which are not modeled";
 }
 
 std::string margin_text(const Scenario& scenario, const std::string& set_by, Bytes libraries) {
@@ -262,13 +261,12 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
                                      " of libraries for the first row (CUDA, NCCL, cuBLAS)"
                                : "";
   if (device.value > 0)
-    std::cout << paragraph(
-        result.over_margin
-            ? "Memory: of the fullest rank" + with + ". No layout leaves " +
-                  percent_text(scenario.memory_margin(), 0) + " free for " +
-                  not_modeled(libraries) + ": these may run out of memory."
-            : "Memory: of the fullest rank" + with + "; " +
-                  margin_text(scenario, "--memory-margin", libraries) + ".");
+    std::cout << paragraph(result.over_margin
+                               ? "Memory: of the fullest rank" + with + ". No layout leaves " +
+                                     percent_text(scenario.memory_margin(), 0) + " free for " +
+                                     not_modeled(libraries) + ": these may run out of memory."
+                               : "Memory: of the fullest rank" + with + "; " +
+                                     margin_text(scenario, "--memory-margin", libraries) + ".");
   if (columns.price)
     std::cout << paragraph("$: at " + number_text(scenario.cluster.dollars_per_rank_hour, 2) +
                            " USD per " + rank_word(scenario.cluster) + " hour (cluster.price).");

@@ -90,10 +90,10 @@ void connect_members(Communicator& group, torch::Device device) {
   const std::vector<std::int64_t> equal(members, 1);
   std::vector<std::int64_t> uneven(members, 1);
   uneven.back() = 2;
-  const auto count = static_cast<std::int64_t>(members), mine = uneven[static_cast<std::size_t>(group.index())];
+  const auto count = static_cast<std::int64_t>(members),
+             mine = uneven[static_cast<std::size_t>(group.index())];
   for (const auto& counts : {equal, uneven}) {
-    const std::int64_t all = count + (counts == uneven ? 1 : 0),
-                       part = counts == uneven ? mine : 1;
+    const std::int64_t all = count + (counts == uneven ? 1 : 0), part = counts == uneven ? mine : 1;
     torch::Tensor one = torch::zeros({part}, device), whole = torch::zeros({all}, device);
     group.all_gather(one, whole, counts);
     group.reduce_scatter(whole, one, counts);

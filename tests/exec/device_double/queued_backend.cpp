@@ -199,8 +199,7 @@ class QueuedBackend : public GroupBackend {
     const std::int64_t number = calls_++;
     const std::string name = part.what.substr(0, part.what.find(" of"));
     // Sums and maxima of a group are connected alike.
-    if (name != "all-to-all")
-      meeting_->connect_all(getRank(), name.substr(0, name.find(',')));
+    if (name != "all-to-all") meeting_->connect_all(getRank(), name.substr(0, name.find(',')));
     const auto work = [meeting = meeting_, number, index = getRank(), part, run] {
       meeting->meet(number, index, part, run);
     };

@@ -44,8 +44,10 @@ class Trainee {
 
   // Programs of all ranks, for the judge. A rank runs its own part, by the plan that rank 0 sent.
   Program program(int step, StepKind kind = StepKind::train) const {
-    return lower(scenario_, case_.layout, plan_, dataset_->batch(static_cast<std::uint64_t>(step)),
-                 kind);
+    const Batch batch = dataset_->batch(static_cast<std::uint64_t>(step));
+    StepPlan planned = make_step_plan(scenario_, case_.layout, plan_, batch);
+    planned.turns = make_turns(scenario_.model, plan_, planned, batch);
+    return lower(scenario_, case_.layout, plan_, planned, batch, kind);
   }
 
   std::vector<QueuedCounts> counts;  // of the steps, on a queued device

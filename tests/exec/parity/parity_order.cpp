@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/program/queue_order.h"
+
 namespace polyphony::exec::testing {
 namespace {
 
@@ -47,6 +49,26 @@ std::string find_lone_collective(const Program& program, const std::vector<Span>
   return {};
 }
 
+// Exchanges that one thread queued: those with one launch, with the same other rank and in the same
+// direction, run one after another in the order in which they were queued.
+std::string find_crossed_exchange(const Program& program, const std::vector<Span>& spans) {
+  for (std::uint32_t r = 0; r < program.rank_ops.size(); ++r) {
+    const QueueOrder order(program, Rank(r));
+    std::map<std::pair<Rank, bool>, OpId> last;
+    for (const Launch& launch : order.launches()) {
+      if (launch.messages.size() == 0 || !launch.first || !launch.last) continue;
+      const Message& ends = program.messages[order.messages(launch).front().value];
+      const bool sends = std::get<Exchange>(program.ops[launch.op.value].what).sends;
+      const auto [before, first] =
+          last.try_emplace({sends ? ends.destination : ends.source, sends}, launch.op);
+      if (!first && spans[launch.op.value].start < spans[before->second.value].end)
+        return describe(program, launch.op) + " ran before " + describe(program, before->second);
+      before->second = launch.op;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string find_disorder(const Program& program, const std::vector<torch::Tensor>& times,
@@ -72,7 +94,8 @@ std::string find_disorder(const Program& program, const std::vector<torch::Tenso
                describe(program, program.waits[w]);
   }
   if (std::string text = find_lone_message(program, spans, apart); !text.empty()) return text;
-  return find_lone_collective(program, spans, apart);
+  if (std::string text = find_lone_collective(program, spans, apart); !text.empty()) return text;
+  return queued ? find_crossed_exchange(program, spans) : "";
 }
 
 }  // namespace polyphony::exec::testing

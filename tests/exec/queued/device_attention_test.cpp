@@ -2,10 +2,10 @@
 // softmax over a dense mask.
 #include <numeric>
 
-#include "exec/autograd/in_order.h"
 #include "exec/attention/attention.h"
 #include "exec/attention_calls/attention_kernel.h"
 #include "exec/attention_calls/heads_attention.h"
+#include "exec/autograd/in_order.h"
 #include "exec/device/device.h"
 #include "tests/exec/device_double/attention_kernels.h"
 #include "tests/exec/device_double/queued_device.h"

@@ -223,7 +223,7 @@ TEST_SUITE("queued device") {
     }
     for (const std::string& text : said) {
       CHECK_MESSAGE(
-          text.find("the host has been inside one op for 2 s, where a call of the device's "
+          text.find("the host has been inside one op for 2.5 s, where a call of the device's "
                     "library does not return (begun on rank 0: all-reduce)") != std::string::npos,
           text);
     }

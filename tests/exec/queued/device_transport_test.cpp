@@ -3,14 +3,18 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "exec/device/device.h"
+#include "exec/planning/step_data.h"
+#include "exec/runner/runner.h"
 #include "exec/transport/forwarding.h"
 #include "exec/transport/in_process.h"
 #include "exec/transport/staged.h"
+#include "shared/program/queue_order.h"
 #include "tests/exec/device_double/device_world.h"
 #include "tests/exec/device_double/slots.h"
 #include "tests/exec/parity/parity.h"
@@ -204,6 +208,64 @@ TEST_SUITE("queued device") {
       INFO(c.name);
       CHECK(complaint(c, run_on_devices(c)) == "");
     }
+  }
+
+  // A buffer is filled by the first launch of its op, on another stream than the others.
+  TEST_CASE("rows that come from several ranks reach a buffer after it was filled") {
+    int layouts = 0;
+    for (const std::vector<Case>& cases : {parity_cases(), planned_cases()})
+      for (const Case& c : cases) {
+        const Program program = whole_program(c);
+        bool several = false;
+        for (std::uint32_t r = 0; r < program.rank_ops.size(); ++r) {
+          const QueueOrder order(program, Rank(r));
+          for (const Launch& launch : order.launches()) several = several || !launch.last;
+        }
+        if (!several || ++layouts % 8 != 0) continue;
+        INFO(c.name);
+        delay_kernels(500, static_cast<std::uint64_t>(layouts));
+        CHECK(complaint(c, run_on_devices(c)) == "");
+        delay_kernels(0, 0);
+      }
+    CHECK(layouts > 40);
+  }
+
+  TEST_CASE("the transport is told when the host enters an op, and when it leaves it") {
+    class Watched : public ForwardingTransport {
+     public:
+      using ForwardingTransport::ForwardingTransport;
+      void watch(std::function<std::uint64_t()> now, std::function<std::string()> text) override {
+        if (now) place = now;
+        if (text) unended = text;
+      }
+      std::function<std::uint64_t()> place;
+      std::function<std::string()> unended;
+    };
+    const auto cases = parity_cases();
+    const auto found = std::find_if(cases.begin(), cases.end(),
+                                    [](const Case& c) { return world_size(c.layout) == 1; });
+    REQUIRE(found != cases.end());
+    const torch::Device device = queued_device(0);
+    Watched transport(alone_on_device(std::move(make_in_process(1).front())));
+    const Scenario scenario = make_scenario(*found);
+    const auto dataset = make_dataset(*found, scenario);
+    const Program program = whole_program(*found);
+    std::vector<std::uint64_t> inside;
+    RunnerOptions options{.device = device};
+    options.watch = [&](OpId, bool starts) {
+      if (starts) inside.push_back(transport.place());
+    };
+    Runner runner(transport, scenario, program, options);
+    CHECK(transport.place() % 2 == 0);
+    const auto inputs = pack_inputs(program, Rank(0), *dataset, {scenario.data.seed, 0}, device);
+    for (int step = 0; step < 2; ++step)
+      runner.train_step(
+          program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); }, 1e-3);
+    CHECK(transport.place() % 2 == 0);
+    drain(device);
+    CHECK(transport.unended() == "");
+    REQUIRE(inside.size() == 2 * program.ops.size());
+    for (std::size_t i = 0; i < inside.size(); ++i) CHECK(inside[i] == 2 * i + 1);
   }
 
   // Run by scripts/nightly.

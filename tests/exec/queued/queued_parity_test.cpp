@@ -78,8 +78,8 @@ TEST_SUITE("queued device") {
       CAPTURE(keeps);
       table_sums = ordered_sums = 0;
       keep_order(keeps);
-      const auto handle = at::addGlobalCallback(
-          at::RecordFunctionCallback(note_table_sum).needsInputs(true));
+      const auto handle =
+          at::addGlobalCallback(at::RecordFunctionCallback(note_table_sum).needsInputs(true));
       check_all({c});
       at::removeCallback(handle);
       keep_order(false);

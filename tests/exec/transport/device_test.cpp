@@ -97,6 +97,10 @@ TEST_SUITE("transport") {
     CHECK(lacks_processors({.messages = 14, .collectives = 2}, 132) ==
           "messages on 14 channels from and to other ranks, and collectives, can take 120 of a "
           "GPU's 132 multiprocessors while they wait, and 16 must be left for computing");
+    setenv("NCCL_MAX_CTAS", "16", 1);  // NCCL lets it replace what a group asks for
+    CHECK(lacks_processors({.messages = 5, .collectives = 2}, 132) == "");  // 112
+    CHECK(lacks_processors({.messages = 6, .collectives = 2}, 132) != "");
+    unsetenv("NCCL_MAX_CTAS");
   }
 
   TEST_CASE("a requested device is chosen, or refused with its name") {

@@ -18,9 +18,9 @@ namespace polyphony::exec {
 
 // Each thread's work runs on its own stream, as in the runner: on a common stream, groups that two
 // ranks call in different orders would wait for each other.
-class OwnStream {
+class StreamOfThread {
  public:
-  explicit OwnStream(torch::Device device) {
+  explicit StreamOfThread(torch::Device device) {
     if (device.is_cpu()) return;
     thread_local std::map<torch::DeviceIndex, c10::Stream> streams;
     const c10::impl::VirtualGuardImpl guard(device.type());
@@ -41,21 +41,21 @@ class OnDevice : public Communicator {
   int index() const override { return inner_->index(); }
   int size() const override { return inner_->size(); }
   void all_reduce(torch::Tensor& tensor, Reduction reduction) override {
-    const OwnStream stream(device_);
+    const StreamOfThread stream(device_);
     torch::Tensor there = tensor.to(device_, false, true);
     inner_->all_reduce(there, reduction);
     tensor.copy_(there);
   }
   void all_gather(const torch::Tensor& mine, torch::Tensor& all,
                   const std::vector<std::int64_t>& counts) override {
-    const OwnStream stream(device_);
+    const StreamOfThread stream(device_);
     torch::Tensor there = all.to(device_, false, true);
     inner_->all_gather(mine.to(device_, false, true), there, counts);
     all.copy_(there);
   }
   void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
                       const std::vector<std::int64_t>& counts) override {
-    const OwnStream stream(device_);
+    const StreamOfThread stream(device_);
     torch::Tensor there = mine.to(device_, false, true);
     inner_->reduce_scatter(all.to(device_, false, true), there, counts);
     mine.copy_(there);
@@ -63,7 +63,7 @@ class OnDevice : public Communicator {
   void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
                   const std::vector<std::int64_t>& send_counts,
                   const std::vector<std::int64_t>& receive_counts) override {
-    const OwnStream stream(device_);
+    const StreamOfThread stream(device_);
     torch::Tensor there = receive.to(device_, false, true);
     inner_->all_to_all(send.to(device_, false, true), there, send_counts, receive_counts);
     receive.copy_(there);
@@ -83,7 +83,7 @@ class OnDeviceTransport : public ForwardingTransport {
     return std::make_unique<OnDevice>(inner().make_group(name, members), device_);
   }
   void exchange(const std::vector<Transfer>& transfers) override {
-    const OwnStream stream(device_);
+    const StreamOfThread stream(device_);
     std::vector<Transfer> there = transfers;
     for (Transfer& transfer : there) transfer.tensor = transfer.tensor.to(device_, false, true);
     inner().exchange(there);

@@ -44,8 +44,10 @@ TEST_CASE("three layouts of 8 H100s, by hand: tensor parallel, pipeline, data pa
   // A ring and a tree on 24 channels, 14 MiB for each connection in both directions.
   constexpr std::int64_t kSums = 24 * 2 * 14 * kMiB;
   Program tensor = of_ranks(8);
-  tensor.groups = {{GroupKind::tensor, first(8)}, {GroupKind::tensor, first(8)},
-                   {GroupKind::world, first(8)}, {GroupKind::cell, first(8)}};
+  tensor.groups = {{GroupKind::tensor, first(8)},
+                   {GroupKind::tensor, first(8)},
+                   {GroupKind::world, first(8)},
+                   {GroupKind::cell, first(8)}};
   CHECK(of(tensor, 0) == kFixed + 3 * kSums);  // a cell is no communicator
   Program data = of_ranks(8);
   data.groups = {{GroupKind::data, first(8)}, {GroupKind::world, first(8)}};

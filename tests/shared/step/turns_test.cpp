@@ -114,6 +114,43 @@ TEST_CASE(
   CHECK(layouts > 100);
 }
 
+// Encoders on every rank of the language module's pipeline, whose parameters or gradients are
+// exchanged between actions: their members run other tasks of the language module in between.
+TEST_CASE("sharded encoders beside a pipeline are queued in one order") {
+  int layouts = 0;
+  for (const Shard shard : {Shard::gradients, Shard::full})
+    for (const Shard of_language : {Shard::none, Shard::full})
+      for (const int pp : {1, 2, 4})
+        for (const int lanes : {1, 2})
+          for (const int microbatches : {1, 2, 4})
+            for (const EncoderOrder order : {EncoderOrder::in_turn, EncoderOrder::phases}) {
+              const int ranks = pp * lanes;
+              if (ranks == 1) continue;
+              Scenario scenario = examples::small_on_cpu(ranks, ranks * microbatches);
+              ModuleLayout encoder, language;
+              encoder.ranks = language.ranks = ranks;
+              encoder.shard = shard;
+              language.pp = pp;
+              language.shard = of_language;
+              Layout layout{.placement = Placement::colocated,
+                            .modules = {encoder, encoder, language},
+                            .microbatches = microbatches};
+              layout.encoder_order = order;
+              if (check_layout(scenario, layout)) continue;
+              CAPTURE(pp);
+              CAPTURE(lanes);
+              CAPTURE(microbatches);
+              const Plan plan = make_plan(scenario, layout);
+              const Batch batch = typical_batch(scenario);
+              StepPlan step = make_step_plan(scenario, layout, plan, batch);
+              step.turns = make_turns(scenario.model, plan, step, batch);
+              CHECK(find_queue_deadlock(lower(scenario, layout, plan, step, batch)) == "");
+              ++layouts;
+            }
+  MESSAGE(layouts << " layouts");
+  CHECK(layouts > 10);
+}
+
 TEST_CASE("a Program without turns is not queued") {
   Made made(ScheduleKind::one_f_one_b, 2, 1, 2);
   made.step.turns.clear();
