@@ -98,7 +98,7 @@ int processors_of(torch::Device device) {
 #if defined(POLYPHONY_NCCL)
   if (device.is_cuda()) return gpu_processors(device);
 #endif
-  POLYPHONY_CHECK(device.is_cpu(), "this build does not know the device " << device);
+  static_cast<void>(device);
   return 0;
 }
 

@@ -22,7 +22,7 @@ std::string gpu_name(torch::Device device);
 // Returns the number of GPUs that the node's driver lists; works in any build.
 int gpus_of_node();
 
-// Returns the number of multiprocessors; 0 if the device is a CPU.
+// Returns the number of multiprocessors; 0 if the device is no GPU.
 int processors_of(torch::Device device);
 
 // Returns the memory available to a rank on `device`: its share of the machine's or the GPU's

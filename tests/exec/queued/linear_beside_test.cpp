@@ -34,8 +34,7 @@ TEST_SUITE("queued device") {
         Done done{0};
         on_devices(3, /*in_order=*/false, [&](Transport& transport, torch::Device device) {
           const auto group = transport.make_group("tensor", all_ranks(3));
-          torch::Tensor first = torch::zeros({1}, torch::dtype(torch::kFloat64).device(device));
-          group->all_reduce(first, Reduction::sum);  // the group was not announced
+          connect_members(*group, device);
           LateRank late(*group, device, done);
           there[transport.rank().value] = run_linear(late, way, 1, device);
           CHECK(late.works() == calls_beside(way));

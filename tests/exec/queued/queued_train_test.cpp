@@ -146,8 +146,7 @@ TEST_SUITE("queued device") {
     REQUIRE(found != cases.end());
     const Scenario scenario = make_scenario(*found);
     const auto dataset = make_dataset(*found, scenario);
-    const Program program =
-        lower(scenario, found->layout, make_plan(scenario, found->layout), dataset->batch(0));
+    const Program program = whole_program(*found);
     const CountedRanges ranges;
     const auto* const before = torch::profiler::impl::cudaStubs();
     std::vector<double> losses;
