@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "shared/program/group_rounds.h"
+#include "shared/program/waiting_kernels.h"
 
 namespace polyphony::exec {
 

@@ -31,12 +31,6 @@ struct DevicePart {
   int most_processors = 0;
 };
 
-// Multiprocessors of a message, which waits for its peer while others compute. Four move about 80
-// GB/s between H100s on NVLink, so that 64 MiB take less than a millisecond. By default NCCL takes
-// 16 in a group of two (src/enqueue.cc of NCCL 2.28). Megatron limits them in the same way (its
-// option --nccl-communicator-config-path).
-inline constexpr int kMessageProcessors = 4;
-
 // A set of ranks that can be split into groups. Used by one thread at a time, except for abort().
 // It may be destroyed once its groups are made.
 class DeviceFamily {

@@ -2,8 +2,6 @@
 
 #include <cstdlib>
 
-#include "exec/device/device_family.h"
-
 namespace polyphony::exec {
 
 std::string lacks_processors(const WaitingKernels& kernels, int processors) {

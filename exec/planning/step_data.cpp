@@ -119,9 +119,8 @@ Program StepPlanner::lower_own(const StepPart& part, StepKind kind) const {
 Program StepPlanner::whole(const Batch& batch) const {
   const Layout& layout = plain_ ? plain_->layout : layout_;
   const Plan& plan = plain_ ? plain_->plan : plan_;
-  StepPlan step = make_step_plan(scenario_, layout, plan, batch);
-  step.turns = make_turns(scenario_.model, plan, step, batch);
-  return polyphony::lower(scenario_, layout, plan, step, batch);
+  return polyphony::lower(scenario_, layout, plan, make_queued_step(scenario_, layout, plan, batch),
+                          batch);
 }
 
 WholeStep StepPlanner::whole_of(std::uint64_t step) const {

@@ -6,6 +6,7 @@
 #include "exec/runner/agreed_names.h"
 #include "exec/transport/announcing.h"
 #include "shared/error.h"
+#include "shared/program/waiting_kernels.h"
 
 namespace polyphony::exec {
 namespace {
@@ -62,8 +63,7 @@ void ChunkSet::make_groups(const Program& structure) {
   for (std::size_t g = 0; g < names.size(); ++g) {
     const Group& group = structure.groups[g];
     if (!group.members.contains(rank_) || group.kind == GroupKind::cell) continue;
-    const bool exchanges = group.kind == GroupKind::expert || group.kind == GroupKind::context;
-    mine.push_back({names[g], group.members, exchanges});
+    mine.push_back({names[g], group.members, exchanges_rows(group.kind)});
     ids.push_back(g);
   }
   announce(transport_, mine);

@@ -105,7 +105,7 @@ void Runner::Impl::run_threads(const StepState& step) {
 
 void Runner::Impl::run_ops(const std::vector<OpId>& ops) {
   guarded([&] {
-    for (const OpId id : ops) run_op(id);
+    for (const OpId id : ops) run_launch({id}, {});
   });
 }
 

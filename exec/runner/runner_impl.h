@@ -93,10 +93,8 @@ struct Runner::Impl {
   void run_ops(const std::vector<OpId>& ops);
   void queue_ops();
   void guarded(const std::function<void()>& ops);
-  void run_op(OpId id) { run_launch(whole(id), {}); }
   void run_launch(const Launch& launch, std::span<const MessageId> messages);
   c10::Stream stream_of(const Op& op, std::span<const MessageId> messages);
-  static Launch whole(OpId op) { return {op}; }
   // False for emulated compute, which sleeps, and on a GPU, whose work is not the processor's.
   bool computes_on_processor(const Op& op) const {
     const bool computes =

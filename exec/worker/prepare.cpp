@@ -47,10 +47,7 @@ std::vector<RankMemory> RankRoom::need_of(const Program& program) const {
     POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
   const auto& graph = std::get<Compiled>(compiled);
   const CostTable costs = price(program, graph, cluster, profile);
-  std::vector<RankMemory> need = predict_memory(program, estimate(program, graph, costs).timeline);
-  const std::vector<Bytes> libraries = library_memory(program, cluster, profile);
-  for (std::size_t r = 0; r < need.size(); ++r) need[r].libraries = libraries[r];
-  return need;
+  return predict_needed_memory(program, estimate(program, graph, costs).timeline, cluster, profile);
 }
 
 std::string RankRoom::too_small_for(const Program& program) const {

@@ -3,16 +3,15 @@
 #include <map>
 #include <set>
 
+#include "shared/program/waiting_kernels.h"
+
 namespace polyphony {
 namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kBase = 1'060'000'000, kWorkspaces = 2 * 32 * kMiB;
 constexpr std::int64_t kReceives = 12 * kMiB, kSends = 2 * kMiB;
-constexpr std::int64_t kChannelsOfSums = 24, kChannelsOfExchanges = 32, kChannelsOfMessages = 4,
-                       kChannelsToOtherNodes = 2;
-
-bool exchanges(GroupKind kind) { return kind == GroupKind::expert || kind == GroupKind::context; }
+constexpr std::int64_t kChannelsOfSums = 24, kChannelsOfExchanges = 32, kChannelsToOtherNodes = 2;
 
 }  // namespace
 
@@ -32,11 +31,11 @@ std::vector<Bytes> library_memory(const Program& program, const Cluster& cluster
     if (group.kind == GroupKind::cell || size < 2) continue;
     const std::int64_t sums = kChannelsOfSums * (size > 2 ? 2 : 1) * (kReceives + kSends);
     std::map<int, std::int64_t> in_domain;
-    if (exchanges(group.kind))
+    if (exchanges_rows(group.kind))
       for (const Rank member : group.members) ++in_domain[cluster.domain_of(member)];
     for (const Rank member : group.members) {
       add(member, sums);
-      if (!exchanges(group.kind)) continue;
+      if (!exchanges_rows(group.kind)) continue;
       const std::int64_t near = in_domain[cluster.domain_of(member)];
       add(member, ((near - 1) * kChannelsOfExchanges + (size - near) * kChannelsToOtherNodes) *
                       (kReceives + kSends));
@@ -47,12 +46,21 @@ std::vector<Bytes> library_memory(const Program& program, const Cluster& cluster
     if (message.source != message.destination) pairs.emplace(message.source, message.destination);
   for (const auto& [source, destination] : pairs) {
     const bool near = cluster.domain_of(source) == cluster.domain_of(destination);
-    const std::int64_t channels = near ? kChannelsOfMessages : kChannelsToOtherNodes;
+    const std::int64_t channels = near ? kMessageProcessors : kChannelsToOtherNodes;
     add(source, channels * kSends);
     add(destination, channels * kReceives);
   }
   for (std::size_t r = 0; r < bytes.size(); ++r) result[r] = Bytes(bytes[r]);
   return result;
+}
+
+std::vector<RankMemory> predict_needed_memory(const Program& program, const Timeline& timeline,
+                                              const Cluster& cluster,
+                                              const HardwareProfile& profile) {
+  std::vector<RankMemory> memory = predict_memory(program, timeline);
+  const std::vector<Bytes> libraries = library_memory(program, cluster, profile);
+  for (std::size_t r = 0; r < memory.size(); ++r) memory[r].libraries = libraries[r];
+  return memory;
 }
 
 }  // namespace polyphony

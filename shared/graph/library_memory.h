@@ -16,11 +16,12 @@
 //                      Not counted: exchanges of groups with --deterministic, and of sharded
 //                      parameters that do not divide evenly by the group
 //     messages         of this step's pairs; those of earlier steps stay. 4 channels to a rank of
-//                      the node (kMessageProcessors in exec/device/device_family.h), 2 to another
+//                      the node (kMessageProcessors), 2 to another
 #pragma once
 
 #include <vector>
 
+#include "shared/graph/memory.h"
 #include "shared/hardware/hardware.h"
 #include "shared/program/program.h"
 
@@ -30,5 +31,10 @@ namespace polyphony {
 // another framework, whose groups are others.
 std::vector<Bytes> library_memory(const Program& program, const Cluster& cluster,
                                   const HardwareProfile& profile);
+
+// Returns predict_memory() with the memory of libraries.
+std::vector<RankMemory> predict_needed_memory(const Program& program, const Timeline& timeline,
+                                              const Cluster& cluster,
+                                              const HardwareProfile& profile);
 
 }  // namespace polyphony

@@ -1,7 +1,6 @@
 #include "shared/program/queue_order.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <tuple>

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "shared/step/turns.h"
-
 namespace polyphony {
 namespace {
 
@@ -28,6 +26,7 @@ StepParts::StepParts(const Model& model, const Plan& plan, const StepPlan& step,
       batch_(batch),
       links_(make_links(model, plan)),
       turns_(make_turns(model, plan, step, batch)),
+      turn_table_(plan, step.works, turns_),
       first_(batch.samples.size() + 1, 0),
       digest_(digest(step, batch)) {
   const WorkTable& table = step.works;
@@ -81,7 +80,7 @@ StepPart StepParts::of(Rank rank) const {
   sort_unique(works);
 
   StepPart part;
-  part.step.turns = TurnTable(plan_, table, turns_).of(works);
+  part.step.turns = turn_table_.of(works);
   part.whole = digest_;
   part.step.only = rank;
   part.step.totals = step_.totals;

@@ -18,6 +18,7 @@
 
 #include "shared/plan/links.h"
 #include "shared/step/step_plan.h"
+#include "shared/step/turns.h"
 
 namespace polyphony {
 
@@ -33,6 +34,8 @@ struct StepPart {
 class StepParts {
  public:
   StepParts(const Model& model, const Plan& plan, const StepPlan& step, const Batch& batch);
+  StepParts(const StepParts&) = delete;  // turn_table_ refers to turns_
+  StepParts& operator=(const StepParts&) = delete;
   StepPart of(Rank rank) const;
 
  private:
@@ -43,6 +46,7 @@ class StepParts {
   const Batch& batch_;
   std::vector<ChunkLink> links_;
   std::vector<std::uint32_t> turns_;    // of the whole step
+  TurnTable turn_table_;                // finds them
   std::vector<std::uint32_t> first_;    // by sample: positions in holders_
   std::vector<std::uint32_t> holders_;  // works that hold it
   std::uint64_t digest_ = 0;

@@ -1,7 +1,6 @@
 #include "shared/step/turns.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <set>
@@ -241,7 +240,6 @@ class TurnGraph {
     for (auto at = std::find(path.begin(), path.end(), node); at != path.end(); ++at)
       text += (text.empty() ? "" : ", after ") + described(*at);
     POLYPHONY_CHECK(false, "tasks come after each other: " << text);
-    std::abort();
   }
   std::string described(std::uint32_t node) const {
     const auto next = std::upper_bound(
@@ -274,6 +272,13 @@ std::vector<std::uint32_t> make_turns(const Model& model, const Plan& plan, cons
                                       const Batch& batch) {
   POLYPHONY_CHECK(!step.only.valid(), "turns are made for all ranks at once");
   return TurnGraph(model, plan, step, batch).turns();
+}
+
+StepPlan make_queued_step(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                          const Batch& batch) {
+  StepPlan step = make_step_plan(scenario, layout, plan, batch);
+  step.turns = make_turns(scenario.model, plan, step, batch);
+  return step;
 }
 
 TurnTable::TurnTable(const Plan& plan, const WorkTable& works,

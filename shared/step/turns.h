@@ -38,6 +38,10 @@ inline constexpr std::size_t kTurnsOfAChunk = 3;
 std::vector<std::uint32_t> make_turns(const Model& model, const Plan& plan, const StepPlan& step,
                                       const Batch& batch);
 
+// Returns make_step_plan() with its turns, for steps that an executor queues.
+StepPlan make_queued_step(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                          const Batch& batch);
+
 // Finds turns in such a table, or in the part of one that belongs to a part of the works.
 class TurnTable {
  public:

@@ -26,9 +26,7 @@ void estimate_into(Prediction& result) {
 // Sets what is derived from the Timeline.
 void finish(const Scenario& scenario, const HardwareProfile& profile, Prediction& result) {
   result.peak = peak(profile.device, scenario.training.precision);
-  result.memory = predict_memory(result.program, result.timeline);
-  const std::vector<Bytes> libraries = library_memory(result.program, scenario.cluster, profile);
-  for (std::size_t r = 0; r < libraries.size(); ++r) result.memory[r].libraries = libraries[r];
+  result.memory = predict_needed_memory(result.program, result.timeline, scenario.cluster, profile);
 }
 
 // Compiles the Program and computes its costs.

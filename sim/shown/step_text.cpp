@@ -49,13 +49,10 @@ std::string memory_text(const StepAnswer& answer, const Scenario& scenario) {
   if (capacity.value > 0 && figures.fits()) {
     const bool over = figures.needed_memory() > scenario.memory_limit();
     const std::string margin = percent_text(scenario.memory_margin(), 0);
-    const std::string not_modeled = figures.library_memory > Bytes(0)
-                                        ? "fragmentation is"
-                                        : "fragmentation, NCCL buffers and workspaces are";
+    const std::string left_out = not_modeled(figures.library_memory) + ".";
     text += over ? " Less than " + margin +
-                       " of the device's memory stay free: it may run out, because " + not_modeled +
-                       " not modeled."
-                 : " A search leaves " + margin + " free: " + not_modeled + " not modeled.";
+                       " of the device's memory stay free: it may run out, because " + left_out
+                 : " A search leaves " + margin + " free: " + left_out;
     if (figures.library_memory > Bytes(0))
       text += " Libraries (CUDA context, NCCL's buffers, cuBLAS) take " +
               bytes_text(figures.library_memory) + " of the fullest GPU besides.";

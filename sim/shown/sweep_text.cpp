@@ -174,14 +174,15 @@ std::string memory_of_device(Bytes memory, Bytes device) {
   return bytes_text(memory) + (device.value > 0 ? " of " + bytes_text(device) : "");
 }
 
-std::string not_modeled(Bytes libraries) {
-  return libraries > Bytes(0) ? "fragmentation, which is not modeled"
-                              : "fragmentation, NCCL buffers and workspaces, which are not modeled";
+std::string not_modeled(Bytes libraries, const std::string& joint) {
+  return libraries > Bytes(0)
+             ? "fragmentation" + joint + " is not modeled"
+             : "fragmentation, NCCL buffers and workspaces" + joint + " are not modeled";
 }
 
 std::string margin_text(const Scenario& scenario, const std::string& set_by, Bytes libraries) {
   return percent_text(scenario.memory_margin(), 0) + " of the memory stays free for " +
-         not_modeled(libraries) + " (" + set_by + ")";
+         not_modeled(libraries, ", which") + " (" + set_by + ")";
 }
 
 void print_counts(const Sweep& result, bool details) {
@@ -264,7 +265,8 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
     std::cout << paragraph(result.over_margin
                                ? "Memory: of the fullest rank" + with + ". No layout leaves " +
                                      percent_text(scenario.memory_margin(), 0) + " free for " +
-                                     not_modeled(libraries) + ": these may run out of memory."
+                                     not_modeled(libraries, ", which") +
+                                     ": these may run out of memory."
                                : "Memory: of the fullest rank" + with + "; " +
                                      margin_text(scenario, "--memory-margin", libraries) + ".");
   if (columns.price)

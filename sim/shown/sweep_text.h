@@ -27,6 +27,9 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
 
 // "70.2 GiB of 78.5 GiB".
 std::string memory_of_device(Bytes memory, Bytes device);
+// Returns what predictions leave out of a device's memory: "fragmentation", `joint`, " is not
+// modeled". `libraries`: what they count for libraries; 0: these are left out, too.
+std::string not_modeled(Bytes libraries, const std::string& joint = "");
 // What the margin is for, once an answer: "5 % of the memory stays free for …". `set_by`: the
 // option or the key of the scenario that sets it.
 std::string margin_text(const Scenario& scenario, const std::string& set_by, Bytes libraries);

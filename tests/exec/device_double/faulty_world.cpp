@@ -53,9 +53,8 @@ double train(Transport& transport, torch::Device device, FaultyWorld& world) {
   };
   const auto program = [&](std::uint64_t step) {
     const Batch batch = dataset->batch(step);
-    StepPlan planned = make_step_plan(scenario, c.layout, plan, batch);
-    planned.turns = make_turns(scenario.model, plan, planned, batch);
-    return lower(scenario, c.layout, plan, planned, batch);
+    return lower(scenario, c.layout, plan, make_queued_step(scenario, c.layout, plan, batch),
+                 batch);
   };
   now = program(0);
   Runner runner(transport, scenario, now, options);

@@ -2,7 +2,6 @@
 
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <map>
@@ -12,6 +11,7 @@
 #include <random>
 
 #include "exec/device/own_stream.h"
+#include "exec/on_device.h"
 #include "shared/error.h"
 #include "tests/exec/device_double/meeting.h"
 #include "tests/exec/device_double/queued_device.h"
@@ -31,7 +31,7 @@ class QueuedWork : public c10d::Work {
     done_.record(stream);
   }
   bool wait(std::chrono::milliseconds) override {
-    done_.block(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+    done_.block(exec::current_stream(device_));
     return true;
   }
 
@@ -178,7 +178,7 @@ class QueuedBackend : public GroupBackend {
     if (messages_.empty()) return {};
     const std::vector<Meeting::Message> messages = std::exchange(messages_, {});
     meeting_->connect(getRank(), messages);
-    const c10::Stream stream = apart_ ? own_stream() : current();
+    const c10::Stream stream = apart_ ? own_stream() : exec::current_stream(device_);
     meeting_->messages_queued(messages, stream);
     const auto work = [meeting = meeting_, index = getRank(), messages] {
       meeting->move(index, messages);
@@ -209,14 +209,10 @@ class QueuedBackend : public GroupBackend {
     }
     queued::after_host_waits(
         [meeting = meeting_, number, index = getRank(), device = device_, work, name] {
-          meeting->call_queued(index, number,
-                               c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+          meeting->call_queued(index, number, exec::current_stream(device));
           queued::queue_group_kernel(device, work, name);
         });
     return {};
-  }
-  c10::Stream current() const {
-    return c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
   }
   const c10::Stream& own_stream() {
     if (!stream_) stream_.emplace(device_, Priority::urgent);
@@ -226,7 +222,7 @@ class QueuedBackend : public GroupBackend {
   Handle queued(std::function<void()> work, const std::string& name) {
     const c10::Stream stream = own_stream();
     c10::Event before(device_.type());
-    before.record(current());
+    before.record(exec::current_stream(device_));
     before.block(stream);
     {
       const c10::StreamGuard on(stream);

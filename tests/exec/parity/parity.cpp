@@ -45,9 +45,8 @@ class Trainee {
   // Programs of all ranks, for the judge. A rank runs its own part, by the plan that rank 0 sent.
   Program program(int step, StepKind kind = StepKind::train) const {
     const Batch batch = dataset_->batch(static_cast<std::uint64_t>(step));
-    StepPlan planned = make_step_plan(scenario_, case_.layout, plan_, batch);
-    planned.turns = make_turns(scenario_.model, plan_, planned, batch);
-    return lower(scenario_, case_.layout, plan_, planned, batch, kind);
+    return lower(scenario_, case_.layout, plan_,
+                 make_queued_step(scenario_, case_.layout, plan_, batch), batch, kind);
   }
 
   std::vector<QueuedCounts> counts;  // of the steps, on a queued device
@@ -255,9 +254,7 @@ Program whole_program(const Case& c) {
   const Scenario scenario = make_scenario(c);
   const Plan plan = make_plan(scenario, c.layout);
   const Batch batch = make_dataset(c, scenario)->batch(0);
-  StepPlan step = make_step_plan(scenario, c.layout, plan, batch);
-  step.turns = make_turns(scenario.model, plan, step, batch);
-  return lower(scenario, c.layout, plan, step, batch);
+  return lower(scenario, c.layout, plan, make_queued_step(scenario, c.layout, plan, batch), batch);
 }
 
 }  // namespace polyphony::exec::testing

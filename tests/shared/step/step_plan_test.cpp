@@ -14,45 +14,16 @@
 #include "shared/schedule/orders.h"
 #include "shared/step/step_plan.h"
 #include "shared/verify/verify.h"
-#include "tests/shared/support/example_models.h"
+#include "tests/shared/support/one_pipeline.h"
 
 using namespace polyphony;
 
 namespace {
 
-Scenario text_only(int ranks, int layers) {
-  Scenario scenario = examples::small_on_cpu(ranks, 8 * ranks);
-  scenario.model = {{scenario.model.modules.back()}, {}};
-  scenario.model.modules[0].layers = layers;
-  scenario.data.source =
-      SyntheticData{examples::always(0), examples::always(6), examples::always(2)};
-  return scenario;
-}
+using examples::one_grid;
+using examples::text_only;
+using Made = examples::OnePipeline;
 
-Layout one_grid(ScheduleKind kind, int pp, int vpp, int dp, int microbatches) {
-  ModuleLayout grid;
-  grid.pp = pp;
-  grid.vpp = vpp;
-  grid.ranks = pp * dp;
-  Layout layout{.placement = Placement::homogeneous, .modules = {grid}, .schedule = kind};
-  layout.microbatches = microbatches;
-  return layout;
-}
-
-struct Made {
-  Scenario scenario;
-  Layout layout;
-  Plan plan;
-  Batch batch;
-  StepPlan step;
-};
-Made made(ScheduleKind kind, int pp, int vpp, int microbatches) {
-  Made m{text_only(pp, pp * vpp), one_grid(kind, pp, vpp, 1, microbatches), {}, {}, {}};
-  m.plan = make_plan(m.scenario, m.layout);
-  m.batch = typical_batch(m.scenario);
-  m.step = make_step_plan(m.scenario, m.layout, m.plan, m.batch);
-  return m;
-}
 std::vector<std::string> faults(const Made& m) {
   return check_actions(m.scenario.model, m.plan, m.step);
 }
@@ -84,7 +55,7 @@ TEST_CASE("every schedule lowers to a valid Program") {
 }
 
 TEST_CASE("a V: the first and the last layers are on the first rank") {
-  const Made m = made(ScheduleKind::zero_bubble_v, 4, 2, 8);
+  const Made m = Made(ScheduleKind::zero_bubble_v, 4, 2, 8);
   CHECK(m.plan.branches[0].rank_of_stage == std::vector<int>{0, 1, 2, 3, 3, 2, 1, 0});
 }
 
@@ -107,7 +78,7 @@ TEST_CASE("one order for all ranks of a rank set") {
 }
 
 TEST_CASE("missing, repeated and misplaced actions are reported") {
-  const Made sound = made(ScheduleKind::zero_bubble, 2, 1, 4);
+  const Made sound = Made(ScheduleKind::zero_bubble, 2, 1, 4);
   REQUIRE(faults(sound).empty());
   Made m = sound;
   Actions& first = m.step.orders[0];
@@ -149,7 +120,7 @@ TEST_CASE("missing, repeated and misplaced actions are reported") {
 }
 
 TEST_CASE("a plan may state a deeper receive queue") {
-  Made m = made(ScheduleKind::gpipe, 2, 1, 6);
+  Made m = Made(ScheduleKind::gpipe, 2, 1, 6);
   const auto waits = [&](int slots) {
     m.step.receive_slots = slots;
     const Program program = lower(m.scenario, m.layout, m.plan, m.step, m.batch);
@@ -167,7 +138,7 @@ TEST_CASE("a plan may state a deeper receive queue") {
 TEST_CASE("own actions of a layout: a schedule's actions written out give its Program") {
   for (const ScheduleKind kind : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe_v}) {
     const int vpp = kind == ScheduleKind::dualpipe_v ? 2 : 1;
-    const Made named = made(kind, 2, vpp, 4);
+    const Made named = Made(kind, 2, vpp, 4);
     Layout layout = named.layout;
     layout.schedule = ScheduleKind::one_f_one_b;
     for (int rank = 0; rank < 2; ++rank)
@@ -233,7 +204,7 @@ TEST_CASE("own actions of a layout: encoders with ranks of their own follow any 
 TEST_CASE("own actions of a layout: a forward's recipe overrides the layout's") {
   // GPipe of two microbatches on one stage; what is kept of the first is its block's input, of the
   // second everything.
-  Made m = made(ScheduleKind::gpipe, 1, 1, 2);
+  Made m = Made(ScheduleKind::gpipe, 1, 1, 2);
   m.layout.actions = {schedule(ScheduleKind::gpipe).order({1, 1, 2}, 0)};
   const auto tapes = [&] {
     const Program program = lower(m.scenario, m.layout, m.plan, m.batch);
@@ -260,7 +231,7 @@ TEST_CASE("own actions of a layout: a forward's recipe overrides the layout's") 
 }
 
 TEST_CASE("own actions of a layout: a stage is on the rank that runs it") {
-  Made m = made(ScheduleKind::one_f_one_b, 2, 1, 4);
+  Made m = Made(ScheduleKind::one_f_one_b, 2, 1, 4);
   m.layout.actions = {schedules::one_f_one_b({2, 1, 4}, 1), schedules::one_f_one_b({2, 1, 4}, 0)};
   REQUIRE_FALSE(check_layout(m.scenario, m.layout).has_value());
   m.plan = make_plan(m.scenario, m.layout);
@@ -269,7 +240,7 @@ TEST_CASE("own actions of a layout: a stage is on the rank that runs it") {
 }
 
 TEST_CASE("own actions of a layout: errors are reported") {
-  Made m = made(ScheduleKind::one_f_one_b, 2, 1, 2);
+  Made m = Made(ScheduleKind::one_f_one_b, 2, 1, 2);
   std::vector<Actions>& actions = m.layout.actions;
   actions = {schedules::one_f_one_b({2, 1, 2}, 0), schedules::one_f_one_b({2, 1, 2}, 1)};
   const auto refusal = [&] {

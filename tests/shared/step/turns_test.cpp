@@ -13,36 +13,15 @@
 #include "shared/schedule/schedule.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/hand_made.h"
+#include "tests/shared/support/one_pipeline.h"
 
 using namespace polyphony;
 
 namespace {
 
-Scenario text_only(int ranks, int layers, int samples) {
-  Scenario scenario = examples::small_on_cpu(ranks, samples);
-  scenario.model = {{scenario.model.modules.back()}, {}};
-  scenario.model.modules[0].layers = layers;
-  scenario.data.source =
-      SyntheticData{examples::always(0), examples::always(6), examples::always(2)};
-  return scenario;
-}
-
-struct Made {
-  Scenario scenario;
-  Layout layout;
-  Plan plan;
-  Batch batch;
-  StepPlan step;
-  explicit Made(ScheduleKind kind, int pp, int vpp, int microbatches)
-      : scenario(text_only(pp, pp * vpp, microbatches)) {
-    ModuleLayout grid;
-    grid.pp = grid.ranks = pp;
-    grid.vpp = vpp;
-    layout = {.placement = Placement::homogeneous, .modules = {grid}, .schedule = kind};
-    layout.microbatches = microbatches;
-    plan = make_plan(scenario, layout);
-    batch = typical_batch(scenario);
-    step = make_step_plan(scenario, layout, plan, batch);
+struct Made : examples::OnePipeline {
+  Made(ScheduleKind kind, int pp, int vpp, int microbatches)
+      : OnePipeline(kind, pp, vpp, microbatches) {
     step.turns = make_turns(scenario.model, plan, step, batch);
   }
   Program program() const { return lower(scenario, layout, plan, step, batch); }
@@ -96,13 +75,9 @@ TEST_CASE(
         for (const int microbatches : {pp, 2 * pp}) {
           const auto kind = static_cast<ScheduleKind>(k);
           if (pp * vpp > 64) continue;  // as many layers: the rest only takes longer
-          Scenario scenario = text_only(pp, pp * vpp, microbatches);
-          ModuleLayout grid;
-          grid.pp = grid.ranks = pp;
-          grid.vpp = vpp;
-          Layout layout{.placement = Placement::homogeneous, .modules = {grid}, .schedule = kind};
-          layout.microbatches = microbatches;
-          if (check_layout(scenario, layout)) continue;
+          if (check_layout(examples::text_only(pp, pp * vpp),
+                           examples::one_grid(kind, pp, vpp, 1, microbatches)))
+            continue;
           CAPTURE(k);
           CAPTURE(pp);
           CAPTURE(vpp);
@@ -142,8 +117,7 @@ TEST_CASE("sharded encoders beside a pipeline are queued in one order") {
               CAPTURE(microbatches);
               const Plan plan = make_plan(scenario, layout);
               const Batch batch = typical_batch(scenario);
-              StepPlan step = make_step_plan(scenario, layout, plan, batch);
-              step.turns = make_turns(scenario.model, plan, step, batch);
+              const StepPlan step = make_queued_step(scenario, layout, plan, batch);
               CHECK(find_queue_deadlock(lower(scenario, layout, plan, step, batch)) == "");
               ++layouts;
             }
