@@ -84,11 +84,18 @@ class Made {
   static void watch(const std::shared_ptr<Made>& made, bool lost) {
     constexpr int kLooks = 10;  // a host thread that waits in await() notices within half a period
     made->look();
-    if (((made->wrong_ && !made->heard_) || lost) && ++made->unheard_ == kLooks)
+    if (((made->wrong_ && !made->heard_) || (lost && made->inside_an_op())) &&
+        ++made->unheard_ == kLooks)
       std::thread([made] { made->abort(); }).detach();
   }
 
  private:
+  // Where it waits outside its ops, the host itself notices that a peer was lost, and records what
+  // its device has begun before it aborts.
+  bool inside_an_op() {
+    const std::scoped_lock lock(mutex_);
+    return place_ && place_() % 2 == 1;
+  }
   // Under the lock. Finds a host that stays inside an op.
   void look_for_progress() {
     if (report_) return end_report();
