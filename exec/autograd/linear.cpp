@@ -8,6 +8,7 @@
 #include "exec/autograd/lora.h"
 #include "exec/autograd/pieced_product.h"
 #include "exec/autograd/saved_call.h"
+#include "exec/autograd/weight_products.h"
 #include "exec/autograd/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -67,7 +68,7 @@ void queue_linear(const Pass& pass, LocalParameter* weight, LocalParameter* bias
   if (!trains(weight)) return;
   pass.queue->add(
       [weight, bias, x = std::move(x), dy = std::move(dy), bias_dy = std::move(bias_dy)] {
-        add_product(weight->grad, dy, x);
+        add_weight_gradient(*weight, dy, x);
         if (bias != nullptr) add_rows(bias->grad, bias_dy);
       });
 }
@@ -82,10 +83,8 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     if (call->gathers_input() || row)
       if (const auto pieced = call->pieced(x))
         return row ? summed(*call, *pieced, x) : gathered(*call, *pieced, x);
-    const Tensor& weight = call->weight->value;
     const Tensor all = call->gathers_input() ? call->pass.rows->all(x) : x;
-    Tensor y = call->bias != nullptr && !row ? at::addmm(call->bias->value, all, weight.t())
-                                             : at::mm(all, weight.t());
+    Tensor y = output_product(*call->weight, row ? nullptr : call->bias, all);
     if (call->weight->lora_a) call->h = add_low_rank(*call->weight, all, y);
     if (row) {
       if (call->pass.rows)
@@ -113,7 +112,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     if (call->again && call->wants_input()) x = call->again->output();
     // On a device its own rows are gathered in parallel with the GEMM that does not need them.
     const auto input_part = [&] {
-      if (wants_dx && !pieced) dx = at::mm(all_dy, call->weight->value);
+      if (wants_dx && !pieced) dx = input_gradient(*call->weight, all_dy);
     };
     const bool gathers_x = call->gathers_input() && x.defined();
     if (gathers_x && wants_dx && !pieced && !dy.is_cpu()) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "exec/autograd/weight_products.h"
 #include "exec/autograd/wide_gradient.h"
 #include "exec/chunk/blocks.h"
 #include "exec/chunk/edge_rows.h"
@@ -12,6 +13,7 @@
 #include "exec/layers/diffusion.h"
 #include "shared/error.h"
 #include "shared/kernels/lora.h"
+#include "shared/layers/layer_table.h"
 
 namespace polyphony::exec {
 
@@ -94,6 +96,8 @@ struct Chunk::Impl {
       parameters.push_back(
           {spec, value,
            trains ? torch::zeros_like(value, gradient_type(options.dtype)) : Tensor()});
+      if (is_block(stack.at(static_cast<std::size_t>(spec.layer))) && fits_fp8(spec, value))
+        parameters.back().fp8 = options.fp8;
     }
     for (LocalParameter& parameter : parameters) {
       Layer& layer = layers.at(static_cast<std::size_t>(parameter.spec.layer - range.begin));

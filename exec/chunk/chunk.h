@@ -40,6 +40,7 @@ namespace polyphony::exec {
 
 struct ChunkOptions {
   torch::Dtype dtype = torch::kFloat32;
+  Fp8Scaling fp8 = Fp8Scaling::off;  // of the blocks' GEMMs with weights
   std::uint64_t seed = 1;
   // Published weights that the parameters begin with; null: they begin at random. Low-rank pairs do
   // so in any case. Needed by the constructor only.

@@ -9,6 +9,7 @@
 
 #include "exec/torch_pch.h"
 #include "shared/chunk/parameters.h"
+#include "shared/fp8_scaling.h"
 #include "shared/weights/pretrained.h"
 
 namespace polyphony::exec {
@@ -23,6 +24,7 @@ struct LocalParameter {
   LocalParameter* lora_a = nullptr;
   LocalParameter* lora_b = nullptr;
   double lora_scale = 0;
+  Fp8Scaling fp8 = Fp8Scaling::off;  // of the GEMMs with this weight
 };
 
 // Returns the value of `shard`'s slice in published weights, in `dtype`, on the CPU. The parameter

@@ -82,6 +82,7 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
   held.head = ends_in_loss(model, group);
   ChunkOptions options;
   options.dtype = torch_dtype(structure.precision);
+  options.fp8 = scenario.training.fp8;
   options.seed = scenario.training.seed;
   options.pretrained = pretrained;
   options.trainable = module.trainable != Trainable::frozen;

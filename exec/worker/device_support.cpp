@@ -2,6 +2,7 @@
 
 #include "exec/device/device.h"
 #include "exec/fused/forms.h"
+#include "exec/fused/fp8.h"
 
 namespace polyphony::exec {
 
@@ -31,6 +32,16 @@ DeviceFound found(torch::Device device, const std::string& wish) {
 std::string in_words(const DeviceFound& found, const DeviceSupport& support) {
   if (found.gpu.empty()) return "cpu";
   return found.gpu + (runs_kernels(found, support) ? ", fused kernels" : ", no fused kernels");
+}
+
+void require_fp8(const DeviceFound& found, const Scenario& scenario) {
+  if (scenario.training.fp8 == Fp8Scaling::off || found.gpu.empty() ||
+      found.capability >= kernels::kFp8Capability)
+    return;
+  throw InputError(scenario.file, "/training/fp8",
+                   found.gpu + " has compute capability " + std::to_string(found.capability) +
+                       ".x; FP8 GEMMs need " + std::to_string(kernels::kFp8Capability) + ".0",
+                   "remove fp8 from the training, or run on an H100 or newer");
 }
 
 std::string advice(const DeviceFound& found, const DeviceSupport& support) {

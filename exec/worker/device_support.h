@@ -5,6 +5,7 @@
 #include <string>
 
 #include "exec/torch_pch.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::exec {
 
@@ -26,6 +27,8 @@ struct DeviceFound {
 DeviceFound found(torch::Device device, const std::string& wish);
 // Returns "cpu", or the GPU's name and which of our kernels it runs.
 std::string in_words(const DeviceFound& found, const DeviceSupport& support);
+// Throws InputError if the scenario trains with FP8 GEMMs and the GPU has none.
+void require_fp8(const DeviceFound& found, const Scenario& scenario);
 // Returns what hardware this build does not use, and how to change that; empty if there is none.
 std::string advice(const DeviceFound& found, const DeviceSupport& support);
 

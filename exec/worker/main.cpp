@@ -212,6 +212,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   }
   const Prepared& prepared = std::get<Prepared>(outcome);
   if (const std::string remarks = prepared.dataset->remarks();
+  require_fp8(computes_on, prepared.scenario);
       launch.rank == Rank(0) && !remarks.empty())
     std::cerr << remarks << std::endl;
   const Scenario& scenario = prepared.scenario;

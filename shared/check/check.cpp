@@ -75,7 +75,24 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
   return checks::check_own_actions(scenario, layout);
 }
 
-std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {
+namespace {
+
+// FP8 in the executor: dense blocks, with whole GEMMs.
+Verdict check_fp8_runnable(const Scenario& scenario, const Layout& layout) {
+  if (scenario.training.fp8 == Fp8Scaling::off) return {};
+  for (const Module& module : scenario.model.modules)
+    if (module.experts > 0)
+      return refuse("FP8 with experts (" + module.name +
+                    ") is simulation only; the executor computes dense blocks in FP8");
+  for (const ModuleLayout& module : layout.modules)
+    if (module.tp_pieces > 1)
+      return refuse("FP8 with tp_pieces is simulation only; remove tp_pieces or fp8");
+  return {};
+}
+
+}  // namespace
+
+std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout) {
   const NumberFormat precision = scenario.training.precision;
   if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64 &&
       precision != NumberFormat::bf16)
@@ -86,7 +103,7 @@ std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&
       return refuse(module.name +
                     " is defined by its layer_times alone, which is simulation only; the executor "
                     "needs its dimensions (a preset, or hidden, heads, …)");
-  return {};
+  return check_fp8_runnable(scenario, layout);
 }
 
 const Layout& require_layout(const Scenario& scenario) {

@@ -324,6 +324,10 @@ const ObjectForm& training_form() {
       {{"precision", choice_form(enum_names<NumberFormat>()),
         "number format of the computation; bf16 keeps fp32 master weights and gradients. When "
         "absent: bf16 on accelerators that ship with the program, fp32 on others and on CPUs"},
+       {"fp8", choice_form(enum_names<Fp8Scaling>()),
+        "casts the operands of the blocks' GEMMs with weights to FP8, with precision bf16. "
+        "tensorwise: one scale for each operand, gradients in E5M2; rowwise: one scale for each "
+        "row, E4M3 throughout. Not for experts, embeddings and the output matrix. off when absent"},
        {"learning_rate", number_form(0, 1e3), "learning rate after the warm-up; 0.001 when absent"},
        {"weight_decay", number_form(0, 1e3), "decoupled weight decay (AdamW); 0 when absent"},
        {"beta1", number_form(0, 1),

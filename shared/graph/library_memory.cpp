@@ -1,8 +1,11 @@
 #include "shared/graph/library_memory.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
+#include "shared/fp8_scaling.h"
+#include "shared/program/expand_op.h"
 #include "shared/program/waiting_kernels.h"
 
 namespace polyphony {
@@ -12,6 +15,17 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kBase = 1'060'000'000, kWorkspaces = 2 * 32 * kMiB;
 constexpr std::int64_t kReceives = 12 * kMiB, kSends = 2 * kMiB;
 constexpr std::int64_t kChannelsOfSums = 24, kChannelsOfExchanges = 32, kChannelsToOtherNodes = 2;
+
+// Returns, by rank, the most that the operands of an FP8 GEMM and a block of its result take.
+std::vector<std::int64_t> fp8_bytes(const Program& program) {
+  std::vector<std::int64_t> most(program.rank_ops.size());
+  for (std::size_t r = 0; r < most.size(); ++r)
+    for (std::uint32_t op = program.rank_ops[r].begin; op < program.rank_ops[r].end; ++op)
+      for (const Kernel& kernel : expand(program, OpId(op)).kernels)
+        if (is_in_narrow_format(kernel))
+          most[r] = std::max(most[r], (kernel.m + kernel.n) * kernel.k + kFp8SumBytes);
+  return most;
+}
 
 }  // namespace
 
@@ -50,7 +64,10 @@ std::vector<Bytes> library_memory(const Program& program, const Cluster& cluster
     add(source, channels * kSends);
     add(destination, channels * kReceives);
   }
-  for (std::size_t r = 0; r < bytes.size(); ++r) result[r] = Bytes(bytes[r]);
+  const std::vector<std::int64_t> casts = profile.stack.matrix == NumberFormat::fp8
+                                              ? fp8_bytes(program)
+                                              : std::vector<std::int64_t>(bytes.size());
+  for (std::size_t r = 0; r < bytes.size(); ++r) result[r] = Bytes(bytes[r] + casts[r]);
   return result;
 }
 

@@ -5,6 +5,8 @@
 //   base       1.06 GB: context, kernels and a communicator that is not connected, measured on H100
 //              before the first call (NVIDIA/nccl#1685)
 //   workspace  2 threads with a cuBLAS handle · 32 MiB (LibTorch 2.11, CUDAContext.h, on Hopper)
+//   FP8        operands of a GEMM, one byte for each number, and a block of its result before that
+//              is added to a weight gradient (kFp8SumBytes): of the GEMM whose operands are largest
 //   NCCL       by connection of two ranks on one channel: 10 MiB that receive for three protocols,
 //              2 MiB of its sender, and 2 MiB more at either end (allocation sizes and the sum of
 //              NVIDIA/nccl#1685: 7 peers · 32 channels · 14 MiB = 3.29 GB, measured 3.28)

@@ -18,8 +18,7 @@ constexpr double kTileRows = 35;
 constexpr double kHeadWidth = 128;
 
 bool is_narrow(const SoftwareStack& stack, const Kernel& kernel) {
-  return kernel.kind == KernelKind::gemm && stack.matrix.has_value() && is_block(kernel.layer) &&
-         std::min({kernel.m, kernel.n, kernel.k}) >= kNarrowSide;
+  return stack.matrix.has_value() && is_in_narrow_format(kernel);
 }
 
 // Time to cast the operands of a GEMM: they are read in the compute format and written in the
@@ -72,6 +71,11 @@ Seconds attention_time(const HardwareProfile& profile, const Kernel& kernel,
 }
 
 }  // namespace
+
+bool is_in_narrow_format(const Kernel& kernel) {
+  return kernel.kind == KernelKind::gemm && is_block(kernel.layer) &&
+         std::min({kernel.m, kernel.n, kernel.k}) >= kNarrowSide;
+}
 
 Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, NumberFormat precision) {
   const BytesPerSecond memory = profile.device.memory_rate * profile.memory_efficiency;

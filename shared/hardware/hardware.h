@@ -86,6 +86,9 @@ struct HardwareProfile {
 // Returns the time of one kernel on the device, without corrections. Fails a CHECK if the device
 // has no peak for the precision.
 Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, NumberFormat precision);
+// Returns whether a stack with narrow GEMMs (SoftwareStack::matrix) computes this kernel in their
+// format: a block's GEMM without a side below kNarrowSide.
+bool is_in_narrow_format(const Kernel& kernel);
 // Returns the time that the host takes to launch the kernel.
 Seconds launch_time(const HardwareProfile& profile, const Kernel& kernel);
 

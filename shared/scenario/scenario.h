@@ -12,6 +12,7 @@
 
 #include "shared/data/data.h"
 #include "shared/error.h"
+#include "shared/fp8_scaling.h"
 #include "shared/goal/goal.h"
 #include "shared/hardware/cluster.h"
 #include "shared/hardware/measured_layers.h"
@@ -30,6 +31,7 @@ constexpr auto names(RateDecay) {
 
 struct Training {
   NumberFormat precision = NumberFormat::fp32;  // bf16: fp32 master weights and gradients
+  Fp8Scaling fp8 = Fp8Scaling::off;             // of the blocks' GEMMs with weights
   double learning_rate = 1e-3;
   double weight_decay = 0.0;
   double beta1 = 0.9;

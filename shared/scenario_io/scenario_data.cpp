@@ -234,6 +234,7 @@ Training read_training(const JsonValue& value) {
   Training training;
   if (value.has("precision"))
     training.precision = enum_named<NumberFormat>(value.at("precision").text());
+  if (value.has("fp8")) training.fp8 = enum_named<Fp8Scaling>(value.at("fp8").text());
   value.read("learning_rate", training.learning_rate);
   value.read("weight_decay", training.weight_decay);
   value.read("beta1", training.beta1);

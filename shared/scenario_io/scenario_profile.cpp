@@ -36,6 +36,20 @@ NamedProfile named_profile(const Scenario& scenario, const LoadText& load,
   return {profile, device};
 }
 
+// Sets the format of the GEMMs. CPUs (no faster in bf16 than in fp32) compute FP8 operands in fp32:
+// their GEMMs keep the price of the precision of the training.
+void take_fp8(const Scenario& scenario, const std::string& name, HardwareProfile& profile) {
+  const Device& device = profile.device;
+  if (device.fp8.value > 0) {
+    profile.stack.matrix = NumberFormat::fp8;
+  } else if (device.bf16 > device.fp32) {
+    throw InputError(name.empty() ? scenario.file : name,
+                     name.empty() ? "/training/fp8" : "/device",
+                     device.name + " has no peak rate in fp8",
+                     "remove fp8 from the training, or add \"fp8\" to the device");
+  }
+}
+
 }  // namespace
 
 void take_layer_times(const Scenario& scenario, HardwareProfile& profile) {
@@ -64,6 +78,7 @@ HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
                      profile.device.name + " has no peak rate in " + polyphony::name(precision) +
                          ", the precision of the training",
                      "add \"bf16\" to the device, or train in fp32");
+  if (scenario.training.fp8 != Fp8Scaling::off) take_fp8(scenario, name, profile);
   return profile;
 }
 

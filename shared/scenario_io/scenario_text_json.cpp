@@ -229,6 +229,7 @@ Json search_json(const Search& search, const Model& model) {
 Json training_json(const Training& training, const Model& model) {
   Json json;
   json["precision"] = name(training.precision);
+  if (training.fp8 != Fp8Scaling::off) json["fp8"] = name(training.fp8);
   json["learning_rate"] = training.learning_rate;
   json["weight_decay"] = training.weight_decay;
   json["beta1"] = training.beta1;

@@ -200,6 +200,10 @@ void check_training(const Refusal& refuse, const Training& t, const Device& devi
   if (!(peak(device, t.precision).value > 0))
     refuse("/training/precision", device.name + " has no peak rate in " + name(t.precision),
            "use fp32, or give the device's peak rate");
+  if (t.fp8 != Fp8Scaling::off && t.precision != NumberFormat::bf16)
+    refuse("/training/fp8",
+           std::string("fp8 must be used with precision bf16 (got ") + name(t.precision) + ")",
+           "add \"precision\": \"bf16\", or remove fp8");
   const auto in = [](double value, double low, double high) {
     return value >= low && value < high;
   };  // refuses NaN as well

@@ -37,6 +37,7 @@ struct Case {
   bool text_only = false;               // no sample has an image or a clip
   bool language_only = false;           // and the model has no encoder
   NumberFormat precision = NumberFormat::fp64;
+  Fp8Scaling fp8 = Fp8Scaling::off;
   double clip_norm = 0.5;  // below the norm of these models' gradients: clips
   int steps = 1;
   PlannerCosts planner_costs = {};
@@ -102,6 +103,7 @@ struct Outcome {
   double memory = 0;                            // |a rank's peak ÷ the Program's − 1|
   std::string worst_memory = {};
   std::vector<QueuedCounts> counts = {};  // of rank 0's steps, on a queued device
+  double all_gradients = 0;               // ‖g − g_ref‖ ÷ ‖g_ref‖ over all tensors together
 };
 // Collective over the layout's ranks; the outcome is rank 0's.
 Outcome run_case(Transport& transport, const Case& c, torch::Device device = torch::kCPU);

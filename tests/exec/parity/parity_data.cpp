@@ -152,6 +152,7 @@ Scenario make_scenario(const Case& c) {
   scenario.data.source = typical;
   scenario.data.global_batch = static_cast<int>(shapes().size());
   scenario.training.precision = c.precision;
+  scenario.training.fp8 = c.fp8;
   scenario.training.learning_rate = 1e-2;
   for (std::size_t m = 0; m < scenario.model.modules.size(); ++m)
     scenario.training.rate_factors.push_back(1 / (1 + 0.25 * static_cast<double>(m)));

@@ -171,16 +171,19 @@ void Judge::compare_gradients(const GatheredMap& moments, const ReferenceStep& s
   if (moments.size() != step.gradients.size()) fault("the wrong parameters have gradients");
   const double floor = 1e-6 * step.gradient_norm;
   const double scale = (1 - scenario_.training.beta1) * step.clip;  // m₁ = (1 − β1) · clip · g
+  double squares = 0;
   for (const auto& [name, wanted] : step.gradients) {
     const auto found = moments.find(name);
     if (found == moments.end()) return fault(name + " has no gradient");
-    const double error = (found->second / scale - wanted).norm().item<double>() /
-                         std::max(wanted.norm().item<double>(), floor);
+    const double distance = (found->second / scale - wanted).norm().item<double>();
+    squares += distance * distance;
+    const double error = distance / std::max(wanted.norm().item<double>(), floor);
     if (error >= outcome_.gradient) {
       outcome_.gradient = error;
       outcome_.worst_gradient = name;
     }
   }
+  outcome_.all_gradients = std::sqrt(squares) / step.gradient_norm;
 }
 void Judge::compare_values(const GatheredMap& values, const ReferenceStep& step) {
   if (values.size() != step.parameters.size()) fault("some parameters are held by no rank");
@@ -223,7 +226,7 @@ void Judge::compare_predictions(const std::vector<Report>& reports,
                    std::to_string(predicted.numel() / 2) + " of " +
                    std::to_string(expected.size()) + " labels");
     seen += expected.size();
-    if (case_.precision != NumberFormat::fp64) continue;
+    if (case_.precision != NumberFormat::fp64 || case_.fp8 != Fp8Scaling::off) continue;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double* pair = predicted.const_data_ptr<double>() + 2 * i;
       if (static_cast<std::int64_t>(pair[0]) != expected[i].id)

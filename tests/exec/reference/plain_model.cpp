@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "exec/parameters/init.h"
+#include "tests/exec/reference/plain_fp8.h"
 #include "tests/exec/reference/reference_experts.h"
 
 namespace polyphony::exec::testing {
@@ -15,7 +16,7 @@ constexpr double kEpsilon = 1e-5;  // of both norms
 
 class Plain {
  public:
-  explicit Plain(const std::vector<Stage>& stages) {
+  explicit Plain(const std::vector<Stage>& stages) : fp8_(stages.front().options.fp8) {
     for (const Stage& stage : stages) {
       for (const Parameter& spec : parameters(stage.module)) {
         weights[spec.name] =
@@ -70,8 +71,12 @@ class Plain {
  private:
   Tensor linear(const std::string& name, const Tensor& x) const {
     const auto bias = weights.find(name + ".bias");
-    return torch::linear(x, weights.at(name + ".weight"),
-                         bias == weights.end() ? Tensor() : bias->second);
+    const Tensor& weight = weights.at(name + ".weight");
+    if (fp8_ != Fp8Scaling::off && name.find(".block") != std::string::npos) {
+      const Tensor y = plain_fp8_linear(x, weight, fp8_);
+      return bias == weights.end() ? y : y + bias->second;
+    }
+    return torch::linear(x, weight, bias == weights.end() ? Tensor() : bias->second);
   }
   Tensor layer_norm(const std::string& name, const Tensor& x) const {
     return torch::layer_norm(x, {x.size(1)}, weights.at(name + ".weight"),
@@ -111,6 +116,8 @@ class Plain {
     }
     return linear(block + "out", torch::cat(outputs, 1));
   }
+
+  Fp8Scaling fp8_;  // of the matrices of blocks
 };
 
 }  // namespace

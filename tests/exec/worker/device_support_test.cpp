@@ -49,6 +49,17 @@ TEST_SUITE("devices") {
     CHECK(advice(beside_gpus, with_kernels).find("CUDA_VISIBLE_DEVICES") != std::string::npos);
   }
 
+  TEST_CASE("FP8 GEMMs need a GPU that has them, and a CPU computes their numbers") {
+    Scenario scenario;
+    scenario.file = "a.json";
+    const DeviceFound cpu{}, h100{"H100", 9, 8}, a100{"A100", 8, 8};
+    require_fp8(a100, scenario);
+    scenario.training.fp8 = Fp8Scaling::tensorwise;
+    require_fp8(cpu, scenario);
+    require_fp8(h100, scenario);
+    CHECK_THROWS_WITH_AS(require_fp8(a100, scenario), doctest::Contains("need 9.0"), InputError);
+  }
+
   TEST_CASE("a rank on a CPU is described as such, whatever the node has") {
     const DeviceFound here = found(torch::kCPU, "cpu");
     CHECK(here.gpu == "");

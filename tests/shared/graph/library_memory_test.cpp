@@ -4,7 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "shared/hardware/devices.h"
-#include "tests/shared/support/example_models.h"
+#include "shared/lower/lower.h"
+#include "tests/shared/support/one_pipeline.h"
 
 using namespace polyphony;
 
@@ -78,4 +79,21 @@ TEST_CASE("other nodes take few channels; CPUs and other frameworks take nothing
   profile.stack.memory.keeping = Keeping::polyphony;
   profile.nccl = false;
   CHECK(library_memory(program, scenario.cluster, profile)[0] == Bytes(0));
+}
+
+TEST_CASE("FP8 operands, and a block of a weight gradient, are those of the largest GEMM") {
+  Scenario scenario = examples::text_only(1, 2);
+  scenario.model.modules = {examples::llama_70b()};
+  scenario.model.modules[0].layers = 2;
+  scenario.data.source =
+      SyntheticData{examples::always(0), examples::always(8192), examples::always(8192)};
+  const Layout layout = examples::one_grid(ScheduleKind::gpipe, 1, 1, 1, 8);
+  const Program program =
+      lower(scenario, layout, make_plan(scenario, layout), typical_batch(scenario));
+  HardwareProfile profile = *find_profile("h100-roofline");
+  const auto of = [&] { return library_memory(program, scenario.cluster, profile)[0].value; };
+  CHECK(of() == kFixed);
+  profile.stack.matrix = NumberFormat::fp8;
+  // The gradient of the input of gate and up, both 28672 wide: dy and the weight.
+  CHECK(of() == kFixed + (8192 + 8192) * 2 * 28672 + 64 * kMiB);
 }

@@ -126,6 +126,13 @@ TEST_CASE("the executor runs every preset") {
     CHECK_FALSE(check_runnable(scenario, {}).has_value());
     scenario.training.precision = NumberFormat::fp8;
     CHECK(check_runnable(scenario, {}).has_value());
+    scenario.training.precision = NumberFormat::bf16;
+    scenario.training.fp8 = Fp8Scaling::rowwise;
+    CHECK(check_runnable(scenario, {}).has_value() == (preset.module.experts > 0));
+    Layout layout;
+    layout.modules.resize(1);
+    layout.modules[0].tp_pieces = 2;
+    CHECK(check_runnable(scenario, layout).has_value());
   }
 }
 

@@ -63,6 +63,31 @@ TEST_SUITE("scenario profile") {
             "(add \"bf16\" to the device, or train in fp32)");
     }
   }
+
+  TEST_CASE("FP8 training sets the format of the GEMMs where the device has it") {
+    Scenario scenario = examples::vlm_on_h100();
+    scenario.file = "s.json";
+    CHECK_FALSE(scenario_profile(scenario, nothing).stack.matrix.has_value());
+    scenario.training.fp8 = Fp8Scaling::rowwise;
+    CHECK(scenario_profile(scenario, nothing).stack.matrix == NumberFormat::fp8);
+    CHECK(scenario_profile(scenario, nothing, "", "megatron-core").stack.matrix ==
+          NumberFormat::fp8);
+    const auto on = [&](const char* device) {
+      scenario.cluster.device = find_device(device)->device;
+      scenario.cluster.profile = default_profile(device);
+    };
+    on("A100-80");
+    try {
+      scenario_profile(scenario, nothing);
+      FAIL("accepted");
+    } catch (const InputError& error) {
+      CHECK(std::string(error.what()) ==
+            "s.json: /training/fp8: A100-80 has no peak rate in fp8 (remove fp8 from the training, "
+            "or add \"fp8\" to the device)");
+    }
+    on("cpu-core");  // computes the numbers in fp32
+    CHECK_FALSE(scenario_profile(scenario, nothing).stack.matrix.has_value());
+  }
 }
 
 }  // namespace polyphony

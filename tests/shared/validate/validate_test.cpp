@@ -136,6 +136,9 @@ TEST_CASE("features that are not supported yet are rejected by name") {
         }) == "s.json: /model: several vision modules are not supported yet (keep one)");
   CHECK(refusal([](Scenario& s) { s.training.precision = NumberFormat::fp16; }) ==
         "s.json: /training/precision: fp16 is not supported yet (use fp32, fp64 or bf16)");
+  CHECK(refusal([](Scenario& s) { s.training.fp8 = Fp8Scaling::tensorwise; }) ==
+        "s.json: /training/fp8: fp8 must be used with precision bf16 (got fp32) (add "
+        "\"precision\": \"bf16\", or remove fp8)");
   CHECK(refusal([](Scenario& s) { s.training.precision = NumberFormat::bf16; }).empty());
   CHECK(refusal([](Scenario& s) {
           s.training.precision = NumberFormat::bf16;
