@@ -45,6 +45,9 @@ struct RankState {
 // of Runner::stores().
 RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParameters*> stores);
 
+// The same with the runner's updates, and the scenario's run_record().
+RankState runner_state(Runner& runner, Rank rank, const Program& structure, const std::string& run);
+
 // Which checkpoints of earlier steps stay when a new one is written.
 struct KeptCheckpoints {
   int newest = 2;                      // so many, the new one included; at least 1

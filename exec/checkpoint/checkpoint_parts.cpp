@@ -33,6 +33,14 @@ RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParame
   return state;
 }
 
+RankState runner_state(Runner& runner, Rank rank, const Program& structure,
+                       const std::string& run) {
+  RankState state = rank_state(structure, rank, runner.stores());
+  state.updates = runner.updates();
+  state.run = run;
+  return state;
+}
+
 std::vector<TwoNumbers> gather(Transport& transport, TwoNumbers mine) {
   constexpr std::uint64_t kTag =
       kTagEnd - 1;  // no message of a step is in flight, and none has this tag

@@ -36,12 +36,14 @@ std::string dtype_name(torch::Dtype dtype) {
 }
 
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                             const std::map<std::string, std::string>& metadata) {
+                             const std::map<std::string, std::string>& metadata,
+                             const std::atomic<bool>& given_up) {
   std::vector<TensorToWrite> list;
   for (const auto& [name, tensor] : tensors)
     list.push_back({name, dtype_name(tensor.scalar_type()), tensor.sizes().vec()});
   return polyphony::write_safetensors(
       path, list, metadata, [&](std::size_t position, SyncedFile& file) {
+        if (given_up) throw std::runtime_error(path + ": is not written to its end");
         const torch::Tensor data = tensors[position].tensor.detach().cpu().contiguous();
         if (data.numel() > 0) file.write(data.const_data_ptr(), data.nbytes());
       });

@@ -8,6 +8,7 @@
 // Source: the format description of github.com/huggingface/safetensors.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,14 +20,18 @@
 
 namespace polyphony::exec {
 
+inline const std::atomic<bool> kNeverGivenUp{false};
+
 struct NamedTensor {
   std::string name;
   torch::Tensor tensor;
 };
 
-// Writes the tensors' data in the given order. The file is synced to disk before it returns.
+// Writes the tensors' data in the given order. The file is synced to disk before it returns. Throws
+// std::runtime_error between two tensors once `given_up` is true.
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                             const std::map<std::string, std::string>& metadata);
+                             const std::map<std::string, std::string>& metadata,
+                             const std::atomic<bool>& given_up = kNeverGivenUp);
 
 // An open file. The constructor checks its header; data are read tensor by tensor.
 class Safetensors {

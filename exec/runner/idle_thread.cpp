@@ -14,8 +14,12 @@ constexpr Seconds kSlice{0.5};
 IdleThread::IdleThread(std::function<void()> ended)
     : ended_(std::move(ended)), thread_([this] { loop(); }) {}
 
-IdleThread::~IdleThread() {
+void IdleThread::wait() {
   while (!free()) futex_wait(state_, kBusy, kSlice);
+}
+
+IdleThread::~IdleThread() {
+  wait();
   state_.store(kLeaving, std::memory_order_release);
   futex_wake_all(state_);
   thread_.join();

@@ -20,6 +20,7 @@ class IdleThread {
   IdleThread& operator=(const IdleThread&) = delete;
 
   bool free() const { return state_.load(std::memory_order_acquire) == kFree; }
+  void wait();  // until free()
   // Starts a job. Requires free(). The job must not throw. What it wrote can be read once free()
   // returns true again.
   void start(std::function<void()> job);

@@ -50,6 +50,9 @@ struct RunnerOptions {
   int processors = 0;
   bool pretrained = true;  // begin with the scenario's published weights, if it has any
   bool ranges = false;     // NVTX ranges around ops, for profilers; in GPU builds
+  // Called before values and optimizer state change: on a CPU on the update's thread, on a device
+  // before the update is queued. Empty: not called.
+  std::function<void()> before_update = {};
   // For tests: called on the op's thread, just before it starts and just after it has ended.
   std::function<void(OpId, bool starts)> watch = {};
 };

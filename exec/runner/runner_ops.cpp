@@ -272,6 +272,7 @@ void Runner::Impl::collective(const Collective& what) {
 // On a device the update uses numbers that the host does not know yet.
 void Runner::Impl::update() {
   const torch::NoGradGuard no_grad;
+  if (options.before_update) options.before_update();
   if (transport.world_size() == 1) keep_scalars(step_scalars());
   const torch::Tensor values = results.back().values;
   use_here(values);

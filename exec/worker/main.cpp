@@ -68,6 +68,7 @@ cxxopts::Options make_options() {
       "keep-checkpoints", "number of newest checkpoints that stay; 0: none is written",
       cxxopts::value<int>()->default_value("2"))(
       "keep-best", "keep also the checkpoint with the least held-out loss")(
+      "wait-for-checkpoints", "training waits while a checkpoint is written; no copies are made")(
       "evaluate-every", "steps between evaluations on held-out samples; 0: never",
       cxxopts::value<std::int64_t>()->default_value("0"))(
       "evaluate-samples", "held-out samples per evaluation; 0: all",
@@ -211,14 +212,15 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
     return static_cast<int>(ExitCode::infeasible);
   }
   const Prepared& prepared = std::get<Prepared>(outcome);
-  if (const std::string remarks = prepared.dataset->remarks();
   require_fp8(computes_on, prepared.scenario);
+  if (const std::string remarks = prepared.dataset->remarks();
       launch.rank == Rank(0) && !remarks.empty())
     std::cerr << remarks << std::endl;
   const Scenario& scenario = prepared.scenario;
   const Layout& layout = *scenario.layout;
   TrainOptions options = train_options(args, scenario, launch.rank);
   options.device = device;
+  options.ranks_of_host = launch.local_world_size;
   if (options.ranges && device.is_cpu())
     throw InputError("--nvtx", "", "needs a GPU, but this rank runs on a CPU",
                      "omit it; --trace-steps records ops on CPUs, too");

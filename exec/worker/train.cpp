@@ -7,6 +7,7 @@
 #include <iostream>
 #include <utility>
 
+#include "exec/checkpoint/background_save.h"
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/device/device.h"
 #include "exec/planning/step_data.h"
@@ -17,6 +18,7 @@
 #include "exec/worker/pace.h"
 #include "exec/worker/recorder.h"
 #include "shared/error.h"
+#include "shared/files/free_memory.h"
 #include "shared/files/whole.h"
 #include "shared/lower/lower.h"
 #include "shared/program/queue_order.h"
@@ -49,12 +51,14 @@ class Trainer {
                      ? Planner::first
                      : options.planner),
         structure_(structure(dataset.batch(0))),
+        save_(transport),
         runner_(transport, scenario, structure_,
                 {.check_collectives = options.check_collectives,
                  .device = options.device,
                  .processors = transport.queues() ? processors_of(options.device) : 0,
                  .pretrained = !resumes(options) && options.weights_from.empty(),
-                 .ranges = options.ranges}),
+                 .ranges = options.ranges,
+                 .before_update = [this] { save_.wait_for_copy(); }}),
         control_(transport),
         loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device),
         recorder_(options.out, options.trace_first, options.trace_last, transport, dataset) {
@@ -97,7 +101,11 @@ class Trainer {
   bool stop_here(std::int64_t done, MetricsFile& metrics);
   std::optional<BestEvaluation> agreed_best(const std::optional<BestEvaluation>& first);
   Patience agreed_patience(const Patience& first);
+  bool due_checkpoint(std::int64_t done, MetricsFile& metrics);
   void checkpoint(std::int64_t done, MetricsFile& metrics);
+  void checkpoint_beside(std::int64_t done, MetricsFile& metrics);
+  KeptCheckpoints kept() const;
+  bool has_room(Bytes copies);
 
   Transport& transport_;
   const Scenario& scenario_;
@@ -107,6 +115,7 @@ class Trainer {
   Plan plan_;
   StepPlanner planner_;
   Program structure_;
+  BackgroundSave save_;
   Runner runner_;
   Control control_;
   std::optional<RunFolder> folder_;  // on rank 0
@@ -116,7 +125,8 @@ class Trainer {
   TrainResult result_;
   Seconds began_ = steady_now();
   Seconds last_checkpoint_ = steady_now();
-  std::int64_t checkpointed_ = -1;
+  std::int64_t checkpointed_ = -1;      // the last step whose checkpoint has begun
+  std::optional<bool> room_;            // for copies of what checkpoints have
   std::optional<BestEvaluation> best_;  // if the best checkpoint is kept
   Patience patience_;
   Seconds last_seconds_{}, ended_{};  // duration and end of the last step that ended
@@ -227,16 +237,59 @@ std::int64_t Trainer::begin() {
   return done;
 }
 
-void Trainer::checkpoint(std::int64_t done, MetricsFile& metrics) {
-  if (options_.out.empty() || options_.keep_checkpoints == 0 || checkpointed_ == done) return;
+// Returns false if no checkpoint of this step is needed. Else ends all steps.
+bool Trainer::due_checkpoint(std::int64_t done, MetricsFile& metrics) {
+  if (options_.out.empty() || options_.keep_checkpoints == 0 || checkpointed_ == done) return false;
   end_steps(metrics, 0);
   metrics.sync();  // a checkpoint must not contain more steps than the metrics
-  save_checkpoint(RunPaths{options_.out}.checkpoints(), done, transport_, runner_, structure_,
-                  run_record(scenario_),
-                  {options_.keep_checkpoints,
-                   best_ ? std::optional(best_->step) : std::optional<std::int64_t>()});
   checkpointed_ = done;
+  return true;
+}
+
+// Writes a checkpoint, and returns when it is published.
+void Trainer::checkpoint(std::int64_t done, MetricsFile& metrics) {
+  save_.finish();
+  if (!due_checkpoint(done, metrics)) return;
+  save_checkpoint(RunPaths{options_.out}.checkpoints(), done, transport_, runner_, structure_,
+                  run_record(scenario_), kept());
   last_checkpoint_ = steady_now();
+}
+
+// Begins a checkpoint that is written while training goes on.
+void Trainer::checkpoint_beside(std::int64_t done, MetricsFile& metrics) {
+  save_.finish();
+  if (!due_checkpoint(done, metrics)) return;
+  auto writer = std::make_unique<CheckpointWriter>(
+      RunPaths{options_.out}.checkpoints(), done, transport_.rank(),
+      runner_state(runner_, transport_.rank(), structure_, run_record(scenario_)), structure_,
+      kept());
+  const bool room = has_room(writer->size());
+  save_.begin(std::move(writer), room);
+  if (!room) save_.finish();
+  last_checkpoint_ = steady_now();
+}
+
+KeptCheckpoints Trainer::kept() const {
+  return {options_.keep_checkpoints,
+          best_ ? std::optional(best_->step) : std::optional<std::int64_t>()};
+}
+
+// Returns whether the hosts of all ranks have memory for copies, with a tenth to spare; decided
+// once, at the first checkpoint, when everything else is allocated. Collective.
+bool Trainer::has_room(Bytes copies) {
+  if (!options_.saves_beside) return false;
+  if (!room_) {
+    const Bytes free = free_memory();
+    const bool short_here =
+        free.value > 0 && free.value / options_.ranks_of_host < copies.value + copies.value / 10;
+    torch::Tensor ranks = torch::tensor({short_here ? 1.0 : 0.0}, torch::kFloat64);
+    control_.sum(ranks);
+    room_ = ranks.item<double>() == 0;
+    if (!*room_ && transport_.rank() == Rank(0))
+      std::cerr << "polyphony-worker: training waits for checkpoints: there is no host memory for "
+                   "copies of them\n";
+  }
+  return *room_;
 }
 
 // Returns what rank 0 knows of earlier evaluations, on every rank.
@@ -272,7 +325,7 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     if (options_.keep_best && std::isfinite(answers.loss) &&
         (!best_ || answers.loss < best_->loss)) {
       best_ = {done, answers.loss};
-      checkpoint(done, metrics);
+      checkpoint_beside(done, metrics);
     }
     patience_.add(answers.loss);
     if (options_.stop_patience > 0 && patience_.since >= options_.stop_patience) return true;
@@ -282,13 +335,20 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   if (last_seconds_ == Seconds(0)) end_steps(metrics, 0);  // the step time is still unknown
   const bool wants_stop = options_.interrupted && options_.interrupted();
   const Control::Decision decision = control_.exchange(
-      done, wants_stop, steady_now() - last_checkpoint_, last_seconds_, last_plan_);
+      done, wants_stop, steady_now() - last_checkpoint_, last_seconds_, last_plan_, save_.works());
   if (decision.interrupted) {
     result_.interrupted = true;
     return true;
   }
-  if (options_.checkpoint_every.count() > 0 && decision.elapsed >= options_.checkpoint_every)
-    checkpoint(done, metrics);
+  if (save_.begun()) {
+    if (!decision.saving) {
+      end_steps(metrics, 0);
+      save_.go_on();
+    }
+  } else if (options_.checkpoint_every.count() > 0 &&
+             decision.elapsed >= options_.checkpoint_every) {
+    checkpoint_beside(done, metrics);
+  }
   return false;
 }
 

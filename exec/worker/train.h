@@ -59,6 +59,8 @@ struct TrainOptions {
   double pace_scale = 1;
   std::optional<BytesPerSecond> send_rate;  // exec/transport/limited.h
   bool ranges = false;                      // RunnerOptions
+  bool saves_beside = true;  // checkpoints are written while training goes on, if there is memory
+  int ranks_of_host = 1;     // which share its memory
   std::function<bool()> interrupted;  // polled once a step; true on any rank: checkpoint and stop
 };
 

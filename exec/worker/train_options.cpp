@@ -123,6 +123,7 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   options.checkpoint_every = Seconds(at_least_zero<double>(args, "checkpoint-every"));
   options.keep_checkpoints = at_least_zero<int>(args, "keep-checkpoints");
   options.keep_best = args.count("keep-best") > 0;
+  options.saves_beside = args.count("wait-for-checkpoints") == 0;
   if (options.keep_best &&
       (args["evaluate-every"].as<std::int64_t>() == 0 || options.keep_checkpoints == 0))
     throw InputError("--keep-best", "",

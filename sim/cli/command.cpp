@@ -5,10 +5,10 @@
 #include <iostream>
 
 #include "shared/check/check.h"
+#include "shared/files/free_memory.h"
 #include "shared/schedule/action_text.h"
 #include "shared/text/json_form.h"
 #include "sim/console/console.h"
-#include "sim/console/free_memory.h"
 
 namespace polyphony::sim {
 namespace {

@@ -5,13 +5,13 @@
 #include <iostream>
 
 #include "shared/check/check.h"
+#include "shared/files/free_memory.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/learning_rate.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/weights/pretrained.h"
 #include "sim/cli/worker_options.h"
 #include "sim/console/console.h"
-#include "sim/console/free_memory.h"
 #include "sim/prediction/ranks_memory.h"
 #include "sim/shown_runs/trained_text.h"
 #include "sim/sweep/sweep.h"
@@ -102,7 +102,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const LocalRun&
       list.push_back(args.text(option));
     }
   add_planning_arguments(args, list);
-  for (const char* flag : {"keep-best", "check", "deterministic", "nvtx"})
+  for (const char* flag : {"keep-best", "wait-for-checkpoints", "check", "deterministic", "nvtx"})
     if (args.has(flag)) list.push_back(std::string("--") + flag);
   return list;
 }

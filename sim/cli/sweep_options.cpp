@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "shared/files/free_memory.h"
 #include "sim/cli/variations.h"
-#include "sim/console/free_memory.h"
 
 namespace polyphony::sim {
 namespace {

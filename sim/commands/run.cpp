@@ -238,6 +238,8 @@ int run_command(int argc, char** argv) {
       "keep-checkpoints", "number of newest checkpoints that stay (default 2); 0: none is written",
       cxxopts::value<std::string>())(
       "keep-best", "keep also the checkpoint with the least held-out loss (with --evaluate-every)")(
+      "wait-for-checkpoints",
+      "training waits while a checkpoint is written, and no host memory is used for copies")(
       "evaluate-every", "steps between evaluations on held-out samples",
       cxxopts::value<std::string>())("evaluate-samples",
                                      "held-out samples per evaluation (default: all)",

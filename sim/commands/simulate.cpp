@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "shared/check/check.h"
+#include "shared/files/free_memory.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
@@ -11,7 +12,6 @@
 #include "sim/cli/what_if.h"
 #include "sim/commands/stream.h"
 #include "sim/console/console.h"
-#include "sim/console/free_memory.h"
 #include "sim/shown/step_text.h"
 #include "traces/format/chrome_json.h"
 #include "traces/report/svg.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "shared/files/free_memory.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/journal.h"
@@ -11,7 +12,6 @@
 #include "sim/cli/what_if.h"
 #include "sim/commands/vary.h"
 #include "sim/console/console.h"
-#include "sim/console/free_memory.h"
 #include "sim/console/signal_counter.h"
 #include "sim/pages/sweep_page.h"
 #include "sim/shown/goal_text.h"

@@ -3,12 +3,12 @@
 #include <iostream>
 
 #include "shared/check/check.h"
+#include "shared/files/free_memory.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/what_if.h"
 #include "sim/console/console.h"
-#include "sim/console/free_memory.h"
 #include "sim/shown/headline.h"
 #include "sim/shown/profile_text.h"
 #include "sim/shown/sweep_text.h"

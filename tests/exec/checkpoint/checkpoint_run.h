@@ -52,7 +52,8 @@ struct Run {
   Program structure;
   Runner runner;
   Transport& transport;
-  std::vector<std::string> changed;  // what the scenario changes, since the loaded checkpoint
+  std::function<void()> before_update;  // RunnerOptions
+  std::vector<std::string> changed;     // what the scenario changes, since the loaded checkpoint
 
   Run(Transport& transport_, Scenario scenario_, Layout layout_)
       : scenario(std::move(scenario_)),
@@ -61,7 +62,11 @@ struct Run {
         dataset(open_dataset(scenario, "")),
         planner(transport_, scenario, layout, plan, *dataset, Planner::each),
         structure(planner.lower(planner.part(0))),
-        runner(transport_, scenario, structure, {}),
+        runner(transport_, scenario, structure,
+               {.before_update =
+                    [this] {
+                      if (before_update) before_update();
+                    }}),
         transport(transport_) {}
 
   double train(std::uint64_t step) {

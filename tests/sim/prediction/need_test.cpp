@@ -9,12 +9,12 @@
 #include <algorithm>
 
 #include "shared/check/check.h"
+#include "shared/files/free_memory.h"
 #include "shared/files/whole.h"
 #include "shared/hardware/devices.h"
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/scenario_io/scenario_json.h"
-#include "sim/console/free_memory.h"
 #include "sim/runner/allocator.h"
 #include "sim/step_answers/step.h"
 #include "tests/exec/support/temp_folder.h"

@@ -6,10 +6,10 @@
 
 #include "shared/units.h"
 
-namespace polyphony::sim {
+namespace polyphony {
 
 // Returns zero if it is not known. Tests pass a folder as `root`, which is put before /proc and
 // /sys.
 Bytes free_memory(const std::string& root = "");
 
-}  // namespace polyphony::sim
+}  // namespace polyphony

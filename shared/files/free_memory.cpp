@@ -1,4 +1,4 @@
-#include "sim/console/free_memory.h"
+#include "shared/files/free_memory.h"
 
 #include <sys/resource.h>
 
@@ -11,7 +11,7 @@
 #include "shared/error.h"
 #include "shared/files/whole.h"
 
-namespace polyphony::sim {
+namespace polyphony {
 namespace {
 
 std::string text_of(const std::string& path) {
@@ -94,4 +94,4 @@ Bytes free_memory(const std::string& root) {
   return Bytes(least == kUnknown ? 0 : std::max<std::int64_t>(1, least));
 }
 
-}  // namespace polyphony::sim
+}  // namespace polyphony
