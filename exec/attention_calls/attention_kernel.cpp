@@ -1,9 +1,11 @@
 #include "exec/attention_calls/attention_kernel.h"
 
-#include <atomic>
 #include <cmath>
 #include <limits>
 
+#include "exec/attention_calls/cudnn_attention.h"
+#include "exec/attention_calls/head_width.h"
+#include "exec/attention_calls/kernel_choice.h"
 #include "exec/autograd/in_order.h"
 #include "exec/autograd/wide_gradient.h"
 #include "exec/fused/forms.h"
@@ -14,42 +16,33 @@ using torch::Tensor;
 
 namespace {
 
-constexpr std::int64_t kFlashWidest = 256, kAligned = 8;
 // Values of sdp::CustomMaskType in ATen/native/transformers/sdp_utils_cpp.h.
 constexpr std::int64_t kNoMask = 0, kCausalToLast = 2;
 
-std::atomic<int> preferred{-1};
-bool is_old(const KernelNeeds& needs) { return needs.capability > 0 && needs.capability < 8; }
-bool flash_takes(const KernelNeeds& needs) {
-  return (needs.dtype == torch::kBFloat16 || needs.dtype == torch::kHalf) &&
-         needs.width <= kFlashWidest && !is_old(needs);
-}
-bool flash_sees(const KernelNeeds& needs) {
-  if (needs.right >= 0) return needs.right == 0 || needs.right < needs.longest_keys;
-  return needs.left < 0 || needs.longest_queries <= needs.longest_keys + 1;
-}
-bool efficient_takes(const KernelNeeds& needs) {
-  return (needs.dtype == torch::kBFloat16 && !is_old(needs)) || needs.dtype == torch::kHalf ||
-         needs.dtype == torch::kFloat32;
-}
-bool efficient_sees(const KernelNeeds& needs) {
-  return needs.left < 0 ? needs.right <= 0 : needs.right == 0 && needs.square;
+bool are_alike(const PackedCall& call) {
+  const auto parts = static_cast<std::int64_t>(call.parts.size());
+  return call.queries.count == parts * call.queries.longest &&
+         call.keys.count == parts * call.keys.longest;
 }
 
 AttentionKernel kernel_of(const PackedHeads& heads, const PackedCall& call) {
-  return kernel_for({heads.queries.scalar_type(), heads.queries.size(2), call.queries.longest,
-                     call.keys.longest, call.left, call.right, call.square,
-                     kernels::capability(heads.queries.device())});
+  KernelNeeds needs{heads.queries.scalar_type(),
+                    heads.queries.size(2),
+                    call.queries.longest,
+                    call.keys.longest,
+                    call.left,
+                    call.right,
+                    call.square,
+                    are_alike(call),
+                    kernels::capability(heads.queries.device()),
+                    cudnn_version(heads.queries.device()),
+                    keeps_order()};
+  const AttentionKernel kernel = kernel_for(needs);
+  if (kernel != AttentionKernel::cudnn || has_cudnn_plan(heads, call)) return kernel;
+  needs.alike = false;  // without a plan, as if they were not
+  return kernel_for(needs);
 }
 
-std::int64_t aligned(std::int64_t width) { return (width + kAligned - 1) / kAligned * kAligned; }
-Tensor as_wide(const Tensor& x, std::int64_t width) {
-  const Tensor wide = x.size(2) == width ? x : at::constant_pad_nd(x, {0, width - x.size(2)});
-  return wide.stride(2) == 1 ? wide : wide.contiguous();
-}
-Tensor as_narrow(const Tensor& x, std::int64_t width) {
-  return x.size(2) == width ? x : x.narrow(2, 0, width);
-}
 double scale_of(const PackedHeads& heads) {
   return 1 / std::sqrt(static_cast<double>(heads.queries.size(2)));
 }
@@ -59,7 +52,7 @@ std::optional<std::int64_t> given(std::int64_t bound) {
 
 // Returns queries, keys and values padded to one width.
 PackedHeads for_flash(const PackedHeads& heads) {
-  const std::int64_t width = aligned(heads.queries.size(2));
+  const std::int64_t width = aligned_width(heads.queries.size(2));
   return {as_wide(heads.queries, width), as_wide(heads.keys, width), as_wide(heads.values, width)};
 }
 bool is_causal(const PackedCall& call) { return call.left < 0 && call.right == 0; }
@@ -96,7 +89,7 @@ PackedHeads flash_backward(const Tensor& dy, const PackedHeads& given_heads,
 
 // [rows, K, W] -> [1, rows, H, W].
 Tensor for_each_head(const Tensor& x, std::int64_t heads) {
-  const Tensor wide = as_wide(x, aligned(x.size(2)));
+  const Tensor wide = as_wide(x, aligned_width(x.size(2)));
   const std::int64_t group = heads / x.size(1);
   if (group == 1) return wide.unsqueeze(0);
   return wide.unsqueeze(2).expand({-1, -1, group, -1}).reshape({1, x.size(0), heads, -1});
@@ -211,35 +204,34 @@ PackedHeads plain_backward(const Tensor& dy, const PackedHeads& heads, const Pac
 
 }  // namespace
 
-void prefer_kernel(std::optional<AttentionKernel> kernel) {
-  preferred = kernel ? static_cast<int>(*kernel) : -1;
-}
-
-AttentionKernel kernel_for(const KernelNeeds& needs) {
-  const int wanted = preferred;
-  const auto may = [&](AttentionKernel kernel, bool takes) {
-    return wanted < 0 ? takes : wanted == static_cast<int>(kernel);
-  };
-  if (may(AttentionKernel::flash, flash_takes(needs)) && flash_sees(needs))
-    return AttentionKernel::flash;
-  if (may(AttentionKernel::efficient, efficient_takes(needs)) && efficient_sees(needs))
-    return AttentionKernel::efficient;
-  return AttentionKernel::plain;
-}
-
 PackedOut attend_call(const PackedHeads& heads, const PackedCall& call) {
-  const AttentionKernel kernel = kernel_of(heads, call);
-  if (kernel == AttentionKernel::flash) return flash(heads, call);
-  return kernel == AttentionKernel::efficient ? efficient(heads, call) : plain(heads, call);
+  switch (kernel_of(heads, call)) {
+    case AttentionKernel::cudnn:
+      return cudnn_attention(heads, call);
+    case AttentionKernel::flash:
+      return flash(heads, call);
+    case AttentionKernel::efficient:
+      return efficient(heads, call);
+    case AttentionKernel::plain:
+      return plain(heads, call);
+  }
+  return {};
 }
 
 PackedHeads attend_call_backward(const Tensor& dy, const PackedHeads& heads,
                                  const PackedOut& attended, const PackedCall& call) {
-  const AttentionKernel kernel = kernel_of(heads, call);
   const InOrder in_order;
-  if (kernel == AttentionKernel::flash) return flash_backward(dy, heads, attended, call);
-  return kernel == AttentionKernel::efficient ? efficient_backward(dy, heads, attended, call)
-                                              : plain_backward(dy, heads, attended, call);
+  switch (kernel_of(heads, call)) {
+    case AttentionKernel::cudnn:
+      return cudnn_attention_backward(dy, heads, attended, call);
+    case AttentionKernel::flash:
+      return flash_backward(dy, heads, attended, call);
+    case AttentionKernel::efficient:
+      return efficient_backward(dy, heads, attended, call);
+    case AttentionKernel::plain:
+      return plain_backward(dy, heads, attended, call);
+  }
+  return {};
 }
 
 }  // namespace polyphony::exec

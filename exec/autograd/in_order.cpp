@@ -7,7 +7,7 @@ namespace polyphony::exec {
 
 namespace {
 
-std::atomic<bool> keeps_order{false};
+std::atomic<bool> order_kept{false};
 
 // The setting is process-wide.
 void change(int by) {
@@ -21,9 +21,10 @@ void change(int by) {
 
 }  // namespace
 
-void keep_order(bool keep) { keeps_order = keep; }
+void keep_order(bool keep) { order_kept = keep; }
+bool keeps_order() { return order_kept; }
 
-InOrder::InOrder() : on_(keeps_order) {
+InOrder::InOrder() : on_(order_kept) {
   if (on_) change(1);
 }
 InOrder::~InOrder() {

@@ -10,6 +10,7 @@ namespace polyphony::exec {
 // fp32; rows of tables are sorted by id. The LibTorch setting is on only during these calls,
 // because some other operators refuse to run under it.
 void keep_order(bool keep);
+bool keeps_order();
 
 // LibTorch's deterministic algorithms are on while any thread has such an object, if order is kept.
 class InOrder {

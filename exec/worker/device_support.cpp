@@ -1,5 +1,6 @@
 #include "exec/worker/device_support.h"
 
+#include "exec/attention_calls/kernel_choice.h"
 #include "exec/device/device.h"
 #include "exec/fused/forms.h"
 #include "exec/fused/fp8.h"
@@ -26,12 +27,13 @@ std::string in_words(const DeviceSupport& support) {
 
 DeviceFound found(torch::Device device, const std::string& wish) {
   return {device.is_cpu() ? "" : gpu_name(device), kernels::capability(device), gpus_of_node(),
-          wish == "cpu"};
+          wish == "cpu", attention_in_words(device)};
 }
 
 std::string in_words(const DeviceFound& found, const DeviceSupport& support) {
   if (found.gpu.empty()) return "cpu";
-  return found.gpu + (runs_kernels(found, support) ? ", fused kernels" : ", no fused kernels");
+  return found.gpu + (runs_kernels(found, support) ? ", fused kernels" : ", no fused kernels") +
+         (found.attention.empty() ? "" : ", " + found.attention);
 }
 
 void require_fp8(const DeviceFound& found, const Scenario& scenario) {

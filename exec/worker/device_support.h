@@ -19,13 +19,14 @@ std::string in_words(const DeviceSupport& support);
 
 // The device on which a rank computes.
 struct DeviceFound {
-  std::string gpu;         // name of the GPU; empty: CPU
-  int capability = 0;      // major number of the GPU's compute capability
-  int gpus_of_node = 0;    // GPUs that the node's driver lists
-  bool cpu_asked = false;  // --device requested the CPU
+  std::string gpu;          // name of the GPU; empty: CPU
+  int capability = 0;       // major number of the GPU's compute capability
+  int gpus_of_node = 0;     // GPUs that the node's driver lists
+  bool cpu_asked = false;   // --device requested the CPU
+  std::string attention{};  // attention_in_words()
 };
 DeviceFound found(torch::Device device, const std::string& wish);
-// Returns "cpu", or the GPU's name and which of our kernels it runs.
+// Returns "cpu", or the GPU's name, which of our kernels it runs, and its attention kernels.
 std::string in_words(const DeviceFound& found, const DeviceSupport& support);
 // Throws InputError if the scenario trains with FP8 GEMMs and the GPU has none.
 void require_fp8(const DeviceFound& found, const Scenario& scenario);

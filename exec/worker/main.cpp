@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "exec/attention_calls/kernel_choice.h"
 #include "exec/autograd/in_order.h"
 #include "exec/data/dataset.h"
 #include "exec/device/device.h"
@@ -101,6 +102,10 @@ cxxopts::Options make_options() {
       "deterministic",
       "on GPUs: sum over ranks, and gradients of attention, embeddings and positions, in a fixed "
       "order, for bitwise reproducible results; slower")(
+      "attention",
+      "on GPUs: auto: cuDNN's attention kernel for equal lengths, where it is faster, else "
+      "FlashAttention-2; flash: always that",
+      cxxopts::value<std::string>()->default_value("auto"))(
       "nvtx", "on GPUs: mark ops as NVTX ranges for Nsight Systems")(
       "check", "check the collectives inside every op against the predicted ones")(
       "microbench", "measure this machine instead of training; no SCENARIO")(
@@ -191,11 +196,23 @@ void print_device(const DeviceFound& found) {
   const auto print = [](const std::string& text) {
     if (!text.empty()) std::cerr << "polyphony-worker: " + text + "\n" << std::flush;
   };
-  if (!found.gpu.empty()) print("rank 0 on " + found.gpu + "; " + in_words(support));
+  if (!found.gpu.empty())
+    print("rank 0 on " + found.gpu + "; " + in_words(support) + "; " + found.attention);
   print(advice(found, support));
 }
 
+// Sets which kernels this process may use.
+void choose_kernels(const cxxopts::ParseResult& args) {
+  keep_order(args.count("deterministic") > 0);
+  const std::string attention = args["attention"].as<std::string>();
+  if (attention != "auto" && attention != "flash")
+    throw InputError("--attention", "", "\"" + attention + "\" is no choice of kernels",
+                     "write auto or flash");
+  allow_cudnn(attention == "auto");
+}
+
 int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
+  choose_kernels(args);
   const std::string wish = args["device"].as<std::string>();
   const torch::Device device = choose_device(wish, launch);
   const DeviceFound computes_on = found(device, wish);
@@ -233,7 +250,6 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       return prepared.room.too_small_for(program);
     };
   }
-  keep_order(args.count("deterministic") > 0);
   std::unique_ptr<Transport> transport =
       connect_or_leave(launch, device, args.count("deterministic") > 0);
   if (options.send_rate)

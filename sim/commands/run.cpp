@@ -262,7 +262,10 @@ int run_command(int argc, char** argv) {
       "check", "check that each step's collectives are those that the model predicts")(
       "deterministic",
       "on GPUs: add up over ranks in a fixed order, for the same bits in every run; slower")(
-      "nvtx", "on GPUs: mark ops as NVTX ranges for Nsight Systems")(
+      "attention",
+      "on GPUs: auto: cuDNN's attention kernel for equal lengths, where it is faster, else "
+      "FlashAttention-2; flash: always that",
+      cxxopts::value<std::string>())("nvtx", "on GPUs: mark ops as NVTX ranges for Nsight Systems")(
       "oversubscribe", "start more than 4 ranks per CPU core")(
       "jobs",
       "threads of the search for a layout, if the scenario has a search and no layout; 0: one per "

@@ -1,8 +1,8 @@
 // Sets the attention kernels that tests use, and reports the calls that the double of a GPU's
-// kernels received (tests/exec/device_double/attention_kernels.cpp).
+// kernels received (tests/exec/device_double/attention_kernels.cpp, cudnn_attention.cpp).
 #pragma once
 
-#include "exec/attention_calls/attention_kernel.h"
+#include "exec/attention_calls/kernel_choice.h"
 
 namespace polyphony::exec::testing {
 
@@ -20,5 +20,11 @@ namespace polyphony::exec::testing::queued {
 
 // Returns whether the last backward of flash attention was called in deterministic mode.
 bool summed_in_order();
+
+// Returns and resets the numbers of calls of cuDNN attention.
+struct CudnnCalls {
+  int forward, backward;
+};
+CudnnCalls take_cudnn_calls();
 
 }  // namespace polyphony::exec::testing::queued

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "exec/attention_calls/attention_kernel.h"
+#include "exec/attention_calls/kernel_choice.h"
 #include "tests/exec/device_double/attention_kernels.h"
 #include "tests/exec/device_double/queued_device.h"
 #include "tests/exec/support/dense_mask.h"
@@ -93,8 +93,8 @@ TEST_SUITE("queued device") {
       CHECK(plan_cross(lengths, conditions, cpu)->each.size() == met);
       CHECK(error(lengths, conditions, cpu, torch::kFloat64, 5) < 1e-12);
       CHECK(error(lengths, conditions, cpu, torch::kFloat32, 8) < 1e-5);
-      for (const AttentionKernel kernel :
-           {AttentionKernel::flash, AttentionKernel::efficient, AttentionKernel::plain}) {
+      for (const AttentionKernel kernel : {AttentionKernel::cudnn, AttentionKernel::flash,
+                                           AttentionKernel::efficient, AttentionKernel::plain}) {
         CAPTURE(static_cast<int>(kernel));
         const Preferred preferred(kernel);
         CHECK(error(lengths, conditions, device, torch::kFloat64, 5) < 1e-12);

@@ -4,6 +4,7 @@
 
 #include "exec/attention/attention.h"
 #include "exec/attention_calls/attention_kernel.h"
+#include "exec/attention_calls/cudnn_attention.h"
 #include "exec/attention_calls/heads_attention.h"
 #include "exec/autograd/in_order.h"
 #include "exec/device/device.h"
@@ -23,11 +24,11 @@ using Kind = test::RandomMask::Kind;
 
 constexpr std::int64_t kTokens = 260, kHeads = 2, kGroup = 3;
 
-// Device, format, and widths of keys and values.
+// Device, format, widths of keys and values, and tokens.
 struct Setting {
   torch::Device device = queued_device(0);
   torch::Dtype dtype = torch::kFloat64;
-  std::int64_t width = 4, values = 3;
+  std::int64_t width = 4, values = 3, tokens = kTokens;
 };
 
 // Relative errors of the output, the sums, and the gradients of q, k and v.
@@ -39,15 +40,15 @@ struct Errors {
 // `parts`: the keys are processed in these parts.
 Errors errors(const TokenMask& mask, std::int64_t window, const std::vector<Interval>& own,
               const std::vector<std::vector<Interval>>& parts, const Setting& setting) {
-  const auto [device, dtype, width, values] = setting;
+  const auto [device, dtype, width, values, tokens] = setting;
   const auto wide = torch::TensorOptions(torch::kFloat64);
   const auto random = [&,
                        dtype = dtype](at::IntArrayRef shape) {  // values that the format represents
     return torch::randn(shape, wide).to(dtype).to(torch::kFloat64).requires_grad_(true);
   };
   const std::int64_t rows = rows_of(own).numel();
-  const Tensor q = random({kHeads, kGroup, rows, width}), k = random({kHeads, 1, kTokens, width}),
-               v = random({kHeads, 1, kTokens, values});
+  const Tensor q = random({kHeads, kGroup, rows, width}), k = random({kHeads, 1, tokens, width}),
+               v = random({kHeads, 1, tokens, values});
   const Tensor dy = random({kHeads, kGroup, rows, values}).detach();
   const Tensor scores = torch::matmul(q, k.transpose(2, 3)) / std::sqrt(double(width)) +
                         dense(mask, window).index_select(0, rows_of(own));
@@ -136,6 +137,54 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE(
+      "cuDNN's kernels are chosen for rectangles of one shape, where they are safe and fast") {
+    using enum AttentionKernel;
+    const KernelNeeds due{.width = 128,
+                          .longest_queries = 8192,
+                          .longest_keys = 8192,
+                          .right = 0,
+                          .alike = true,
+                          .capability = 9,
+                          .cudnn = 91900};
+    const auto with = [&](const auto& change) {
+      KernelNeeds needs = due;
+      change(needs);
+      return kernel_for(needs);
+    };
+    CHECK(kernel_for(due) == cudnn);
+    CHECK(with([](KernelNeeds& n) { n.dtype = torch::kHalf; }) == cudnn);
+    CHECK(with([](KernelNeeds& n) { n.capability = 10; }) == cudnn);
+    CHECK(with([](KernelNeeds& n) { n.right = -1; }) == cudnn);
+    // Queries of one rank and keys of another: whole rectangles only.
+    const auto oblong = [](KernelNeeds& n) { n.longest_keys = 4096, n.square = false; };
+    CHECK(with(oblong) == flash);
+    CHECK(with([&](KernelNeeds& n) { oblong(n), n.right = -1; }) == cudnn);
+    for (const int capability : {8, 11, 12})
+      CHECK(with([&](KernelNeeds& n) { n.capability = capability; }) == flash);
+    CHECK(with([](KernelNeeds& n) { n.cudnn = 91500; }) == flash);
+    CHECK(with([](KernelNeeds& n) { n.width = 136; }) == flash);
+    CHECK(with([](KernelNeeds& n) { n.dtype = torch::kFloat32; }) == efficient);
+    CHECK(with([](KernelNeeds& n) { n.left = 7; }) == flash);
+    CHECK(with([](KernelNeeds& n) { n.alike = false; }) == flash);
+    CHECK(with([](KernelNeeds& n) { n.in_order = true; }) == flash);
+    // A tile of 128 rows that is not full.
+    CHECK(with([](KernelNeeds& n) { n.longest_queries = n.longest_keys = 8256; }) == flash);
+    CHECK(with([](KernelNeeds& n) { n.longest_queries = n.longest_keys = 128; }) == flash);
+    allow_cudnn(false);
+    CHECK(kernel_for(due) == flash);
+    CHECK(attention_in_words(9, 91900) == "flash attention");
+    allow_cudnn(true);
+    CHECK(attention_in_words(9, 91900) ==
+          "attention by cuDNN 9.19.0 where lengths are equal, else flash");
+    CHECK(attention_in_words(9, 91500) == "flash attention");
+    CHECK(attention_in_words(8, 91900) == "flash attention");
+    CHECK(attention_in_words(7, 91900) == "no flash attention");
+    keep_order(true);
+    CHECK(attention_in_words(9, 91900) == "flash attention");
+    keep_order(false);
+  }
+
+  TEST_CASE(
       "packed samples and windows are one call without padding; a rank's two chunks are two "
       "calls") {
     // Samples of 5, 1 and 7 tokens.
@@ -180,8 +229,8 @@ TEST_SUITE("queued device") {
     const std::vector<std::vector<Interval>> at_once = {{{0, kTokens}}};
     const std::vector<std::vector<Interval>> in_turn = {own, {{0, 10}, {60, 130}}, {{131, 200}}};
     const std::vector<std::vector<Interval>> split = {{{0, 90}, {90, 180}, {180, kTokens}}};
-    for (const AttentionKernel kernel :
-         {AttentionKernel::flash, AttentionKernel::efficient, AttentionKernel::plain})
+    for (const AttentionKernel kernel : {AttentionKernel::cudnn, AttentionKernel::flash,
+                                         AttentionKernel::efficient, AttentionKernel::plain})
       for (const Kind kind : {Kind::causal_blocks, Kind::prefix, Kind::prefix_documents,
                               Kind::embedded, Kind::packed})
         for (const std::int64_t window : {0, 7, 100})
@@ -191,9 +240,110 @@ TEST_SUITE("queued device") {
             CAPTURE(window);
             CAPTURE(parts.size());
             const Preferred preferred(kernel);
+            forget_cudnn_plans();
             const TokenMask mask = test::RandomMask::make(kind, kTokens, 11);
             CHECK(errors(mask, window, own, parts, {}).worst() < 1e-12);
           }
+  }
+
+  TEST_CASE("samples of one length are one call of cuDNN, alone or joined with others") {
+    torch::manual_seed(7);
+    const Preferred preferred(AttentionKernel::cudnn);
+    const std::vector<std::int64_t> lengths(4, 65);
+    const auto calls_of = [&](bool causal, const std::vector<std::vector<Interval>>& parts) {
+      CAPTURE(causal);
+      CAPTURE(parts.size());
+      forget_cudnn_plans();
+      queued::take_cudnn_calls();
+      // Widths that are padded, and widths that are not.
+      for (const auto& [width, values] : {std::pair{4, 3}, {16, 16}})
+        CHECK(errors(mask_of(lengths, causal), 0, {{0, 260}}, parts,
+                     {.width = width, .values = values})
+                  .worst() < 1e-12);
+      const queued::CudnnCalls calls = queued::take_cudnn_calls();
+      CHECK(calls.forward == calls.backward);
+      return calls.forward / 2;
+    };
+    CHECK(calls_of(true, {{{0, 260}}}) == 1);
+    CHECK(calls_of(false, {{{0, 260}}}) == 1);
+    // Keys of two other ranks: rectangles of 65 x 65 and 65 x 65. Halves of samples: without a
+    // mask 65 x 30 and 65 x 35; with it the upper half's diagonal begins at another query.
+    CHECK(calls_of(true, {{{0, 130}}, {{130, 260}}}) == 2);
+    const std::vector<std::vector<Interval>> halves = {
+        {{0, 30}, {65, 95}, {130, 160}, {195, 225}}, {{30, 65}, {95, 130}, {160, 195}, {225, 260}}};
+    CHECK(calls_of(false, halves) == 2);
+    CHECK(calls_of(true, halves) > 0);
+  }
+
+  TEST_CASE("bf16 takes cuDNN by itself for whole tiles, and only the first shapes get plans") {
+    torch::manual_seed(8);
+    const auto calls_of = [](std::int64_t length, int samples) {
+      const std::vector<std::int64_t> lengths(samples, length);
+      const std::int64_t tokens = length * samples;
+      const std::vector<Interval> all = {{0, tokens}};
+      queued::take_cudnn_calls();
+      CHECK(errors(mask_of(lengths, true), 0, all, {all},
+                   {.dtype = torch::kBFloat16, .width = 16, .values = 16, .tokens = tokens})
+                .worst() < 0.01);
+      const queued::CudnnCalls calls = queued::take_cudnn_calls();
+      CHECK(calls.forward == calls.backward);
+      return calls.forward;
+    };
+    forget_cudnn_plans();
+    CHECK(calls_of(256, 1) == 1);
+    CHECK(calls_of(256, 2) == 1);
+    CHECK(calls_of(320, 1) == 0);
+    CHECK(calls_of(128, 2) == 0);
+    keep_order(true);
+    CHECK(calls_of(256, 1) == 0);
+    keep_order(false);
+    // Batches of other sizes are other shapes; the process has two.
+    const Preferred preferred(AttentionKernel::cudnn);
+    for (int samples = 1; samples <= int(kMostCudnnPlans) - 2; ++samples)
+      CHECK(calls_of(4, samples) == 1);
+    CHECK(calls_of(5, 1) == 0);
+    CHECK(calls_of(4, 1) == 1);
+    forget_cudnn_plans();
+    CHECK(calls_of(5, 1) == 1);
+  }
+
+  TEST_CASE("the double of cuDNN's kernels refuses what the real ones refuse or get wrong") {
+    const auto of = torch::TensorOptions(torch::kBFloat16).device(queued_device(0));
+    const auto batch = [&](std::int64_t heads, std::int64_t rows, std::int64_t width) {
+      return at::zeros({2, rows, heads, width}, of).transpose(1, 2);
+    };
+    const auto forward = [&](const Tensor& q, const Tensor& k, bool causal,
+                             std::optional<Tensor> starts = {}) {
+      return at::_cudnn_attention_forward(q, k, k, {}, starts, starts, q.size(2), k.size(2), true,
+                                          0.0, causal, false, 0.25);
+    };
+    const Tensor q = batch(4, 32, 16), k = batch(2, 32, 16);
+    const auto made = forward(q, k, true);
+    CHECK(std::get<1>(made).sizes() == at::IntArrayRef({2, 4, 32, 1}));
+    CHECK_THROWS(forward(q, batch(3, 32, 16), true));  // heads
+    CHECK_THROWS(forward(q, batch(2, 48, 16), true));  // diagonal
+    CHECK_NOTHROW(forward(q, batch(2, 48, 16), false));
+    CHECK_THROWS(forward(batch(4, 32, 12), batch(2, 32, 12), true));    // width
+    CHECK_THROWS(forward(batch(4, 32, 264), batch(2, 32, 264), true));  // width
+    CHECK_THROWS(forward(q, batch(2, 1, 16), false));                   // one key
+    CHECK_THROWS(forward(q.to(torch::kFloat32), k.to(torch::kFloat32), true));
+    CHECK_THROWS(forward(batch(4, 32, 24).narrow(3, 4, 16), k, true));    // alignment
+    CHECK_THROWS(forward(q, k, true, torch::zeros({3}, torch::kInt32)));  // packed lengths
+    const auto backward = [&](const Tensor& dy, const Tensor& sums, torch::Dtype seed) {
+      const Tensor state = at::empty({}, of.dtype(seed));
+      return at::_cudnn_attention_backward(dy, q, k, k, std::get<0>(made), sums, state, state, {},
+                                           {}, {}, 32, 32, 0.0, true, 0.25);
+    };
+    const Tensor sums = std::get<1>(made);
+    CHECK_NOTHROW(backward(batch(4, 32, 16), sums, torch::kInt64));
+    CHECK_THROWS(backward(batch(4, 32, 16), sums, torch::kInt32));
+    CHECK_THROWS(backward(batch(4, 32, 16), sums.squeeze(3), torch::kInt64));
+    // A stored plan is for the layouts of its first call.
+    CHECK_THROWS(backward(batch(4, 32, 16).contiguous(), sums, torch::kInt64));
+    at::globalContext().setDeterministicAlgorithms(true, false);
+    CHECK_THROWS(backward(batch(4, 32, 16), sums, torch::kInt64));
+    at::globalContext().setDeterministicAlgorithms(false, false);
+    drain(queued_device(0));
   }
 
   TEST_CASE("single and half precision use their kernels") {
@@ -244,6 +394,7 @@ TEST_SUITE("machine's GPU") {
             CAPTURE(parts.size());
             CAPTURE(width);
             const TokenMask mask = test::RandomMask::make(kind, kTokens, 11);
+            forget_cudnn_plans();
             const auto worst = [&, width = width, values = values](torch::Dtype dtype) {
               return errors(mask, window, own, parts, {device, dtype, width, values}).worst();
             };
@@ -253,6 +404,36 @@ TEST_SUITE("machine's GPU") {
             CHECK(worst(torch::kBFloat16) < 0.02);
             CHECK(worst(torch::kFloat64) < 1e-12);
           }
+  }
+  TEST_CASE("cuDNN's attention kernels, alone or joined, and flash give the same results") {
+    const torch::Device device = choose_device("", LaunchEnv{});
+    if (device.is_cpu()) {
+      MESSAGE("this machine or this build has no GPU: skipped");
+      return;
+    }
+    torch::manual_seed(9);
+    for (const bool allowed : {true, false})
+      for (const bool causal : {true, false})
+        for (const auto& [length, samples] : {std::pair{512, 1}, {256, 3}, {1024, 2}})
+          for (const int width : {64, 88, 128}) {
+            CAPTURE(allowed);
+            CAPTURE(causal);
+            CAPTURE(length);
+            CAPTURE(width);
+            MESSAGE(attention_in_words(device));
+            allow_cudnn(allowed);
+            const std::int64_t tokens = length * samples, half = length * ((samples + 1) / 2);
+            const TokenMask mask = mask_of(std::vector<std::int64_t>(samples, length), causal);
+            const std::vector<Interval> all = {{0, tokens}};
+            for (const std::vector<std::vector<Interval>>& parts :
+                 {std::vector<std::vector<Interval>>{all}, {{{0, half}}, {{half, tokens}}}}) {
+              if (parts.back().front().size() == 0) continue;
+              CHECK(errors(mask, 0, all, parts, {device, torch::kBFloat16, width, width, tokens})
+                        .worst() < 0.02);
+            }
+          }
+    allow_cudnn(true);
+    forget_cudnn_plans();
   }
 }
 

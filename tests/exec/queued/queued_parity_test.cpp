@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "exec/attention_calls/cudnn_attention.h"
 #include "exec/autograd/in_order.h"
 #include "tests/exec/device_double/attention_kernels.h"
 #include "tests/exec/fused/operation.h"
@@ -91,13 +92,31 @@ TEST_SUITE("queued device") {
     check_all(single_precision_cases());
     check_all(sampled(4, published_cases()));
   }
+  // Layouts whose kernels are chosen as on a GPU of compute capability 9.0, in fp64: cuDNN where a
+  // call's rectangles have one shape, else flash.
+  TEST_CASE("every third layout matches the reference with cuDNN's attention kernels") {
+    const Preferred cudnn(AttentionKernel::cudnn);
+    const FormsFor fused(kernels::Forms::fused);
+    const std::vector<Case> cases = sampled(3, parity_cases());
+    int with_cudnn = 0;
+    for (const Case& c : cases) {
+      forget_cudnn_plans();
+      queued::take_cudnn_calls();
+      check_all({c}, 20, 7);
+      const queued::CudnnCalls calls = queued::take_cudnn_calls();
+      with_cudnn += calls.forward > 0 && calls.backward > 0;
+    }
+    MESSAGE(with_cudnn << " of " << cases.size() << " layouts have calls for cuDNN");
+    CHECK(with_cudnn >= 10);
+  }
   // Every mask with every partition and method of context parallelism, windows, sinks and latent
   // heads. All of them with each kernel: "everything" below.
-  TEST_CASE("every eighth mask matches the reference, a third of them with each attention kernel") {
+  TEST_CASE("every eighth mask matches the reference, a quarter of them with each kernel") {
     const std::vector<Case> cases = mask_cases();
     CHECK(cases.size() == 174);
-    for (std::size_t i = 0; i < cases.size(); i += 8) {  // 8 is no multiple of the three kernels
-      const Preferred kernel(static_cast<AttentionKernel>(i % 3));
+    for (std::size_t i = 0; i < cases.size(); i += 8) {
+      const Preferred kernel(static_cast<AttentionKernel>(i / 8 % 4));
+      forget_cudnn_plans();
       check_all({cases[i]});
     }
   }
@@ -126,8 +145,8 @@ TEST_SUITE("queued device") {
          {parity_cases(), planned_cases(), searched_cases(), offload_cases(), published_cases(),
           parity_matrix().cases})
       check_all(cases, 20, 4);
-    for (const AttentionKernel kernel :
-         {AttentionKernel::flash, AttentionKernel::efficient, AttentionKernel::plain}) {
+    for (const AttentionKernel kernel : {AttentionKernel::cudnn, AttentionKernel::flash,
+                                         AttentionKernel::efficient, AttentionKernel::plain}) {
       const Preferred preferred(kernel);
       check_all(mask_cases(), 20, 5);
     }

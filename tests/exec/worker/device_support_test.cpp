@@ -36,6 +36,10 @@ TEST_SUITE("devices") {
     CHECK(in_words(gpu, with_kernels) == "NVIDIA H100 (compute capability 9.0), fused kernels");
     CHECK(in_words(gpu, of_gpus) == "NVIDIA H100 (compute capability 9.0), no fused kernels");
     CHECK(in_words(old, with_kernels) == "Tesla T4 (compute capability 7.5), no fused kernels");
+    DeviceFound told = gpu;
+    told.attention = "flash attention";
+    CHECK(in_words(told, with_kernels) ==
+          "NVIDIA H100 (compute capability 9.0), fused kernels, flash attention");
 
     CHECK(advice(cpu, of_cpus) == "");
     CHECK(advice(cpu_asked, of_cpus) == "");
@@ -65,6 +69,7 @@ TEST_SUITE("devices") {
     CHECK(here.gpu == "");
     CHECK(here.capability == 0);
     CHECK(here.cpu_asked);
+    CHECK(here.attention == "");
     CHECK(here.gpus_of_node == gpus_of_node());
     CHECK_FALSE(found(torch::kCPU, "").cpu_asked);
   }
