@@ -374,6 +374,10 @@ const ObjectForm& published_form() {
        {"source", text_form("arXiv 2605.27678, table 1"), "the publication, and the place in it",
         true},
        {"stack", choice_form(stack_names()), "the software stack that it was measured with"},
+       {"attention", choice_form({"flash", "cudnn"}),
+        "the attention kernels that it was measured with: FlashAttention-2 or cuDNN; default: "
+        "those "
+        "of the device's profile"},
        {"assumed", list_form(text_form("recompute"), 0, 32),
         "settings of the layout that the source does not state and that are assumed here"}},
       {}};

@@ -79,14 +79,27 @@ Cluster read_cluster(const PublishedRow& row) {
   return cluster;
 }
 
+namespace {
+
+bool is_hopper(const Device& device) {
+  const ShippedDevice* shipped = find_device(device.name);
+  return shipped != nullptr && shipped->fit && shipped->fit->name == "h100";
+}
+
+}  // namespace
+
+void take_attention(const std::string& kernels, const Device& device, HardwareProfile& profile) {
+  // FlashAttention-2, which PyTorch used until 2025, and this project's executor until it used
+  // cuDNN's kernels (scenarios/measured/README.md).
+  constexpr double kFlash2OnHopper = 0.34;
+  if (is_hopper(device) && (kernels == "flash" || kernels == "sdpa" || kernels == "flex"))
+    profile.attention_efficiency = kFlash2OnHopper;
+}
+
 HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster) {
   HardwareProfile profile = *shipped_profile(cluster);
-  const auto& fit = find_device(cluster.device.name)->fit;
-  const bool hopper = fit && fit->name == "h100";
-  // FlashAttention-2, which PyTorch used until 2025 (scenarios/measured/README.md).
-  constexpr double kFlash2OnHopper = 0.34;
-  if (hopper && (row.attention == "flash" || row.attention == "sdpa" || row.attention == "flex"))
-    profile.attention_efficiency = kFlash2OnHopper;
+  const bool hopper = is_hopper(cluster.device);
+  take_attention(row.attention, cluster.device, profile);
   // The 96 GB variant is limited to 500 W of 700 W. Of these, 150 W do not depend on the clock
   // (assumed), and the rest grows with its cube (voltage follows frequency).
   if (hopper && has(row.gpu_type, "96gb")) {

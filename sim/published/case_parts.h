@@ -17,6 +17,10 @@ int need(const std::optional<int>& value, const char* column);
 std::string number(std::int64_t value);
 
 Cluster read_cluster(const PublishedRow& row);
+// Adjusts the profile of a device to these attention kernels, if its own are others:
+// FlashAttention-2 ("flash", and "sdpa" and "flex", which are PyTorch's of its time) on GPUs of
+// Hopper's fit.
+void take_attention(const std::string& kernels, const Device& device, HardwareProfile& profile);
 // Returns the shipped profile of the row's GPU, adjusted to the row's attention kernels and clock.
 HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster);
 Module read_model(const PublishedRow& row);

@@ -13,6 +13,7 @@
 #include "shared/text/strict_json.h"
 #include "sim/prediction/effects.h"
 #include "sim/prediction/figures.h"
+#include "sim/published/case_parts.h"
 
 namespace polyphony::sim {
 namespace {
@@ -52,38 +53,50 @@ RowResult describe(const JsonValue& value, const std::string& file, const Scenar
   return result;
 }
 
-// Predicts the scenario once per software stack.
+// What the measured software ran: its stack, and its attention kernels if they are stated (the
+// words of the CSV column "attention").
+struct Measured {
+  std::string stack, attention;
+  auto operator<=>(const Measured&) const = default;
+};
+
+HardwareProfile profile_of(const Scenario& scenario, const Measured& measured) {
+  HardwareProfile profile = *shipped_profile(scenario.cluster);
+  if (!measured.stack.empty()) profile.stack = *find_stack(measured.stack);
+  take_attention(measured.attention, scenario.cluster.device, profile);
+  return profile;
+}
+
+// Predicts the scenario once per measured software.
 class Predictions {
  public:
   Predictions(const Scenario& scenario, const Overrides& overrides)
       : scenario_(scenario), overrides_(overrides) {}
 
-  const std::variant<Prediction, Infeasible>& of(const std::string& stack) {
-    const auto known = known_.find(stack);
+  const std::variant<Prediction, Infeasible>& of(const Measured& measured) {
+    const auto known = known_.find(measured);
     if (known != known_.end()) return known->second;
-    HardwareProfile profile = *shipped_profile(scenario_.cluster);
-    if (!stack.empty()) profile.stack = *find_stack(stack);
+    HardwareProfile profile = profile_of(scenario_, measured);
     take_layer_times(scenario_, profile);
     apply_overrides(overrides_, profile);
     return known_
-        .emplace(stack, predict(scenario_, *scenario_.layout, typical_batch(scenario_), profile,
-                                Predictor::estimate))
+        .emplace(measured, predict(scenario_, *scenario_.layout, typical_batch(scenario_), profile,
+                                   Predictor::estimate))
         .first->second;
   }
 
  private:
   const Scenario& scenario_;
   const Overrides& overrides_;
-  std::map<std::string, std::variant<Prediction, Infeasible>> known_;
+  std::map<Measured, std::variant<Prediction, Infeasible>> known_;
 };
 
 // Adds the uncertainty of the prediction, and the naive baseline.
-void add_beliefs(const Scenario& scenario, const std::string& stack, const Overrides& overrides,
+void add_beliefs(const Scenario& scenario, const Measured& measured, const Overrides& overrides,
                  const Prediction& prediction, RowResult& result) {
   const Layout& layout = *scenario.layout;
   if (overrides.empty()) {
-    HardwareProfile profile = *shipped_profile(scenario.cluster);
-    if (!stack.empty()) profile.stack = *find_stack(stack);
+    HardwareProfile profile = profile_of(scenario, measured);
     state_certainty(profile);
     result.certainty = profile.certainty;
     result.belief =
@@ -115,8 +128,10 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
       return other.row.id.starts_with(result.row.id);
     });
     if (again > 0) result.row.id += "_" + std::to_string(again + 1);
-    std::string stack;
-    value.read("stack", stack);
+    Measured measured;
+    value.read("stack", measured.stack);
+    value.read("attention", measured.attention);
+    const std::string& stack = measured.stack;
     result.device = scenario.cluster.device.name;
     result.stack = stack.empty() ? SoftwareStack{}.name : stack;
     if (!shipped_profile(scenario.cluster)) {
@@ -125,7 +140,7 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
       result.reason = "the scenario has no layout";
     } else if (const auto no = check_layout(scenario, *scenario.layout)) {
       result.reason = no->reason;
-    } else if (const auto& outcome = predictions.of(stack);
+    } else if (const auto& outcome = predictions.of(measured);
                std::holds_alternative<Infeasible>(outcome)) {
       result.reason = std::get<Infeasible>(outcome).reason;
     } else {
@@ -142,7 +157,7 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
         // If the scenario gives layer times, no profile states their uncertainty, and there is no
         // peak for the naive baseline.
         if (scenario.layer_times.empty())
-          add_beliefs(scenario, stack, overrides, prediction, result);
+          add_beliefs(scenario, measured, overrides, prediction, result);
       }
       result.error = result.predicted / result.row.measured - 1;
     }

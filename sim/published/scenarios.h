@@ -1,7 +1,7 @@
 // Published measurements in scenario files, for layouts that a CSV row cannot describe (several
 // modules). The list "published" in the file has values measured with the scenario's layout:
 //   {"what": "step_time", "value": "2.733s", "source": "…", "stack": "megatron-core",
-//    "assumed": ["recompute"]}
+//    "attention": "flash", "assumed": ["recompute"]}
 // The id of a result is the file's name, "." and what was measured (with a number if it was
 // measured several times). The block is the name up to its first "_".
 #pragma once

@@ -4,8 +4,10 @@
 #include <map>
 #include <string>
 
+#include "sim/cli/command.h"
 #include "sim/console/console.h"
 #include "sim/judged/summary.h"
+#include "sim/published/scenarios.h"
 
 namespace polyphony::sim {
 namespace {
@@ -57,6 +59,22 @@ TEST_CASE("published memory: complete rows") {
   CHECK(found.at("latent").complete.ours.mean <= 0.015);
   CHECK(found.at("seqsel").complete.ours.mean <= 0.03);
   CHECK(found.at("seqsel").assumed.ours.mean <= 0.03);
+}
+
+TEST_CASE("own runs are predicted with the attention kernels that they ran") {
+  const std::string file = "scenarios/published/own_llama_8b_4_layers.json";
+  const std::string text = read_file(file);
+  const auto step = [&](const std::string& kernels) {
+    std::string other = text;
+    const std::string as_written = R"("attention": "flash")";
+    REQUIRE(text.find(as_written) != std::string::npos);
+    other.replace(text.find(as_written), as_written.size(), R"("attention": ")" + kernels + '"');
+    return run_scenario(other, file, open_scenario(file), {}).at(0).step.count();
+  };
+  CHECK(run_scenario(text, file, open_scenario(file), {}).at(0).step.count() == step("flash"));
+  // scenarios/measured/h100_kernels.csv, causal, 2 x 32 heads of 4,096 tokens: FlashAttention-2
+  // takes 951 + 2,805 us, cuDNN 473.2 + 1,474 us; here 16 times half of it.
+  CHECK(step("flash") - step("cudnn") == doctest::Approx(16 * 0.9044e-3).epsilon(0.1));
 }
 
 }  // namespace polyphony::sim
