@@ -343,6 +343,16 @@ TEST_SUITE("queued device") {
     at::globalContext().setDeterministicAlgorithms(true, false);
     CHECK_THROWS(backward(batch(4, 32, 16), sums, torch::kInt64));
     at::globalContext().setDeterministicAlgorithms(false, false);
+    // Calls bring gradients of any layout into that of the plan.
+    const Preferred preferred(AttentionKernel::cudnn);
+    forget_cudnn_plans();
+    const PackedCall call = packed({24, 24}, 0, {{0, 48}}).at(0);
+    const auto rows = [&](std::int64_t heads) { return at::zeros({48, heads, 16}, of); };
+    const PackedHeads heads{rows(4), rows(2), rows(2)};
+    const PackedOut attended = attend_call(heads, call);
+    const Tensor by_row = rows(4), by_head = at::zeros({4, 48, 16}, of).transpose(0, 1);
+    for (const Tensor& dy : {by_row, by_head, by_row})
+      CHECK_NOTHROW(attend_call_backward(dy, heads, attended, call));
     drain(queued_device(0));
   }
 
