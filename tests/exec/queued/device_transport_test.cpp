@@ -8,12 +8,10 @@
 #include <chrono>
 #include <thread>
 
-#include "exec/device/device.h"
 #include "exec/planning/step_data.h"
 #include "exec/runner/runner.h"
 #include "exec/transport/forwarding.h"
 #include "exec/transport/in_process.h"
-#include "exec/transport/staged.h"
 #include "shared/program/queue_order.h"
 #include "tests/exec/device_double/device_world.h"
 #include "tests/exec/device_double/slots.h"
@@ -280,28 +278,6 @@ TEST_SUITE("queued device") {
           CHECK(complaint(c, run_on_devices(c)) == "");
         }
       }
-  }
-}
-
-// Real devices: run by scripts/first_gpu_hour. Ranks share the GPU, and exchange through host
-// memory.
-TEST_SUITE("machine's GPU") {
-  TEST_CASE("layouts compute the reference's step") {
-    const torch::Device device = choose_device("", LaunchEnv{});
-    if (device.is_cpu()) {
-      MESSAGE("this machine or this build has no GPU: skipped");
-      return;
-    }
-    for (const Case& c : parity_cases()) {
-      INFO(c.name);
-      Outcome outcome;
-      exec::run_in_process(world_size(c.layout), [&](Transport& inner) {
-        StagedTransport transport(std::make_unique<ForwardingTransport>(inner));
-        const Outcome mine = run_case(transport, c, device);
-        if (inner.rank() == Rank(0)) outcome = mine;
-      });
-      CHECK(complaint(c, outcome) == "");
-    }
   }
 }
 

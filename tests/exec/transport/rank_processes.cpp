@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <map>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include "exec/device/device.h"
@@ -41,6 +42,18 @@ struct Child {
   int output = -1;
 };
 
+// Adds what sanitizers, the loader, CUDA, NCCL and LibTorch's allocator read, and what this test
+// was asked. The variables of launchers, and HOME, stay behind.
+void inherit(std::vector<std::string>& environment) {
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    for (const std::string_view prefix :
+         {"TSAN_", "LD_LIBRARY_PATH=", "CUDA_", "NCCL_", "PYTORCH_", "POLYPHONY_"})
+      if (text.starts_with(prefix) && !text.starts_with("POLYPHONY_TEST_ROLE="))
+        environment.emplace_back(text);
+  }
+}
+
 Child start(const std::string& role, int rank, int ranks, std::uint16_t port, StoreHost host) {
   Child child;
   child.output = memfd_create("rank output", MFD_CLOEXEC);
@@ -56,8 +69,7 @@ Child start(const std::string& role, int rank, int ranks, std::uint16_t port, St
                                        "MASTER_ADDR=127.0.0.1",
                                        "MASTER_PORT=" + std::to_string(port),
                                        "OMP_NUM_THREADS=1"};
-  if (const char* const sanitizer = std::getenv("TSAN_OPTIONS"))
-    environment.push_back("TSAN_OPTIONS=" + std::string(sanitizer));
+  inherit(environment);
   if (host == StoreHost::launcher) {
     environment.insert(environment.end(),
                        {"TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_USE_AGENT_STORE=True"});
