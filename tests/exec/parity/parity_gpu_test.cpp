@@ -16,6 +16,7 @@
 #include "exec/transport/in_process.h"
 #include "exec/transport/staged.h"
 #include "shared/model/layout.h"
+#include "tests/exec/device_double/device_world.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/parity/parity_part.h"
 #include "tests/exec/support/gpu_or_double.h"
@@ -95,6 +96,25 @@ void run_on_gpus(Transport& transport, torch::Device device) {
 const bool kRole = add_device_role("layouts on GPUs", run_on_gpus);
 
 }  // namespace
+
+// What run_on_gpus() does, with a double of NCCL's groups.
+TEST_SUITE("queued device") {
+  TEST_CASE("layouts run one after another over the same devices and messages between them") {
+    std::vector<Case> cases;
+    for (const Case& c : layouts())
+      if (world_size(c.layout) == 2 && cases.size() < 12) cases.push_back(c);
+    std::vector<std::string> wrong;
+    on_devices(2, false, [&](Transport& transport, torch::Device device) {
+      for (const Case& c : cases) {
+        TransportPart part(transport, 2, c.name + "/");
+        const Outcome outcome = run_case(part, c, device);
+        if (transport.rank() == Rank(0)) wrong.push_back(complaint(c, outcome));
+        transport.barrier();
+      }
+    });
+    CHECK(wrong == std::vector<std::string>(12));
+  }
+}
 
 // Ranks are threads that share the GPU, and exchange through host memory.
 TEST_SUITE("machine's GPU") {
