@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "exec/transport/call_annotation.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -62,6 +63,7 @@ void DeviceGroup::all_reduce(Tensor& tensor, Reduction reduction) {
 void DeviceGroup::all_reduce_beside(Tensor& tensor, Reduction reduction, const Beside& beside) {
   const Tensor whole = flat(tensor, name_);
   if (size() == 1 || whole.numel() == 0) return order({}, beside);
+  const CallAnnotation call(backend_->getBackendName(), "allreduce", name_, size(), whole, whole);
   const torch::NoGradGuard no_grad;
   if (in_order_ && reduction == Reduction::sum) {
     for (std::int64_t first = 0; first < whole.numel(); first += kPiece)
@@ -96,6 +98,7 @@ void DeviceGroup::all_gather_beside(const Tensor& mine, Tensor& all, const Count
                                     const Beside& beside) {
   Tensor from = flat(mine, name_), to = flat(all, name_);
   if (to.numel() == 0) return order({}, beside);
+  const CallAnnotation call(backend_->getBackendName(), "allgather", name_, size(), from, to);
   const torch::NoGradGuard no_grad;
   const auto part = [&](int member) {
     return to.narrow(0, begin_of(counts, member), counts[static_cast<std::size_t>(member)]);
@@ -124,6 +127,7 @@ void DeviceGroup::reduce_scatter_beside(const Tensor& all, Tensor& mine, const C
                                         const Beside& beside) {
   Tensor from = flat(all, name_), to = flat(mine, name_);
   if (from.numel() == 0) return order({}, beside);
+  const CallAnnotation call(backend_->getBackendName(), "reduce_scatter", name_, size(), from, to);
   const torch::NoGradGuard no_grad;
   const std::int64_t own = begin_of(counts, index());
   if (size() == 1 || in_order_) {
@@ -174,6 +178,7 @@ void DeviceGroup::all_to_all_beside(const Tensor& send, Tensor& receive, const C
     if (to.numel() > 0) to.copy_(from);
     return order({}, beside);
   }
+  const CallAnnotation call(backend_->getBackendName(), "all_to_all", name_, size(), from, to);
   Counts received = receive_counts, sent = send_counts;
   order(
       backend_->alltoall_base(to, from, received, sent, options_for<c10d::AllToAllOptions>(beside)),

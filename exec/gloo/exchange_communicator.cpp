@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "exec/transport/call_annotation.h"
 #include "exec/transport/tensor_bytes.h"
 #include "shared/error.h"
 
@@ -27,6 +28,7 @@ void ExchangeCommunicator::all_reduce(torch::Tensor& tensor, Reduction reduction
   std::byte* const data = memory(tensor);
   const Element element = element_of(tensor);
   if (size_ == 1 || tensor.nbytes() == 0) return;
+  const CallAnnotation call("gloo", "allreduce", name_, size(), tensor, tensor);
   guarded(*context_, "all_reduce of group " + name_,
           [&] { way(tensor.nbytes()).all_reduce(element, reduction, data, tensor.nbytes()); });
 }
@@ -39,6 +41,7 @@ void ExchangeCommunicator::all_gather(const torch::Tensor& mine, torch::Tensor& 
   std::byte *const from = memory(mine), *const to = memory(all);
   if (parts.total() == 0) return;
   if (size_ == 1) return copy_alone(mine, all);
+  const CallAnnotation call("gloo", "allgather", name_, size(), mine, all);
   guarded(*context_, "all_gather of group " + name_,
           [&] { way(parts.total()).all_gather(element, from, to, parts); });
 }
@@ -51,6 +54,7 @@ void ExchangeCommunicator::reduce_scatter(const torch::Tensor& all, torch::Tenso
   std::byte *const from = memory(all), *const to = memory(mine);
   if (parts.total() == 0) return;
   if (size_ == 1) return copy_alone(all, mine);
+  const CallAnnotation call("gloo", "reduce_scatter", name_, size(), all, mine);
   guarded(*context_, "reduce_scatter of group " + name_,
           [&] { way(parts.total()).reduce_scatter(element, from, to, parts); });
 }
@@ -66,6 +70,7 @@ void ExchangeCommunicator::all_to_all(const torch::Tensor& send, torch::Tensor& 
                   "group " << name_ << ": member " << index_ << " sends itself "
                            << out.bytes(index_) << " and expects " << in.bytes(index_) << " bytes");
   if (size_ == 1) return copy_alone(send, receive);
+  const CallAnnotation call("gloo", "all_to_all", name_, size(), send, receive);
   // A member does not know how many bytes the others exchange, so the choice must not depend on
   // them.
   guarded(*context_, "all_to_all of group " + name_,

@@ -3,6 +3,7 @@
 #include <torch/csrc/profiler/stubs/base.h>
 
 #include "exec/device/room_on_gpu.h"
+#include "exec/runner/op_annotation.h"
 #include "exec/runner/runner_impl.h"
 #include "exec/system/process.h"
 #include "shared/error.h"
@@ -95,7 +96,7 @@ void Runner::Impl::run_threads(const StepState& step) {
       continue;
     }
     std::unique_ptr<StreamThread>& thread = threads[stream];
-    if (!thread) thread = std::make_unique<StreamThread>();
+    if (!thread) thread = std::make_unique<StreamThread>(stream);
     thread->start([this, &list = ops] { run_ops(list); });
     started.push_back(thread.get());
   }
@@ -153,6 +154,7 @@ void Runner::Impl::run_launch(const Launch& launch, std::span<const MessageId> m
       streams->start(id, on->current_stream(), launch.first);
     }
     const NvtxRange range(options.ranges ? describe(state->program(), id) : "");
+    const OpAnnotation annotation(state->program(), id);
     perform(launch, op, messages);
     if (streams) streams->end(id, on->current_stream(), launch.last);
   }

@@ -1,17 +1,26 @@
 // A thread that runs one job after another. Each communication stream of a rank has one, which is
-// kept over all steps.
+// kept over all steps. Debuggers and profilers show it by the name of the stream.
 #pragma once
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace polyphony::exec {
 
 class StreamThread {
  public:
-  StreamThread() : thread_([this] { loop(); }) {}
+  explicit StreamThread(const std::string& stream) : thread_([this] { loop(); }) {
+    // Linux shows 15 bytes. The end of a stream's name has the direction of its messages.
+    const std::size_t most = 15;
+    pthread_setname_np(thread_.native_handle(),
+                       stream.substr(stream.size() - std::min(stream.size(), most)).c_str());
+  }
   ~StreamThread() {
     {
       std::lock_guard lock(mutex_);

@@ -74,6 +74,12 @@ void quieten_libtorch() {
   });
 }
 
+void quieten_kineto() {
+  // Above ERROR, the highest level. Source: Kineto, libkineto/include/ILoggerObserver.h.
+  constexpr const char* kNothing = "5";
+  ::setenv("KINETO_LOG_LEVEL", kNothing, 0);
+}
+
 void be_prompt() { set_policy(SCHED_NORMAL); }
 
 bool cores_suffice(int local_ranks) { return local_ranks <= cores(); }

@@ -33,6 +33,10 @@ void keep_freed_memory();
 // Silences LibTorch's log below errors: c10d logs a stack trace for every connection that a lost
 // peer breaks. TORCH_CPP_LOG_LEVEL, if set, takes precedence.
 void quieten_libtorch();
+// Silences Kineto's log, which reports an error where LibTorch has CUDA and the machine has no GPU.
+// KINETO_LOG_LEVEL, if set, takes precedence. Changes the environment: call it before any thread
+// starts.
+void quieten_kineto();
 // Returns true if every local rank can have a core of its own, so that spinning before sleeping
 // costs no other rank any time.
 bool cores_suffice(int local_ranks);

@@ -81,6 +81,10 @@ cxxopts::Options make_options() {
       cxxopts::value<int>()->default_value("0"))("trace-steps",
                                                  "steps to record, FIRST:LAST (LAST excluded)",
                                                  cxxopts::value<std::string>()->default_value(""))(
+      "kineto",
+      "steps to record with Kineto, PyTorch's profiler: STEP or FIRST:LAST, several by commas; in "
+      "OUT/kineto",
+      cxxopts::value<std::string>()->default_value(""))(
       "planning",
       "for a layout with a planner: inline: every rank plans before each step; live: rank 0 plans "
       "while earlier steps train; replay: use the plans of --plans",
@@ -250,6 +254,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       return prepared.room.too_small_for(program);
     };
   }
+  if (!options.kineto.empty() && device.is_cpu()) quieten_kineto();
   std::unique_ptr<Transport> transport =
       connect_or_leave(launch, device, args.count("deterministic") > 0);
   if (options.send_rate)

@@ -14,6 +14,7 @@
 #include "exec/system/process.h"
 #include "exec/worker/control.h"
 #include "exec/worker/evaluation.h"
+#include "exec/worker/kineto.h"
 #include "exec/worker/metrics_file.h"
 #include "exec/worker/pace.h"
 #include "exec/worker/recorder.h"
@@ -61,7 +62,8 @@ class Trainer {
                  .before_update = [this] { save_.wait_for_copy(); }}),
         control_(transport),
         loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device),
-        recorder_(options.out, options.trace_first, options.trace_last, transport, dataset) {
+        recorder_(options.out, options.trace_first, options.trace_last, transport, dataset),
+        kineto_(options.out, options.kineto, transport, dataset, options.device) {
     if (!options.out.empty() && transport.rank() == Rank(0)) claim();
   }
 
@@ -122,6 +124,7 @@ class Trainer {
   StepLoader loader_;
   std::deque<Begun> begun_;  // steps that have not ended
   Recorder recorder_;
+  KinetoRecorder kineto_;
   TrainResult result_;
   Seconds began_ = steady_now();
   Seconds last_checkpoint_ = steady_now();
@@ -134,14 +137,12 @@ class Trainer {
   std::vector<double> seconds_;
 };
 
-// Runs a step on a CPU, or queues it on a device. The times of a recorded step are read before the
-// next step begins.
+// Runs a step on a CPU, or queues it on a device. A recorded step ends before the next one begins.
 void Trainer::begin_step(std::int64_t number, MetricsFile& metrics) {
-  const bool records = recorder_.records(number);
-  if (records) {
-    end_steps(metrics, 0);
-    recorder_.begin();
-  }
+  const bool records = recorder_.records(number), profiles = kineto_.records(number);
+  if (records || profiles) end_steps(metrics, 0);
+  if (records) recorder_.begin();
+  if (profiles) kineto_.begin(number);
   Begun& step = begun_.emplace_back();
   step.number = number;
   step.asked = steady_now();
@@ -157,7 +158,10 @@ void Trainer::begin_step(std::int64_t number, MetricsFile& metrics) {
       step.data.program,
       [&step](WorkId work) -> const WorkInput& { return step.data.inputs.at(work); }, step.rate,
       pace);
-  end_steps(metrics, options_.device.is_cpu() || records ? 0 : 1);
+  const std::size_t ops = step.data.program.ops.size();
+  const bool late = step.data.late;
+  end_steps(metrics, options_.device.is_cpu() || records || profiles ? 0 : 1);
+  if (profiles) kineto_.end(runner_, ops, late);
 }
 
 void Trainer::end_steps(MetricsFile& metrics, std::size_t left) {
@@ -226,6 +230,9 @@ std::int64_t Trainer::begin() {
   if (options_.earlier == EarlierRun::resume && !loaded)
     std::cerr << "polyphony-worker: " << options_.out
               << ": the run had not saved a checkpoint: it restarts from the beginning\n";
+  if (done > 0 && !options_.kineto.empty() && options_.kineto.smallest() < done)
+    std::cerr << "polyphony-worker: --kineto: steps before " << done
+              << " were trained earlier, and are not recorded\n";
   for (const std::string& change : loaded ? loaded->changed : std::vector<std::string>{})
     std::cerr << "polyphony-worker: from step " << done << " on: " << change << "\n";
   folder_->begin();
@@ -399,6 +406,7 @@ TrainResult Trainer::run() {
   checkpoint(done, metrics);
   recorder_.finish(
       [&](std::int64_t step) { return planner_.whole_of(static_cast<std::uint64_t>(step)); });
+  kineto_.finish();
   if (seconds_.size() > 3) seconds_.erase(seconds_.begin(), seconds_.begin() + 3);  // warm-up
   if (!seconds_.empty()) {
     std::nth_element(seconds_.begin(),

@@ -7,6 +7,7 @@
 //                            steps, step-<n>.rank-<r>.json
 //                            (traces/format/chrome_json.h); until the run ends, journals
 //                            (exec/worker/recorder.h)
+//   kineto/                  profiles by Kineto (exec/worker/kineto.h)
 //   checkpoints/             exec/checkpoint/checkpoint.h
 //
 // Rank 0 claims the folder (shared/files/run_folder.h). Nothing in the folder changes before all
@@ -24,6 +25,7 @@
 #include "exec/runner/runner.h"
 #include "exec/transport/communicator.h"
 #include "exec/worker/device_memory.h"
+#include "exec/worker/step_list.h"
 #include "shared/files/run_folder.h"
 #include "shared/hardware/hardware.h"
 #include "shared/plan/plan.h"
@@ -40,6 +42,7 @@ struct TrainOptions {
   std::int64_t steps = 10;        // train until this step is reached
   std::int64_t trace_first = -1;  // traced steps [first, last); -1: none
   std::int64_t trace_last = -1;
+  StepList kineto;                  // steps recorded by Kineto
   std::int64_t evaluate_every = 0;  // in steps; 0: never
   int evaluate_samples = 0;         // held-out samples evaluated; 0: all
   double stop_accuracy = 0;         // stop when an evaluation reaches it; 0: never

@@ -1,5 +1,6 @@
 #include "exec/worker/train_options.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -103,6 +104,28 @@ void read_weights_from(const cxxopts::ParseResult& args, const Scenario& scenari
                      "let the earlier phase end first");
 }
 
+// Reads --kineto, after the options of steps, traces and the folder.
+void read_kineto(const cxxopts::ParseResult& args, TrainOptions& options) {
+  options.kineto = parse_step_list(args["kineto"].as<std::string>(), "--kineto");
+  if (options.kineto.empty()) return;
+  if (options.out.empty())
+    throw InputError("--kineto", "", "requires --out", "name the folder of the run");
+  if (options.kineto.largest() >= options.steps)
+    throw InputError("--kineto", "",
+                     "step " + std::to_string(options.kineto.largest()) +
+                         " does not exist: the run's last step is " +
+                         std::to_string(options.steps - 1),
+                     "steps count from 0; --steps " + std::to_string(options.kineto.largest() + 1) +
+                         " trains it, too");
+  for (const StepList::Part& part : options.kineto.parts)
+    if (const std::int64_t step = std::max(part.first, options.trace_first);
+        step < std::min(part.last, options.trace_last))
+      throw InputError("--kineto", "",
+                       "step " + std::to_string(step) +
+                           " is also one of --trace-steps, whose times the profiler would change",
+                       "give them different steps");
+}
+
 }  // namespace
 
 bool resumes(const cxxopts::ParseResult& args) {
@@ -149,6 +172,7 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
     options.trace_first = first;
     options.trace_last = last;
   }
+  read_kineto(args, options);
   for (const char* flag : {"resume", "auto-resume", "fresh"})
     if (args.count(flag) && options.out.empty())
       throw InputError(std::string("--") + flag, "", "requires --out",

@@ -172,6 +172,7 @@ void RunFolder::begin() {
   for (const std::string& file : paths_.present()) remove_file(file);
   std::error_code ignored;  // folders that hold other files stay
   fs::remove(paths_.traces(), ignored);
+  fs::remove(paths_.kineto(), ignored);
   fs::remove(paths_.checkpoints(), ignored);
 }
 

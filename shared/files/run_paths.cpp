@@ -33,13 +33,24 @@ bool is_part_of_checkpoint(std::string_view name) {
   return name == "manifest.json" ||
          (cut_front(name, "rank-") && cut_back(name, ".safetensors") && is_number(name));
 }
-bool is_trace(std::string_view name) {
-  if (name == "batches.jsonl" || name == "plans.bin") return true;
-  if (cut_front(name, "journal.rank-")) return cut_back(name, ".bin") && is_number(name);
-  if (!cut_front(name, "step-") || !cut_back(name, ".json")) return false;
+// Whether the name is step-<n>.rank-<r> and `tail`.
+bool is_of_step_and_rank(std::string_view name, std::string_view tail) {
+  if (!cut_front(name, "step-") || !cut_back(name, tail)) return false;
   const std::size_t dot = name.find(".rank-");
   return dot != std::string_view::npos && is_number(name.substr(0, dot)) &&
          is_number(name.substr(dot + 6));
+}
+bool is_trace(std::string_view name) {
+  if (name == "batches.jsonl" || name == "plans.bin") return true;
+  if (cut_front(name, "journal.rank-")) return cut_back(name, ".bin") && is_number(name);
+  return is_of_step_and_rank(name, ".json");
+}
+bool is_profile(std::string_view name) { return is_of_step_and_rank(name, ".json.gz"); }
+bool is_kineto(std::string_view name) {
+  if (name == "batches.jsonl") return true;
+  cut_back(name, ".tmp");
+  cut_back(name, kPartialSuffix);
+  return is_profile(name);
 }
 
 // Event files for TensorBoard, but not those that other tools wrote.
@@ -65,8 +76,23 @@ std::string RunPaths::journal(std::uint32_t rank) const {
   return traces() + "/journal.rank-" + std::to_string(rank) + ".bin";
 }
 
+std::string RunPaths::kineto(std::int64_t step, std::uint32_t rank) const {
+  return kineto() + "/step-" + std::to_string(step) + ".rank-" + std::to_string(rank) + ".json.gz";
+}
+
+std::map<std::int64_t, std::vector<std::string>> RunPaths::profiles() const {
+  std::map<std::int64_t, std::vector<std::string>> found;
+  for (std::string& path : those_in(kineto(), is_profile)) {
+    const std::string name = fs::path(path).filename().string();
+    found[std::stoll(name.substr(name.find('-') + 1))].push_back(std::move(path));
+  }
+  for (auto& [step, paths] : found) std::sort(paths.begin(), paths.end());
+  return found;
+}
+
 std::vector<std::string> RunPaths::present() const {
   std::vector<std::string> paths = those_in(traces(), is_trace);
+  for (std::string& path : those_in(kineto(), is_kineto)) paths.push_back(std::move(path));
   for (std::string& path : those_in(folder, is_events)) paths.push_back(std::move(path));
   for (const std::string& path : {scenario(), metrics(), pace(), pace_profile(), phase_end()})
     if (fs::exists(fs::symlink_status(path))) paths.push_back(path);

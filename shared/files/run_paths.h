@@ -3,6 +3,8 @@
 //   pace-profile.json; phase.json of a phase that has ended
 //   trace/batches.jsonl, trace/plans.bin, trace/step-<n>.rank-<r>.json; also
 //   trace/journal.rank-<r>.bin while the run traces, or after it was killed
+//   kineto/batches.jsonl, kineto/step-<n>.rank-<r>.json.gz; while one is written, also with
+//   .partial and .partial.tmp
 //   checkpoints/step-<n>/manifest.json, checkpoints/step-<n>/rank-<r>.safetensors; step-<n>.partial
 //   while a checkpoint is written or removed
 // Ownership of the folder: shared/files/run_folder.h. Contents of the files: traces/,
@@ -10,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -31,6 +34,11 @@ struct RunPaths {
   std::string plans() const { return traces() + "/plans.bin"; }
   std::string trace(std::int64_t step, std::uint32_t rank) const;
   std::string journal(std::uint32_t rank) const;
+  std::string kineto() const { return folder + "/kineto"; }
+  std::string kineto_batches() const { return kineto() + "/batches.jsonl"; }
+  std::string kineto(std::int64_t step, std::uint32_t rank) const;
+  // Returns the existing profiles in kineto/ by step, each step's by name.
+  std::map<std::int64_t, std::vector<std::string>> profiles() const;
   // Returns the run's existing files, except its lock and its checkpoints.
   std::vector<std::string> present() const;
 };

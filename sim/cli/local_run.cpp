@@ -96,7 +96,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const LocalRun&
     list.emplace_back(run.earlier == EarlierRun::resume ? "--resume" : "--fresh");
   for (const char* option : {"checkpoint-every", "keep-checkpoints", "evaluate-every",
                              "evaluate-samples", "stop-accuracy", "stop-patience", "trace-steps",
-                             "send-rate", "data", "device", "attention"})
+                             "kineto", "send-rate", "data", "device", "attention"})
     if (args.has(option)) {
       list.push_back(std::string("--") + option);
       list.push_back(args.text(option));

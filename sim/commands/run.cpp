@@ -33,6 +33,8 @@ void check_phase_options(const Arguments& args) {
   if (args.has("steps"))
     throw InputError("--steps", "", "is of one run, but the scenario has phases",
                      "each ends at its training.steps; " + std::string(kPhase));
+  if (args.has("kineto"))
+    throw InputError("--kineto", "", "names steps of one run, but the scenario has phases", kPhase);
   if (args.has("plans"))
     throw InputError("--plans", "", "is the file of one run, but the scenario has phases", kPhase);
 }
@@ -248,9 +250,13 @@ int run_command(int argc, char** argv) {
       "stop-patience", "stop after so many evaluations in a row without a lower held-out loss",
       cxxopts::value<std::string>())("trace-steps", "steps to record, FIRST:LAST",
                                      cxxopts::value<std::string>())(
-      "send-rate", "limit what every rank sends, such as 100MBps: emulates a slow link",
-      cxxopts::value<std::string>())("data", "folder of downloaded data sets (source easy-vqa)",
-                                     cxxopts::value<std::string>())(
+      "kineto",
+      "steps to record with PyTorch's profiler, such as 5 or 5,8:10, in OUT/kineto; `polyphony "
+      "trace` reads them",
+      cxxopts::value<std::string>(),
+      "STEPS")("send-rate", "limit what every rank sends, such as 100MBps: emulates a slow link",
+               cxxopts::value<std::string>())(
+      "data", "folder of downloaded data sets (source easy-vqa)", cxxopts::value<std::string>())(
       "device", "cuda or cpu; default: cuda when the worker and this machine can",
       cxxopts::value<std::string>())("weights-from",
                                      "folder of a run: begin with the parameters of its newest "

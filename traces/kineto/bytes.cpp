@@ -114,4 +114,29 @@ ByteSource unpacked(ByteSource bytes, const std::string& file) {
   return [unpacker](char* into, std::size_t most) { return unpacker->read(into, most); };
 }
 
+std::string packed(std::string_view text) {
+  z_stream stream{};
+  // Level 1: a trace shrinks to an eighth at any level, and the rank waits. 16: a gzip header.
+  POLYPHONY_CHECK(::deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK,
+                  "zlib");
+  std::string result, block(kBlock, '\0');
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t count = std::min(kBlock, text.size() - at);
+    const bool last = at + count == text.size();
+    // zlib reads, and does not write, what next_in points to.
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data() + at));
+    stream.avail_in = static_cast<uInt>(count);
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(block.data());
+      stream.avail_out = static_cast<uInt>(block.size());
+      ::deflate(&stream, last ? Z_FINISH : Z_NO_FLUSH);
+      result.append(block, 0, block.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+    if (last) break;
+    at += count;
+  }
+  ::deflateEnd(&stream);
+  return result;
+}
+
 }  // namespace polyphony::traces

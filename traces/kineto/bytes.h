@@ -18,5 +18,7 @@ using ByteSource = std::function<std::size_t(char* into, std::size_t most)>;
 ByteSource bytes_of(std::string_view text);  // `text` must outlive the source
 // Returns a source of the unpacked bytes. Bytes that are not packed are passed through.
 ByteSource unpacked(ByteSource bytes, const std::string& file);
+// Returns the text packed by gzip.
+std::string packed(std::string_view text);
 
 }  // namespace polyphony::traces

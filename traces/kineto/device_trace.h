@@ -145,12 +145,15 @@ struct StreamWait {
 
 struct DeviceTrace {
   std::string file;
-  bool ours = false;  // a trace file written by Polyphony (traces/format)
+  bool ours = false;     // a trace file written by Polyphony (traces/format)
+  bool on_host = false;  // of a rank without a device: the events are the host's (host_work.h)
   std::optional<int> rank, world;
   std::string backend;                 // backend of torch.distributed
   std::optional<Nanoseconds> unix_of;  // Unix time of `origin`, if the file states it
-  Nanoseconds origin{};                // time on the file's clock that is 0 here
-  std::string device;                  // name of the device
+  // Of our profiles: what is to be added to the rank's clock to get rank 0's, measured in the run.
+  Nanoseconds clock_offset{};
+  Nanoseconds origin{};  // time on the file's clock that is 0 here
+  std::string device;    // name of the device
   std::vector<std::string> names;
   std::vector<MatrixProduct> products;
   std::vector<CollectiveShape> collectives;

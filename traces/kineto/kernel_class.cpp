@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <span>
 #include <string>
 
@@ -159,6 +160,93 @@ constexpr Row kOps[] = {
     {"_fused_adam", optimizer},
 };
 
+// Operators that run on the host. Source: aten/src/ATen/native/native_functions.yaml.
+constexpr std::string_view kNoWork[] = {
+    "aten::empty",       "aten::view",           "aten::_unsafe_view",
+    "aten::as_strided",  "aten::expand",         "aten::transpose",
+    "aten::select",      "aten::slice",          "aten::narrow",
+    "aten::reshape",     "aten::permute",        "aten::squeeze",
+    "aten::unsqueeze",   "aten::detach",         "aten::resolve_",
+    "aten::alias",       "aten::split",          "aten::chunk",
+    "aten::unbind",      "aten::unflatten",      "aten::flatten",
+    "aten::resize_",     "aten::set_",           "aten::lift",
+    "aten::is_",         "aten::_reshape_alias", "aten::new_empty",
+    "aten::result_type", "aten::item",           "aten::_local_scalar_dense"};
+constexpr Row kHostOps[] = {
+    {"attention", attention},
+    {"_foreach_", optimizer},
+    {"_fused_adam", optimizer},
+    {"aten::mm", gemm},
+    {"aten::mv", gemm},
+    {"aten::dot", gemm},
+    {"addmm", gemm},
+    {"addmv", gemm},
+    {"bmm", gemm},
+    {"aten::linear", gemm},
+    {"aten::matmul", gemm},
+    {"grouped_mm", gemm},
+    {"scaled_mm", gemm},
+    {"convolution", convolution},
+    {"conv2d", convolution},
+    {"embedding", embedding},
+    {"softmax", softmax},
+    {"logsumexp", softmax},
+    {"_loss", softmax},
+    {"cross_entropy", softmax},
+    {"aten::normal", elementwise},
+    {"vector_norm", reduction},
+    {"aten::norm", reduction},
+    {"_norm", normalisation},
+    {"sort", sort},
+    {"topk", sort},
+    {"unique", sort},
+    {"searchsorted", sort},
+    {"aten::sum", reduction},
+    {"aten::mean", reduction},
+    {"aten::var", reduction},
+    {"aten::cum", reduction},
+    {"aten::amax", reduction},
+    {"aten::amin", reduction},
+    {"aten::aminmax", reduction},
+    {"aten::argmax", reduction},
+    {"aten::max", reduction},
+    {"aten::min", reduction},
+    {"aten::any", reduction},
+    {"aten::all", reduction},
+    {"aten::prod", reduction},
+    {"aten::bincount", reduction},
+    {"aten::count_nonzero", reduction},
+    {"copy", data_movement},
+    {"aten::to", data_movement},
+    {"aten::cat", data_movement},
+    {"aten::stack", data_movement},
+    {"aten::clone", data_movement},
+    {"aten::contiguous", data_movement},
+    {"aten::nonzero", data_movement},
+    {"aten::repeat", data_movement},
+    {"aten::flip", data_movement},
+    {"aten::roll", data_movement},
+    {"aten::masked_select", data_movement},
+    {"index", data_movement},
+    {"gather", data_movement},
+    {"scatter", data_movement},
+    {"_backward", elementwise},
+};
+// Whole names, without "aten::" and the underscore of operators that work in place.
+constexpr std::string_view kElementwise[] = {
+    "abs",         "add",         "addcdiv",     "addcmul",    "arange",    "bernoulli",
+    "bitwise_and", "bitwise_not", "bitwise_or",  "clamp",      "clamp_min", "clamp_max",
+    "cos",         "div",         "eq",          "erf",        "exp",       "exponential",
+    "fill",        "floor",       "full",        "full_like",  "ge",        "gelu",
+    "gt",          "isfinite",    "isnan",       "le",         "lerp",      "log",
+    "log1p",       "logical_and", "logical_not", "logical_or", "lt",        "masked_fill",
+    "maximum",     "minimum",     "mul",         "ne",         "neg",       "ones",
+    "ones_like",   "pow",         "random",      "reciprocal", "relu",      "remainder",
+    "round",       "rsqrt",       "rsub",        "sigmoid",    "sign",      "silu",
+    "sin",         "softplus",    "sqrt",        "square",     "sub",       "tanh",
+    "tril",        "triu",        "uniform",     "where",      "zero",      "zeros",
+    "new_ones",    "new_zeros",   "new_full",    "outer",      "zeros_like"};
+
 std::optional<KernelClass> look_up(std::span<const Row> table, std::string_view text) {
   for (const Row& row : table)
     if (text.find(row.part) != std::string_view::npos) return row.kind;
@@ -190,6 +278,18 @@ KernelClass kernel_class(std::string_view kernel, std::string_view op) {
   if (is_collective_kernel(kernel)) return collective;
   if (const auto kind = look_up(kKernels, kernel)) return *kind;
   return look_up(kOps, op).value_or(unknown);
+}
+
+std::optional<KernelClass> operator_class(std::string_view op) {
+  constexpr std::string_view kAten = "aten::";
+  if (!op.starts_with(kAten) || op == "aten::t") return {};
+  for (const std::string_view name : kNoWork)
+    if (op.starts_with(name)) return {};
+  std::string_view plain = op.substr(kAten.size());
+  if (plain.ends_with('_')) plain.remove_suffix(1);
+  if (std::find(std::begin(kElementwise), std::end(kElementwise), plain) != std::end(kElementwise))
+    return elementwise;
+  return look_up(kHostOps, op).value_or(unknown);
 }
 
 KernelClass copy_class(std::string_view event) {

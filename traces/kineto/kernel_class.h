@@ -16,6 +16,10 @@ namespace polyphony::traces {
 
 // Returns the class of a kernel that the host operator `op` launched.
 KernelClass kernel_class(std::string_view kernel, std::string_view op);
+// Returns the class of an operator by its own name, for operators that run on the host; nothing if
+// it computes nothing itself: it only allocates or makes a view, is no operator of ATen, or is a
+// node of autograd.
+std::optional<KernelClass> operator_class(std::string_view op);
 // Returns the class of an event of category "gpu_memcpy" or "gpu_memset", by its name ("Memcpy HtoD
 // (Pinned -> Device)").
 KernelClass copy_class(std::string_view event);

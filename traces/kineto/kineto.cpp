@@ -42,7 +42,7 @@ class Reader {
     if (!has_events_)
       throw InputError(trace_.file, "/traceEvents",
                        "the key is missing: this is not a profiler's trace", kRecord);
-    if (trace_.events.empty())
+    if (trace_.events.empty() && !trace_.on_host)
       throw InputError(
           trace_.file, "/traceEvents",
           "no kernel and no copy of a device among its " + std::to_string(index_) + " events",
@@ -64,8 +64,7 @@ class Reader {
     } else if (key == "baseTimeNanoseconds") {
       base();
     } else if (key == "polyphony") {
-      trace_.ours = true;
-      json_.skip();
+      read_own();
     } else if (key == "distributedInfo" && json_.peek() == '{') {
       read_ranks();
     } else if (key == "deviceProperties" && json_.peek() == '[') {
@@ -73,6 +72,34 @@ class Reader {
     } else {
       json_.skip();
     }
+  }
+
+  // A trace file of ours, or a profile (`polyphony run --kineto`).
+  void read_own() {
+    trace_.ours = true;
+    if (json_.peek() != '{') return json_.skip();
+    json_.begin_object();
+    std::string_view key;
+    while (json_.next_key(key)) {
+      if (key == "kind" && json_.peek() == '"')
+        trace_.ours = json_.string() != "profiled";
+      else if (key == "on_device")
+        trace_.on_host = json_.raw() == "false";
+      else if (key == "clock" && json_.peek() == '{')
+        read_clock();
+      else
+        json_.skip();
+    }
+  }
+
+  void read_clock() {
+    json_.begin_object();
+    std::string_view key;
+    while (json_.next_key(key))
+      if (key == "offset_ns")
+        trace_.clock_offset = Nanoseconds(read_integer(json_));
+      else
+        json_.skip();
   }
 
   // Accepts Unix times of this century.
@@ -230,7 +257,10 @@ class Reader {
       trace_.steps.push_back(step);
       return;
     }
-    recorded_.spans.push_back(span);
+    if (trace_.on_host)
+      recorded_.calls.push_back({span, event_.cat == "user_annotation"});
+    else
+      recorded_.spans.push_back(span);
   }
 
   // Computes the size from the event's arguments, or, if it has none, from the sizes of its

@@ -11,6 +11,8 @@ constexpr std::int64_t kMost = std::int64_t{1} << 61;  // nanoseconds: 73 years
 // Compares the length first: an event has a dozen arguments, few of which are used.
 std::int64_t* number_of(std::string_view key, ProfileEvent& event) {
   switch (key.size()) {
+    case 2:
+      return key == "op" ? &event.op : nullptr;
     case 5:
       return key == "bytes" ? &event.bytes : nullptr;
     case 6:

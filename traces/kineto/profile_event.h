@@ -22,6 +22,7 @@ struct ProfileEvent {
   std::int64_t correlation = kAbsent, stream = kAbsent, device = kAbsent, bytes = kAbsent;
   std::int64_t in = kAbsent, out = kAbsent, ranks = kAbsent;
   std::int64_t waits_on = kAbsent, recorded_by = kAbsent;  // a stream, a correlation
+  std::int64_t op = kAbsent;                               // of our own Program
 
   void clear() {
     for (std::string* text : {&ph, &cat, &name, &pid, &tid, &dims, &type, &collective, &dtype,
@@ -29,7 +30,7 @@ struct ProfileEvent {
       text->clear();
     has_ts = has_dur = false;
     correlation = stream = device = bytes = in = out = ranks = kAbsent;
-    waits_on = recorded_by = kAbsent;
+    waits_on = recorded_by = op = kAbsent;
   }
 };
 

@@ -4,7 +4,8 @@
 // Clocks: files state the Unix time of their origin, but the hosts' clocks differ. A collective in
 // which all ranks reduce or gather ends on all ranks within microseconds, so the median difference
 // between the ends of matched collectives is the difference of the clocks. If it is larger than 100
-// us and than four times its own spread, it is subtracted and noted. Drift within a trace (seconds
+// us and than four times its own spread, it is subtracted and noted (not of ranks on CPUs, whose
+// collectives end less together). Drift within a trace (seconds
 // long) is not corrected.
 //
 // Collectives are matched by step, kind, size, group and order. Old files do not state groups:

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "shared/error.h"
 #include "traces/kineto/kernel_class.h"
 #include "traces/kineto/profile_event.h"
 
@@ -15,9 +16,18 @@ class Finisher {
   Finisher(Recorded& recorded, const std::string& step) : r_(recorded), step_(step) {}
 
   void run() {
-    keep_one_device();
-    join();
-    find_waits();
+    if (trace_.on_host) {
+      trace_.events = host_work(r_.calls, r_.names);
+      if (trace_.events.empty())
+        throw InputError(trace_.file, "/traceEvents", "no operator among its events",
+                         "record the step again: polyphony run --kineto");
+      trace_.notes.emplace_back(
+          "recorded on a CPU: the events are operators, messages and collectives of its threads");
+    } else {
+      keep_one_device();
+      join();
+      find_waits();
+    }
     name_steps();
     rebase();
     if (r_.names.mended() > 0)
@@ -178,7 +188,7 @@ void Finisher::rebase() {
   // Times of old files count from 1970; none is from before 2010 (1.26e18 ns).
   constexpr std::int64_t k2010 = 1'262'304'000'000'000'000;
   if (r_.base)
-    trace_.unix_of = *r_.base + origin;
+    trace_.unix_of = *r_.base + origin + trace_.clock_offset;
   else if (origin.count() > k2010)
     trace_.unix_of = origin;
 }

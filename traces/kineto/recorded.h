@@ -2,6 +2,7 @@
 #pragma once
 
 #include "traces/kineto/host_spans.h"
+#include "traces/kineto/host_work.h"
 
 namespace polyphony::traces {
 
@@ -16,6 +17,7 @@ struct Recorded {
   DeviceTrace trace;  // events and times as in the file; names are still in `names`
   Names names;
   std::vector<HostSpan> spans;
+  std::vector<HostCall> calls;  // in place of spans and launches, if trace.on_host
   std::vector<Launch> launches;
   std::vector<RecordedWait> stream_waits;
   std::vector<std::int64_t> correlations;           // by event; -1: no correlation
