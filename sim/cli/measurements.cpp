@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "shared/files/pieces.h"
+#include "shared/files/run_paths.h"
 #include "sim/console/console.h"
 #include "traces/evidence/run_folder.h"
 #include "traces/evidence/trace_files.h"
@@ -19,8 +20,8 @@ traces::Files disk_files() {
 void add_measurement_options(Arguments& args) {
   args.add()(
       "runs",
-      "folders of `polyphony run --trace-steps` and `rehearse`; or trace files of all ranks of "
-      "one run, with --scenario",
+      "folders of `polyphony run --trace-steps` and `rehearse`; or trace files (also of --kineto) "
+      "of all ranks of one run, with --scenario",
       cxxopts::value<std::vector<std::string>>())(
       "scenario", "scenario file, with its layout, that trace files belong to",
       cxxopts::value<std::string>());
@@ -61,11 +62,37 @@ std::vector<traces::Measurement> read_measurements(const Arguments& args,
   const Scenario scenario = open_scenario(args);
   measurements.push_back(traces::read_trace_files(
       traces, scenario, load_profile(scenario, args.profile()), disk_files()));
+  if (!measurements.back().note.empty())
+    std::cerr << measurements.back().source << ": " << measurements.back().note << "\n";
   return measurements;
 }
 
-traces::RankSet read_profiles(const std::vector<std::string>& files, const std::string& step,
+namespace {
+
+// Returns the profiles in a run's folder.
+std::vector<std::string> profiles_of_run(const std::string& folder) {
+  const RunPaths run{folder};
+  const auto steps = run.profiles();
+  if (steps.empty())
+    throw InputError(folder, "", "holds no profiles",
+                     "`polyphony run --kineto STEP` records some in its folder kineto");
+  if (steps.size() > 1)
+    throw InputError(folder, "", "holds profiles of " + std::to_string(steps.size()) + " steps",
+                     "name those of one: " + run.kineto() + "/step-" +
+                         std::to_string(steps.begin()->first) + ".rank-*");
+  return steps.begin()->second;
+}
+
+}  // namespace
+
+traces::RankSet read_profiles(const std::vector<std::string>& paths, const std::string& step,
                               const std::string& progress) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths)
+    if (!std::filesystem::is_directory(path))
+      files.push_back(path);
+    else
+      for (const std::string& file : profiles_of_run(path)) files.push_back(file);
   std::vector<traces::DeviceTrace> found;
   Progress shown(progress);
   for (const std::string& path : files) {

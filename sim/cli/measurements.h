@@ -20,9 +20,10 @@ std::vector<traces::Measurement> read_measurements(const Arguments& args);
 std::vector<traces::Measurement> read_measurements(const Arguments& args,
                                                    const std::vector<std::string>& paths);
 
-// Reads traces of PyTorch's profiler, one of each rank; print_notes() prints their notes on stderr.
+// Reads traces of PyTorch's profiler, one of each rank. The folder of a run stands for its
+// profiles, which must be of one step. print_notes() prints their notes on stderr.
 // `step`: how the names of the annotations that mark steps begin.
-traces::RankSet read_profiles(const std::vector<std::string>& files, const std::string& step,
+traces::RankSet read_profiles(const std::vector<std::string>& paths, const std::string& step,
                               const std::string& progress);
 void print_notes(const traces::RankSet& ranks);
 

@@ -134,7 +134,10 @@ int replay_kernels_command(const Arguments& args) {
   const traces::RankSet ranks =
       read_profiles(files, args.has("step") ? args.text("step") : "", "replay");
   for (const traces::DeviceTrace& trace : ranks.traces)
-    if (trace.ours)
+    if (trace.on_host)
+      throw InputError(trace.file, "", "was recorded on a CPU: it has no kernels to replay",
+                       "record ops with `polyphony run --trace-steps`, and name the run's folder");
+    else if (trace.ours)
       throw InputError(trace.file, "", "is a trace of polyphony: it needs its scenario",
                        "name it with --scenario FILE, or give the folder of the run");
   const KernelReplayAnswer answer = replay_kernels(ranks, change, said);

@@ -18,10 +18,12 @@ int trace_command(int argc, char** argv) {
       "their bus bandwidth; GEMMs; unknown kernels; which rank is slow.",
       "TRACE...",
       "  polyphony trace rank0.pt.trace.json.gz\n  polyphony trace rank-*.json.gz --format json\n"
+      "  polyphony trace runs/tiny       recorded by polyphony run --kineto\n"
       "Record with torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), call "
       "profiler.step() once a step,\nand export_chrome_trace(f\"rank-{rank}.json.gz\") on a few "
       "ranks.");
-  args.add()("trace", "trace files, one of each rank", cxxopts::value<std::vector<std::string>>())(
+  args.add()("trace", "trace files, one of each rank, or the folder of a run with --kineto",
+             cxxopts::value<std::vector<std::string>>())(
       "step", "how the names of the annotations that mark steps begin",
       cxxopts::value<std::string>()->default_value("ProfilerStep#"));
   args.add_csv();

@@ -6,7 +6,7 @@
 #include "shared/lower/lower.h"
 #include "shared/step/step_plan.h"
 #include "shared/step/step_record.h"
-#include "traces/format/chrome_json.h"
+#include "traces/evidence/step_file.h"
 
 namespace polyphony::traces {
 
@@ -29,7 +29,7 @@ class StepPrograms {
     if (layout_.planner == Planning::none) return false;
     if (!step.recorded.empty()) return step.recorded.front().ops.late_plan;
     return !step.files.empty() &&
-           read_trace_info(files_.load(step.files.front()), step.files.front()).late_plan;
+           read_step_file_head(files_.load(step.files.front()), step.files.front()).late_plan;
   }
   Program of(const TracedStep& step, bool late) const {
     if (late) return planned(plain_, plain_plan_, step);
@@ -102,9 +102,10 @@ void read_steps(const std::vector<TracedStep>& steps, const Files& files, Measur
     if (s == middle) into.middle = into.steps.size();
     Program program = programs.of(step, late[s]);
     std::vector<Trace> parts;
+    StepFiles step_files(program);
     std::vector<std::string> sources = step.files;
     for (const std::string& file : step.files) {
-      parts.push_back(read_trace(files.load(file), file, program));
+      parts.push_back(step_files.read(files.load(file), file));
       if (parts.back().info.kind != TraceKind::measured)
         throw InputError(file, "/polyphony/kind", "is a prediction, not a measurement",
                          "give traces recorded by `polyphony run --trace-steps`");

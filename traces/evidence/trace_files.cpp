@@ -8,7 +8,7 @@
 #include "shared/error.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/split/planned_layout.h"
-#include "traces/format/chrome_json.h"
+#include "traces/evidence/step_file.h"
 
 namespace polyphony::traces {
 namespace {
@@ -35,14 +35,19 @@ Measurement read_trace_files(const std::vector<std::string>& paths, const Scenar
   POLYPHONY_CHECK(!paths.empty(), "no trace file");
   const Layout& layout = require_layout(scenario);
   std::map<std::uint64_t, TracedStep> steps;
+  Measurement result;
   for (const std::string& path : paths) {
-    const std::uint64_t number = read_trace_info(files.load(path), path).step;
+    const StepFile head = read_step_file_head(files.load(path), path);
+    const std::uint64_t number = head.step;
+    if (head.profiled)
+      result.note =
+          "recorded with PyTorch's profiler, whose own work is part of the times: short ops seem "
+          "slower than they are (--trace-steps records without it)";
     TracedStep& step = steps[number];
     if (step.files.empty()) step.batch = batch_of(path, number, scenario, files);
     step.step = number;
     step.files.push_back(path);
   }
-  Measurement result;
   result.source = paths.front();
   if (paths.size() > 1) result.source += " and " + std::to_string(paths.size() - 1) + " more";
   result.scenario_file = scenario.file;

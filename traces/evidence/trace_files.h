@@ -1,5 +1,5 @@
-// Reads trace files without a run folder as a measurement. The files hold one or several steps,
-// with the ops of each step in one file or in a file per rank (traces/format/chrome_json.h). The
+// Reads trace files and profiles (step_file.h) without a run folder as a measurement. The files
+// hold one or several steps, with the ops of each step in one file or in a file per rank. The
 // scenario that was run is given separately.
 //
 // The batch of a step is read from `batches.jsonl` in the folder of its first file, where a run
