@@ -43,14 +43,19 @@ DevicePart part_of(const NamedGroup& group, Rank self, int color) {
 // come in the same order on all ranks. Calls of other sizes, for which NCCL may connect members in
 // another way, connect in the first step, where all ranks come to them in the same order
 // (shared/step/turns.h).
-void first_call(DeviceBackend& backend, torch::Device device, FirstCall first) {
+//
+// Returns the call's tensors, which must exist until it is queued: several calls are queued when
+// all have been made (DeviceMaking::together).
+std::vector<torch::Tensor> first_call(DeviceBackend& backend, torch::Device device,
+                                      FirstCall first) {
   const int size = backend->getSize(), self = backend->getRank();
+  std::vector<torch::Tensor> tensors;
   c10::intrusive_ptr<c10d::Work> work;
   if (first == FirstCall::sum) {
-    std::vector<torch::Tensor> one{torch::zeros({1}, device)};
+    tensors = {torch::zeros({1}, device)};
     c10d::AllreduceOptions options;
     options.asyncOp = false;
-    work = backend->allreduce(one, options);
+    work = backend->allreduce(tensors, options);
   } else {
     std::vector<std::int64_t> sent(static_cast<std::size_t>(size), 1), received = sent;
     if (first == FirstCall::one_way) {
@@ -60,12 +65,13 @@ void first_call(DeviceBackend& backend, torch::Device device, FirstCall first) {
     const auto zeros = [&](const std::vector<std::int64_t>& counts) {
       return torch::zeros({std::accumulate(counts.begin(), counts.end(), std::int64_t{0})}, device);
     };
-    torch::Tensor send = zeros(sent), receive = zeros(received);
+    tensors = {zeros(received), zeros(sent)};
     c10d::AllToAllOptions options;
     options.asyncOp = false;
-    work = backend->alltoall_base(receive, send, received, sent, options);
+    work = backend->alltoall_base(tensors[0], tensors[1], received, sent, options);
   }
   if (work) work->wait();
+  return tensors;
 }
 
 // Makes the first calls of all groups, all sums together and then all others. A group that
@@ -81,9 +87,10 @@ void first_calls(const DeviceMaking& making, std::vector<MadeGroup>& groups,
     making.guarded("the first calls of " + std::to_string(calls.size()) + " groups, " +
                        calls.front().first->name + " the first",
                    [&] {
+                     std::vector<std::vector<torch::Tensor>> tensors;
                      making.together([&] {
                        for (const auto& [group, call] : calls)
-                         first_call(group->backend, making.device, call);
+                         tensors.push_back(first_call(group->backend, making.device, call));
                      });
                    });
   };
