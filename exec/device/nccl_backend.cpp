@@ -2,7 +2,6 @@
 
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/core/Event.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -208,8 +207,7 @@ class NcclBackend : public GroupBackend {
       c10::Event before(torch::kCUDA);
       before.record(current);
       before.block(stream);
-      for (const Tensor& tensor : tensors)
-        c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);
+      for (const Tensor& tensor : tensors) tensor.record_stream(stream);
     }
     ncclComm_t comm = nullptr;
     {
