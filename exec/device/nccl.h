@@ -6,9 +6,9 @@
 // go through host memory, and rank 0 reports it on stderr.
 //
 // It is part of GPU builds only (polyphony_nccl in scripts/cmake/dependencies.cmake), and is
-// compiled by every build that has NCCL's headers. The tests, which have no GPU, do not run it;
-// they run everything around NCCL with a double of its groups
-// (tests/exec/device_double/queued_backend.h).
+// compiled by every build that has NCCL's headers. nccl_test runs it without a GPU, over doubles of
+// NCCL and CUDA (tests/exec/nccl_double/nccl_double.h); exec_test runs everything around NCCL with
+// a double of its groups (tests/exec/device_double/queued_backend.h).
 #pragma once
 
 #include <memory>

@@ -78,3 +78,16 @@ if(polyphony_nccl)
     INTERFACE_LINK_OPTIONS "-Wl,--unresolved-symbols=ignore-in-shared-libs"
     INTERFACE_LINK_LIBRARIES "torch;torch_c10_cuda;${nvidia}/cu13/lib/libcudart.so.13;${nvidia}/nccl/lib/libnccl.so.2")
 endif()
+
+# NCCL's headers and the CUDA headers that they include, which every build of the executor compiles exec/device/nccl.cpp with.
+set(polyphony_nccl_include "")
+if(POLYPHONY_EXEC)
+  foreach(folder ${POLYPHONY_TORCH_ROOT} ${POLYPHONY_CACHE}/nccl-headers-${nccl_version})
+    if(NOT polyphony_nccl_include AND EXISTS ${folder}/nvidia/nccl/include/nccl.h)
+      set(polyphony_nccl_include ${folder}/nvidia/nccl/include ${POLYPHONY_TORCH_ROOT}/nvidia/cu13/include)
+    endif()
+  endforeach()
+  if(NOT polyphony_nccl_include)
+    message(STATUS "NCCL's headers are missing: exec/device/nccl.cpp is not compiled, and nccl_test is left out (scripts/setup nccl-headers).")
+  endif()
+endif()

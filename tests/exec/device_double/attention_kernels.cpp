@@ -15,6 +15,7 @@
 
 #include "tests/exec/device_double/attention_math.h"
 #include "tests/exec/device_double/queued_device.h"
+#include "tests/exec/device_double/streams.h"
 
 namespace polyphony::exec::testing::queued {
 
@@ -182,7 +183,7 @@ bool summed_in_order() { return ordered; }
 
 namespace {
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+TORCH_LIBRARY_IMPL(aten, POLYPHONY_QUEUED, library) {
   library.impl("_flash_attention_forward", &flash_forward);
   library.impl("_flash_attention_backward", &flash_backward);
   library.impl("_efficient_attention_forward", &efficient_forward);

@@ -40,9 +40,9 @@ using c10::IValue;
 using torch::Tensor;
 using Stack = torch::jit::Stack;
 
-constexpr auto kType = c10::DeviceType::PrivateUse1;
-
-bool is_queued(const Tensor& tensor) { return tensor.defined() && tensor.device().type() == kType; }
+bool is_queued(const Tensor& tensor) {
+  return tensor.defined() && tensor.device().type() == kQueued;
+}
 
 // Every tensor in a value, replaced.
 template <class Change>
@@ -98,7 +98,7 @@ Tensor stand_in(const Tensor& tensor) {
 Tensor like(const Tensor& shape, c10::DeviceIndex device) {
   if (!shape.defined()) return shape;
   return at::empty_strided(shape.sizes(), shape.strides(),
-                           shape.options().device(c10::Device(kType, device)));
+                           shape.options().device(c10::Device(kQueued, device)));
 }
 
 std::vector<IValue> called(const c10::OperatorHandle& op, std::vector<IValue> arguments) {
@@ -223,12 +223,12 @@ void run(const c10::OperatorHandle& op, Stack* stack) {
       if (is_queued(tensor)) device = tensor.device().index();
     });
   count_if_product(schema.name(), arguments, device);
-  const c10::DeviceGuard guard(c10::Device(kType, device));
+  const c10::DeviceGuard guard(c10::Device(kQueued, device));
   const at::AutoDispatchBelowAutograd kernels_alone;
   std::vector<IValue> seen;
   for (const IValue& value : arguments)
     seen.push_back(value.isDevice() ? IValue(c10::Device(torch::kCPU)) : changed(value, argument));
-  const auto host = c10::Device(kType, device);
+  const auto host = c10::Device(kQueued, device);
 
   bool writes = false, makes = false;
   for (const c10::Argument& argument : schema.arguments())
@@ -275,19 +275,19 @@ void run(const c10::OperatorHandle& op, Stack* stack) {
       host, [op, seen, promised] { deliver(called(op, seen), promised); }, plain_name(schema));
 }
 
-c10::DispatchKeySet keys() { return c10::DispatchKeySet(c10::DispatchKey::PrivateUse1); }
+c10::DispatchKeySet keys() { return c10::DispatchKeySet(c10::DispatchKey::POLYPHONY_QUEUED); }
 
 Tensor empty(at::IntArrayRef size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
              std::optional<c10::Device> device, std::optional<bool>,
              std::optional<c10::MemoryFormat> format) {
-  const c10::DeviceGuard guard(device.value_or(c10::Device(kType, current_device())));
+  const c10::DeviceGuard guard(device.value_or(c10::Device(kQueued, current_device())));
   return at::detail::empty_generic(size, &allocator(), keys(), c10::dtype_or_default(dtype),
                                    format);
 }
 Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                      std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
                      std::optional<c10::Device> device, std::optional<bool>) {
-  const c10::DeviceGuard guard(device.value_or(c10::Device(kType, current_device())));
+  const c10::DeviceGuard guard(device.value_or(c10::Device(kQueued, current_device())));
   return at::detail::empty_strided_generic(size, stride, &allocator(), keys(),
                                            c10::dtype_or_default(dtype));
 }
@@ -337,6 +337,12 @@ Tensor copy_from(const Tensor& source, const Tensor& to, bool behind) {
   return to;
 }
 
+// LibTorch calls _copy_from for device types that its own copies do not know, which CUDA is not.
+Tensor& copy(Tensor& to, const Tensor& source, bool behind) {
+  if (!to.is_same(source)) copy_from(source, to, behind);
+  return to;
+}
+
 c10::Scalar local_scalar(const Tensor& self) {
   const c10::Stream stream(c10::Stream::UNSAFE, self.device(),
                            current_stream(self.device().index()));
@@ -348,16 +354,17 @@ c10::Scalar local_scalar(const Tensor& self) {
 
 void record_stream(Tensor& self, c10::Stream stream) { use_on(self.storage().data_ptr(), stream); }
 
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+TORCH_LIBRARY_IMPL(_, POLYPHONY_QUEUED, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run>());
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+TORCH_LIBRARY_IMPL(aten, POLYPHONY_QUEUED, library) {
   library.impl("empty.memory_format", &empty);
   library.impl("empty_strided", &empty_strided);
   library.impl("resize_", &resize);
   library.impl("set_.source_Storage_storage_offset", &set);
   library.impl("_copy_from", &copy_from);
+  if (kQueued == c10::DeviceType::CUDA) library.impl("copy_", &copy);
   library.impl("_local_scalar_dense", &local_scalar);
   library.impl("record_stream", &record_stream);
   library.impl("as_strided", &at::native::as_strided_tensorimpl);

@@ -4,11 +4,11 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "tests/exec/device_double/streams.h"
@@ -24,6 +24,8 @@ struct Block {
   std::size_t bytes = 0;
   c10::Stream stream;
   std::vector<c10::Stream> used;  // by others than its own
+  std::int64_t allocated = 0, released = 0;
+  std::atomic<std::int64_t> overwritten{0};
 };
 struct Waiting {
   Block* block;
@@ -34,7 +36,7 @@ struct Memory {
   std::mutex mutex;
   std::map<std::pair<c10::StreamId, std::size_t>, std::vector<Block*>> free;
   std::vector<Waiting> waiting;
-  std::unordered_map<const void*, Block*> held;
+  std::map<const void*, Block*> held;
   // Bytes that are not available, because tensors or streams still use them; and bytes of all
   // blocks.
   c10::CachingAllocator::Stat active, reserved;
@@ -48,8 +50,14 @@ Memory& memory(c10::DeviceIndex device) {
 // Under the lock.
 void give_back(Memory& at, Block* block) {
   at.active.decrease(block->bytes);
+  ++block->released;
   queue(block->stream.device(), block->stream.id())
-      .push([block] { std::memset(block->data, 0xff, block->bytes); }, false);  // NaN, -1
+      .push(
+          [block] {
+            ++block->overwritten;
+            std::memset(block->data, 0xff, block->bytes);  // NaN, -1
+          },
+          false);
   at.free[{block->stream.id(), block->bytes}].push_back(block);
 }
 
@@ -108,7 +116,7 @@ class QueuedAllocator final : public c10::DeviceAllocator {
   }
   c10::DataPtr allocate(std::size_t bytes) override {
     const c10::DeviceIndex device = current_device();
-    const c10::Device where(c10::DeviceType::PrivateUse1, device);
+    const c10::Device where(kQueued, device);
     if (bytes == 0) return {nullptr, nullptr, &let_go, where};
     const c10::StreamId stream = current_stream(device);
     const std::size_t rounded = (bytes + kRound - 1) / kRound * kRound;
@@ -144,6 +152,7 @@ class QueuedAllocator final : public c10::DeviceAllocator {
     }
     at.active.increase(rounded);
     at.held[block->data] = block;
+    ++block->allocated;
     return {block->data, block->data, &let_go, where};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &let_go; }
@@ -196,6 +205,21 @@ bool is_pinned(const void* data) {
   if (after == pinned().blocks.begin()) return false;
   --after;
   return static_cast<const std::byte*>(data) <= after->first + after->second;
+}
+
+std::optional<Life> life_of(c10::DeviceIndex device, const void* data, std::size_t bytes) {
+  Memory& at = memory(device);
+  const std::scoped_lock lock(at.mutex);
+  auto after = at.held.upper_bound(data);
+  if (after == at.held.begin()) return std::nullopt;
+  const Block& block = *(--after)->second;
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(data) - block.data);
+  if (offset + bytes > block.bytes) return std::nullopt;
+  return Life{&block, block.allocated, block.released};
+}
+
+bool overwritten(const Life& life) {
+  return static_cast<const Block*>(life.block)->overwritten > life.released;
 }
 
 c10::Allocator& allocator() {

@@ -6,7 +6,8 @@
 // guaranteed. It registers as LibTorch's PrivateUse1, so that streams, events, guards, the
 // allocator and autograd's threads are used through the same calls as CUDA's (c10::Stream,
 // c10::Event, c10::StreamGuard, Tensor::record_stream). So tests run the same code that runs on a
-// GPU.
+// GPU. For nccl_test, whose subject names CUDA's device type, it registers as CUDA instead
+// (tests/exec/nccl_double/nccl_double.h).
 //
 // As on a GPU, operations that are not ordered are unsafe. Kernels start after a random delay;
 // freed memory is poisoned in the order of the stream on which it was allocated, and reused at

@@ -1,6 +1,7 @@
-// Registers the queued device as LibTorch's PrivateUse1: the c10 interfaces to its streams, events
-// and memory.
+// Registers the queued device as LibTorch's PrivateUse1 (or CUDA, tests/exec/device_double/streams.h):
+// the c10 interfaces to its streams, events and memory.
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -16,9 +17,19 @@ namespace polyphony::exec::testing::queued {
 
 namespace {
 
-constexpr auto kType = c10::DeviceType::PrivateUse1;
+#if defined(POLYPHONY_QUEUED_AS_CUDA)
+using HooksInterface = at::CUDAHooksInterface;
+#else
+using HooksInterface = at::PrivateUse1HooksInterface;
+#endif
 
-struct Hooks final : at::PrivateUse1HooksInterface {
+struct Hooks final : HooksInterface {
+#if defined(POLYPHONY_QUEUED_AS_CUDA)
+  explicit Hooks(at::CUDAHooksArgs) {}
+  void init() const override {}
+  bool hasCUDA() const override { return true; }
+  c10::DeviceIndex current_device() const override { return queued::current_device(); }
+#endif
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
@@ -28,7 +39,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return kQueuedDevices; }
-  c10::DeviceIndex getCurrentDevice() const override { return current_device(); }
+  c10::DeviceIndex getCurrentDevice() const override { return queued::current_device(); }
   void setCurrentDevice(c10::DeviceIndex device) const override { exchange_device(device); }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
     return exchange_device(device);
@@ -39,13 +50,13 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 };
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
-  c10::DeviceType type() const override { return kType; }
+  c10::DeviceType type() const override { return kQueued; }
   c10::Device exchangeDevice(c10::Device device) const override {
     const c10::Device before = getDevice();
     setDevice(device);
     return before;
   }
-  c10::Device getDevice() const override { return {kType, current_device()}; }
+  c10::Device getDevice() const override { return {kQueued, current_device()}; }
   void setDevice(c10::Device device) const override {
     if (device.index() >= 0) exchange_device(device.index());
   }
@@ -95,7 +106,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeDevice(c10::DeviceIndex device) const override {
     count_wait(device, "device");
-    drain({kType, device});
+    drain({kQueued, device});
   }
   void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& stream) const override {
     use_on(data, stream);
@@ -110,7 +121,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
  private:
   static c10::Device numbered(c10::Device device) {
-    return {kType, device.index() < 0 ? current_device() : device.index()};
+    return {kQueued, device.index() < 0 ? current_device() : device.index()};
   }
   static c10::Stream stream(c10::Device device, c10::StreamId id) {
     return c10::Stream(c10::Stream::UNSAFE, numbered(device), id);
@@ -125,13 +136,22 @@ void queue_loops(torch::Device device, std::function<void()> loops, const std::s
 
 // Before main(): autograd makes a thread for each device that it sees at its first backward.
 const bool registered = [] {
+#if !defined(POLYPHONY_QUEUED_AS_CUDA)
   c10::register_privateuse1_backend("queued");
   at::RegisterPrivateUse1HooksInterface(new Hooks);
-  c10::SetAllocator(kType, &allocator());
-  c10::impl::registerDeviceGuard(kType, new Guard);
+#endif
+  c10::SetAllocator(kQueued, &allocator());
+  c10::impl::registerDeviceGuard(kQueued, new Guard);
   kernels::queue_loops_by(&queue_loops);
   return true;
 }();
+
+#if defined(POLYPHONY_QUEUED_AS_CUDA)
+using at::CUDAHooksRegistry;
+using at::RegistererCUDAHooksRegistry;
+using CUDAHooks = Hooks;  // the name by which LibTorch looks it up
+REGISTER_CUDA_HOOKS(CUDAHooks)
+#endif
 
 }  // namespace
 

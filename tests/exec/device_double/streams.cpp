@@ -19,7 +19,6 @@ namespace polyphony::exec::testing::queued {
 
 namespace {
 
-constexpr auto kType = c10::DeviceType::PrivateUse1;
 constexpr const char* kStreamThread = "queued stream";
 constexpr std::int64_t kPool = 32;  // streams of the pool: as many as CUDA's
 
@@ -299,7 +298,7 @@ void drain(torch::Device device) {
 
 torch::Device queued_device(int index) {
   POLYPHONY_CHECK(index >= 0 && index < kQueuedDevices, "queued device " << index);
-  return {kType, static_cast<c10::DeviceIndex>(index)};
+  return {queued::kQueued, static_cast<c10::DeviceIndex>(index)};
 }
 
 }  // namespace polyphony::exec::testing

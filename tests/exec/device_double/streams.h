@@ -8,11 +8,21 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "tests/exec/device_double/queued_device.h"
 
+// The name of the queued device's type, and of its dispatch key.
+#if defined(POLYPHONY_QUEUED_AS_CUDA)
+#define POLYPHONY_QUEUED CUDA
+#else
+#define POLYPHONY_QUEUED PrivateUse1
+#endif
+
 namespace polyphony::exec::testing::queued {
+
+inline constexpr c10::DeviceType kQueued = c10::DeviceType::POLYPHONY_QUEUED;
 
 class Queue {
  public:
@@ -90,6 +100,16 @@ void count_wait(c10::DeviceIndex device, const std::string& what);
 
 // Waits for the stream; throws if the device has failed.
 void await_stream(const c10::Stream& stream);
+
+// The memory of a tensor, and how often it was allocated and released so far.
+struct Life {
+  const void* block = nullptr;
+  std::int64_t allocated = 0, released = 0;
+};
+// Returns the memory in which these bytes are; none if no tensor of the device holds it.
+std::optional<Life> life_of(c10::DeviceIndex device, const void* data, std::size_t bytes);
+// Returns whether the memory was overwritten because of a later release, in the order of its stream.
+bool overwritten(const Life& life);
 
 c10::Allocator& allocator();
 c10::Allocator& pinned_allocator();
