@@ -53,7 +53,7 @@ TEST_SUITE("nccl") {
       CAPTURE(at_split);
       std::latch others{kRanks - 1};
       if (at_split) nccl::before_next_split(1, [&] { others.wait(); });
-      const Ended result = ended(3, [&](Transport& transport, torch::Device) {
+      const Ended result = ended(2, [&](Transport& transport, torch::Device) {
         const bool late = transport.rank() == Rank(1);
         try {
           if (at_split)

@@ -168,7 +168,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
   absent("cudaStreamWaitEvent");
 }
 cudaError_t cudaStreamGetPriority(cudaStream_t, int*) { absent("cudaStreamGetPriority"); }
-cudaError_t cudaDeviceGetAttribute(int*, cudaDeviceAttr, int) { absent("cudaDeviceGetAttribute"); }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const cudaDeviceProp& one = *at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(device));
+  if (attribute == cudaDevAttrComputeCapabilityMajor)
+    *value = one.major;
+  else if (attribute == cudaDevAttrMultiProcessorCount)
+    *value = one.multiProcessorCount;
+  else
+    absent("this attribute of cudaDeviceGetAttribute");
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(std::size_t*, std::size_t*) { absent("cudaMemGetInfo"); }
 
 }  // extern "C"
