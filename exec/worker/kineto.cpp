@@ -120,9 +120,10 @@ void KinetoRecorder::end(Runner& runner, std::size_t ops, bool late) {
   }
   annotation_.reset();
   const std::uint32_t rank = transport_.rank().value;
+  // With the spaces for which HolisticTraceAnalysis searches.
   profiler::addMetadataJson(
-      "distributedInfo",
-      nlohmann::json{{"rank", rank}, {"world_size", transport_.world_size()}}.dump());
+      "distributedInfo", "{\"rank\": " + std::to_string(rank) +
+                             ", \"world_size\": " + std::to_string(transport_.world_size()) + "}");
   nlohmann::json head{
       {"format", 1},
       {"kind", "profiled"},

@@ -11,6 +11,8 @@
 // A recorded step begins and ends alone: no other step is queued on the device, and all ranks have
 // prepared their profilers. What the profiler costs is part of the times that it records.
 //
+// Kineto records a whole process, so no two ranks may be threads of one while one of them records.
+//
 // If a file cannot be written (full disk), no further ones are tried. Training continues, and the
 // run fails with the reason after everything else has been saved.
 #pragma once

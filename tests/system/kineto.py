@@ -45,6 +45,8 @@ class Kineto(harness.SystemTest):
         for rank in range(2):
             trace = profile(out, step, rank)
             self.assertEqual(trace["distributedInfo"], {"rank": rank, "world_size": 2})
+            packed = (out / f"kineto/step-{step}.rank-{rank}.json.gz").read_bytes()
+            self.assertIn(f'"rank": {rank}'.encode(), gzip.decompress(packed))  # HolisticTraceAnalysis searches for this text
             events = spans(trace)
             steps = [event for event in events if event["name"].startswith("ProfilerStep#")]
             self.assertEqual([event["name"] for event in steps], [f"ProfilerStep#{step}"])

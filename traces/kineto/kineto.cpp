@@ -86,20 +86,10 @@ class Reader {
       else if (key == "on_device")
         trace_.on_host = json_.raw() == "false";
       else if (key == "clock" && json_.peek() == '{')
-        read_clock();
+        trace_.clock_offset = read_profile_clock(json_).offset;
       else
         json_.skip();
     }
-  }
-
-  void read_clock() {
-    json_.begin_object();
-    std::string_view key;
-    while (json_.next_key(key))
-      if (key == "offset_ns")
-        trace_.clock_offset = Nanoseconds(read_integer(json_));
-      else
-        json_.skip();
   }
 
   // Accepts Unix times of this century.

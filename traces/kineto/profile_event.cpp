@@ -103,6 +103,24 @@ std::int64_t read_integer(JsonPull& json) {
   return trouble == std::errc() ? value : kAbsent;
 }
 
+ProfileClock read_profile_clock(JsonPull& json) {
+  constexpr std::int64_t kYear = Nanoseconds(std::chrono::hours(24 * 365)).count();
+  ProfileClock clock;
+  json.begin_object();
+  std::string_view key;
+  while (json.next_key(key)) {
+    if (key != "offset_ns" && key != "error_ns") {
+      json.skip();
+      continue;
+    }
+    Nanoseconds& into = key == "offset_ns" ? clock.offset : clock.error;
+    const std::int64_t time = read_integer(json);
+    if (time > kYear || time < -kYear) json.fail("a clock must be less than a year off");
+    into = Nanoseconds(time);
+  }
+  return clock;
+}
+
 void read_text(JsonPull& json, std::string& into) {
   if (json.peek() == '"')
     into.assign(json.string());

@@ -48,6 +48,12 @@ std::optional<WaitsFor> waits_for(std::string_view call);
 void read_event(JsonPull& json, ProfileEvent& event);
 // Reads an integer, plain or in a string; returns kAbsent for any other value.
 std::int64_t read_integer(JsonPull& json);
+// Reads the times of an object "clock" of our own files: 0 for one that is missing. Fails on a time
+// of more than a year.
+struct ProfileClock {
+  Nanoseconds offset{}, error{};  // to add to the rank's clock to get rank 0's; its error
+};
+ProfileClock read_profile_clock(JsonPull& json);
 // Reads a string; any other value is stored unchanged.
 void read_text(JsonPull& json, std::string& into);
 

@@ -24,6 +24,8 @@ class Reader {
         read_rank();
       } else if (key == "baseTimeNanoseconds") {
         base_ = read_integer(json_);
+        constexpr std::int64_t k2100 = 4'102'444'800'000'000'000;  // as in kineto.cpp
+        if (base_ < 0 || base_ >= k2100) json_.fail("it must be a time of this century");
       } else if (key == "traceEvents") {
         check();
         if (heads) return std::move(result_);
@@ -69,23 +71,12 @@ class Reader {
       } else if (key == "late_plan") {
         result_.late_plan = json_.raw() == "true";
       } else if (key == "clock" && json_.peek() == '{') {
-        read_clock();
+        const ProfileClock clock = read_profile_clock(json_);
+        result_.offset = clock.offset;
+        result_.error = clock.error;
       } else {
         json_.skip();
       }
-    }
-  }
-
-  void read_clock() {
-    json_.begin_object();
-    std::string_view key;
-    while (json_.next_key(key)) {
-      if (key == "offset_ns")
-        result_.offset = Nanoseconds(read_integer(json_));
-      else if (key == "error_ns")
-        result_.error = Nanoseconds(read_integer(json_));
-      else
-        json_.skip();
     }
   }
 

@@ -4,14 +4,17 @@
 #include <torch/csrc/profiler/stubs/base.h>
 
 #include <future>
+#include <set>
 #include <sstream>
 
 #include "exec/planning/step_data.h"
 #include "exec/runner/runner.h"
+#include "exec/system/process.h"
 #include "shared/lower/lower.h"
 #include "tests/exec/device_double/queued_transport.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/support/live_runs.h"
+#include "traces/kineto/profiled_ops.h"
 
 namespace polyphony::exec::testing {
 
@@ -20,6 +23,7 @@ namespace {
 struct Run {
   TrainResult result;
   std::vector<traces::StepMetrics> steps;
+  std::string profile;  // of rank 0, if one step was recorded
 };
 
 Run train_on(bool queued, const Scenario& scenario, TrainOptions options) {
@@ -41,6 +45,7 @@ Run train_on(bool queued, const Scenario& scenario, TrainOptions options) {
   });
   for (const auto& line : traces::parse_metrics(slurp(options.out + "/metrics.jsonl")).lines)
     if (const auto* step = std::get_if<traces::StepMetrics>(&line)) run.steps.push_back(*step);
+  for (const auto& [step, files] : RunPaths{options.out}.profiles()) run.profile = slurp(files[0]);
   return run;
 }
 
@@ -94,6 +99,34 @@ TEST_SUITE("queued device") {
     CHECK(behind.result.memory->used > Bytes(0));
     CHECK(behind.result.memory->held >= behind.result.memory->used);
     CHECK_FALSE(here.result.memory);
+  }
+
+  // One rank, because Kineto records a process. The device's kernels of step 2 have all ended in it,
+  // although they are late.
+  TEST_CASE("a step on an asynchronous device is recorded alone") {
+    Scenario scenario = two_stages();
+    for (ModuleLayout& grid : scenario.layout->modules) {
+      grid = ModuleLayout{};
+      grid.ranks = 1;
+    }
+    REQUIRE(world_size(*scenario.layout) == 1);
+    TrainOptions options;
+    options.steps = 4;
+    const Run plain = train_on(true, scenario, options);
+    options.kineto = parse_step_list("2", "--kineto");
+    quieten_kineto();
+    delay_kernels(50, 3);
+    const Run run = train_on(true, scenario, options);
+    delay_kernels(0, 0);
+    REQUIRE(run.steps.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(run.steps[i].loss == plain.steps[i].loss);
+    const traces::ProfiledOps found = traces::read_profiled_ops(run.profile, "p");
+    CHECK(found.step == 2);
+    CHECK(found.on_device);
+    CHECK(found.count > 0);
+    std::set<std::int64_t> ops;
+    for (const traces::ProfiledOp& op : found.ops) ops.insert(op.op);
+    CHECK(static_cast<std::int64_t>(ops.size()) == found.count);
   }
 
   TEST_CASE("a step's data is loaded while the device still computes") {

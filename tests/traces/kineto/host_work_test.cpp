@@ -132,6 +132,10 @@ TEST_CASE("the ops of a Program are read from a profile, packed or not") {
                                      base + microseconds(95)});
     CHECK(read_profiled_ops(bytes, "p", true).step == 7);
   }
+  CHECK_THROWS_WITH_AS(read_profiled_ops(R"({"polyphony": {"kind": "profiled", "clock": )"
+                                         R"({"offset_ns": 9000000000000000000}}})",
+                                         "p"),
+                       doctest::Contains("less than a year off"), InputError);
   CHECK_FALSE(is_profile(R"({"polyphony": {"kind": "measured"}, "traceEvents": []})"));
   CHECK_THROWS_WITH_AS(read_profiled_ops(packed(made::file({}, made::head(0, 1))), "p"),
                        doctest::Contains("is no profile of `polyphony run --kineto`"), InputError);
