@@ -48,7 +48,8 @@ class Full:
     stages = (2, 4, 8)
     layout_ranks = 8  # at most, of the layouts that do with fewer
     long_tokens = 8192  # a sequence of context parallelism
-    train_options = ()  # of the runs of part train: more options of `polyphony run`
+    profiled = 7  # step of part train's runs that PyTorch's profiler records, before those that are traced
+    also_flash = ("llama_8b",)  # blocks of part own_blocks that run once more with flash attention
     transport = ("--test-suite=transport",)
     first_layouts = 20  # of part parity_first
     every_layout = 1
@@ -75,7 +76,9 @@ class Rehearsal(Full):
         "model": {"vision": {"layers": 4, "hidden": 32, "heads": 4, "ffn": 64, "patch": 4, "image_size": 16}, "projector": {"from": "vision", "merge": "2x2"},
                   "language": {"from": "projector", **small_language(4)}},
         "data": {"source": "synthetic", "images": {"per_sample": 1}, "text": {"tokens": 8, "loss_tokens": 4}, "sequence": 16}}
-    steps, traced, measured = 3, "1:3", 1
+    steps, traced, measured = 4, "2:4", 2
+    profiled = 1
+    also_flash = ("tiny",)
     warm, half = 1, 4
     stages = (2, 4)
     layout_ranks = 2

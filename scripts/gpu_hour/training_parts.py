@@ -51,7 +51,8 @@ class TrainingParts(Course):
         """The cost of additional layers in forward and backward: embedding, head and loss cancel, in the seconds and in the FLOPs."""
         self.needs()
         said, sizes = [], self.sizes
-        for name, (module, sequences, length, base) in sizes.blocks.items():
+        for name, of, options in self.block_runs():
+            module, sequences, length, base = sizes.blocks[of]
             took, least = [], []
             for layers in (sizes.few, sizes.many):
                 scenario = self.out / f"{name}_{layers}.json"
@@ -60,11 +61,18 @@ class TrainingParts(Course):
                                                 "training": {"precision": "bf16"}} | base | {"model": model}))
                 predicted = self.answer(name, "simulate", scenario)
                 least.append(predicted["mfu"] * predicted["step_seconds"] / base["layout"]["microbatches"])  # time at the device's peak
-                took.append(self.computed(self.trained(f"{name}_{layers}", scenario, sizes.steps, sizes.traced), module))
+                took.append(self.computed(self.trained(f"{name}_{layers}", scenario, sizes.steps, sizes.traced, options=options), module))
             block, at_peak = ((after - before) / (sizes.many - sizes.few) for before, after in (took, least))
-            beside = "".join(f", PyTorch {mode} {theirs / block:.2f} times as long" for mode, theirs in self.theirs.get(name, {}).items())
+            beside = "".join(f", PyTorch {mode} {theirs / block:.2f} times as long" for mode, theirs in self.theirs.get(of, {}).items())
             said.append(f"{name} {block * 1e3:.3f} ms ({sequences * length / block:,.0f} tokens/s, MFU {at_peak / block:.1%}{beside})")
         return "; ".join(said) + " (goals on an H100: 55 % MFU of llama_8b, PyTorch compiled at least as long)"
+
+    def block_runs(self):
+        """Name of the runs, name of the block, options of the runs: each block as it is, and some with flash attention in place of cuDNN's."""
+        for name in self.sizes.blocks:
+            yield name, name, ()
+            if name in self.sizes.also_flash:
+                yield f"{name}_flash", name, ("--attention", "flash")
 
     def trained(self, name, scenario, steps, traced, seconds=None, variables=None, options=()):
         """Runs and returns the folder. No checkpoint is written: it would be as large as the model, and waited for."""
@@ -104,8 +112,21 @@ class TrainingParts(Course):
 
     def train(self):
         self.needs()
-        return self.each_case("train", ((name, lambda name=name, file=file: self.run(name, file, options=self.sizes.train_options))
-                                        for name, file in self.sizes.trained.items()))
+        def case(name, file):
+            said = self.run(name, file, options=("--kineto", self.sizes.profiled))
+            self.call("profiles", self.build / "polyphony", "trace", self.runs[name])
+            return said
+        return self.each_case("train", ((name, lambda name=name, file=file: case(name, file)) for name, file in self.sizes.trained.items()))
+
+    def fp8(self):
+        self.needs()
+
+        def case(scaling):
+            scenario = self.out / f"fp8_{scaling}.json"
+            scenario.write_text(json.dumps({"polyphony": 1, "about": "Of scripts/first_gpu_hour.", "extends": str(self.sizes.trained["llama-8b-4-layers"]),
+                                            **({} if self.sizes.rehearsal else {"published": None}), "training": {"precision": "bf16", "fp8": scaling}}))
+            return self.run(f"fp8_{scaling}", scenario)
+        return self.each_case("fp8", ((scaling, lambda scaling=scaling: case(scaling)) for scaling in ("tensorwise", "rowwise")))
 
     def recording(self):
         """One run records the first half of its steps, another the second half: the drift of the GPU cancels."""

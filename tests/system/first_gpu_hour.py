@@ -192,7 +192,11 @@ class FirstGpuHour(unittest.TestCase):
         self.assertEqual([part for part, text in said.items() if text.startswith("Skipped")], [])
         self.assertEqual(said["blocks"], "llama_8b eager 4.096 ms (2,000,000 tokens/s, 500 TFLOP/s)")
         # 3 ms per layer. A layer of Llama-3.1-8B at 989 TFLOP/s: 3 * (2 * 8192 * 218.1e6 + 4 * 8192 * 4096 * 8192 / 2) = 1.237e13 FLOPs, 12.5 ms.
-        self.assertRegex(said["own_blocks"], r"; llama_8b 3\.000 ms \(2,730,667 tokens/s, MFU 41[67]\.\d%, PyTorch eager 1\.37 times as long\); vit_1b_no_dropout 3\.000 ms \(")
+        self.assertRegex(said["own_blocks"], r"; llama_8b 3\.000 ms \(2,730,667 tokens/s, MFU 41[67]\.\d%, PyTorch eager 1\.37 times as long\); llama_8b_flash 3\.000 ms \(.* PyTorch eager 1\.37 times as long\); vit_1b_no_dropout 3\.000 ms \(")
+        flash = [words for words in seen if "--attention" in words]
+        self.assertEqual([pathlib.Path(words[2]).stem for words in flash], ["llama_8b_flash_2", "llama_8b_flash_6"])
+        self.assertRegex(said["fp8"], r"^fp8_tensorwise 1020\.0 ms .*; fp8_rowwise 1020\.0 ms ")
+        self.assertEqual(sum("--kineto" in words for words in seen), 2)
         self.assertRegex(said["machine"], r"^8 × NVIDIA H100.*; polyphony-worker: ")
         self.assertEqual(said["recording"], "recorded steps take +2.00% (goal: under 1 %)")
         self.assertRegex(said["train"], r"^llama-1b 1020\.0 ms \([\d,]+ tokens/s of a GPU, MFU \d+\.\d%, 0\.0 GiB of a GPU \(predicted \d\d\.\d\)\), "

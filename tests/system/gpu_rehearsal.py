@@ -223,7 +223,8 @@ class Bundle(unittest.TestCase):
         self.assertRegex(said["calibrate"], r"^llama-1b \d.* predicted [\d.]+ ms .*; llama-8b-4-layers \d.* predicted ")
         self.assertRegex(said["recording"], r"^recorded steps take [+-]\d+\.\d\d% ")
         beside = r", PyTorch eager [\d.-]+ times as long" if self.python() else ""
-        self.assertRegex(said["own_blocks"], rf"^tiny -?\d+\.\d{{3}} ms \(.* tokens/s, MFU -?\d+\.\d%{beside}\) \(goals")
+        self.assertRegex(said["own_blocks"], rf"^tiny -?\d+\.\d{{3}} ms \(.* tokens/s, MFU -?\d+\.\d%{beside}\); tiny_flash -?\d+.* \(goals")
+        self.assertRegex(said["fp8"], rf"^fp8_tensorwise {MEASURED}; fp8_rowwise {MEASURED}$")
         self.assertRegex(said["blocks"], r"^tiny eager \d+\.\d{3} ms \(" if self.python() else "has no torch")
 
     def check_files(self, hour):
