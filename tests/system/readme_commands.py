@@ -1,7 +1,7 @@
 """Runs the commands of README.md as they are written: lines of its sh and console blocks that begin with "$ ", "./" or "build/release/".
 
 The first sweep (quickstart.py runs it), set-up, quickstart, test, format and what needs a cluster (torchrun, srun, mpirun) or
-minutes are left out by name. Files go to a copy of the tree's layout in a temporary folder (links to everything, runs/ of its own).
+minutes are left out by name, and `./run` of an unpacked bundle (gpu_rehearsal.py runs it). Files go to a copy of the tree's layout in a temporary folder (links to everything, runs/ of its own).
 """
 import os
 import re
@@ -9,7 +9,7 @@ import re
 import harness
 from harness import BUILD, ROOT
 
-NOT_HERE = re.compile(r"sweep scenarios/vlm_12b_70b_h100|scripts/|git |cd |apt|torchrun|srun|mpirun|cmake|ctest|--full|stop-accuracy|-gpu")
+NOT_HERE = re.compile(r"sweep scenarios/vlm_12b_70b_h100|scripts/|git |cd |apt|torchrun|srun|mpirun|cmake|ctest|--full|stop-accuracy|-gpu|^\./run ")
 BLOCK = re.compile(r"^```(?:sh|bash|console|shell)?[ ]*\n(.*?)^```", re.M | re.S)
 INDENTED = re.compile(r"^    (?=\$ |\./|build/release/)(.*)$", re.M)
 
