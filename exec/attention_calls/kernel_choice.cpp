@@ -52,7 +52,9 @@ bool efficient_sees(const KernelNeeds& needs) {
 }  // namespace
 
 long cudnn_version(torch::Device device) {
-  return device.is_cuda() ? at::detail::getCUDAHooks().versionRuntimeCuDNN() : kOldestCudnn;
+  if (!device.is_cuda()) return kOldestCudnn;
+  const at::CUDAHooksInterface& cuda = at::detail::getCUDAHooks();
+  return cuda.hasCuDNN() ? cuda.versionRuntimeCuDNN() : 0;
 }
 
 void prefer_kernel(std::optional<AttentionKernel> kernel) {
