@@ -25,10 +25,11 @@ void BackgroundSave::begin(std::unique_ptr<CheckpointWriter> writer, bool copies
   copying_ = 1;
   // No lock: the thread could be kept from running while it holds one.
   thread_.start([this, copies] {
-    if (copies) writer_->copy();
+    const bool copied = copies && writer_->copy();
+    if (!copied) writer_->write();  // reads the state: the next update waits
     copying_.store(0, std::memory_order_release);
     futex_wake_all(copying_);
-    writer_->write();
+    if (copied) writer_->write();
   });
 }
 
@@ -56,10 +57,12 @@ void BackgroundSave::go_on() {
 }
 
 void BackgroundSave::finish() {
+  if (!begun()) return;
   while (begun()) {
     thread_.wait();
     go_on();
   }
+  transport_.barrier();  // rank 0 has published
 }
 
 }  // namespace polyphony::exec

@@ -29,7 +29,8 @@ class BackgroundSave {
 
   // Returns whether a checkpoint has begun and is not known to be published; the same on all ranks.
   bool begun() const { return stage_ != Stage::none; }
-  // Begins a checkpoint. Requires !begun(). Without copies, finish() must follow. Collective.
+  // Begins a checkpoint. Requires !begun(). Without copies the next update waits for the file.
+  // Collective.
   void begin(std::unique_ptr<CheckpointWriter> writer, bool copies = true);
   // Returns when the state may change. May be called on any thread, and between checkpoints.
   void wait_for_copy();

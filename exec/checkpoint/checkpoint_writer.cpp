@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -115,51 +116,57 @@ void CheckpointWriter::add(const HeldPiece& piece, const ShardIndex& place) {
 
 Bytes CheckpointWriter::size() const {
   Bytes sum{};
-  for (const NamedTensor& named : tensors_)
-    sum += Bytes(static_cast<std::int64_t>(named.tensor.nbytes()));
+  for (const NamedTensor& named : tensors_) {
+    const auto bytes = static_cast<std::uint64_t>(named.tensor.nbytes());
+    sum += Bytes(static_cast<std::int64_t>(named.tensor.is_cpu() ? bytes : std::bit_ceil(bytes)));
+  }
   return sum;
 }
 
-void CheckpointWriter::copy() {
+// Copies through pinned memory, on a stream of its own.
+void CheckpointWriter::copy_from(torch::Device device, c10::Event& queued) {
+  const OwnStream stream(device, Priority::normal);
+  const c10::StreamGuard on_it(stream.get());
+  queued.block(stream.get());
+  std::vector<std::pair<torch::Tensor*, torch::Tensor>> copies;
+  const auto end = [&] {  // copies on their way must not be read or freed
+    stream.get().synchronize();
+    for (auto& [tensor, here] : copies) *tensor = here;
+  };
   try {
-    copy_tensors();
-  } catch (...) {  // no memory
-    fail();
-  }
-}
-
-// Kept until digest() has told rank 0, which must not remove the folder while others write.
-void CheckpointWriter::fail() {
-  failure_ = std::current_exception();
-  mine_.size = kFailed;
-  tensors_.clear();
-}
-
-void CheckpointWriter::copy_tensors() {
-  const torch::NoGradGuard no_grad;
-  for (auto& [device, queued] : queued_) {
-    const OwnStream stream(device, Priority::normal);
-    const c10::StreamGuard on_it(stream.get());
-    queued.block(stream.get());
     for (NamedTensor& named : tensors_) {
-      if (named.tensor.device() != device) continue;
+      if (named.tensor.device() != device || given_up_) continue;
       const torch::Tensor here = torch::empty(
           named.tensor.sizes(), named.tensor.options().device(torch::kCPU).pinned_memory(true));
       here.copy_(named.tensor, /*non_blocking=*/true);
+      copies.emplace_back(&named.tensor, here);
+    }
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
+bool CheckpointWriter::copy() {
+  const torch::NoGradGuard no_grad;
+  try {
+    for (auto& [device, queued] : queued_) copy_from(device, queued);
+    if (!queued_.empty()) return true;
+    for (NamedTensor& named : tensors_) {
+      if (given_up_) break;
+      const torch::Tensor here = torch::empty_like(named.tensor);
+      std::memcpy(here.mutable_data_ptr(), named.tensor.const_data_ptr(), named.tensor.nbytes());
       named.tensor = here;
     }
-    stream.get().synchronize();
-  }
-  if (!queued_.empty()) return;
-  for (NamedTensor& named : tensors_) {
-    const torch::Tensor here = torch::empty_like(named.tensor);
-    std::memcpy(here.mutable_data_ptr(), named.tensor.const_data_ptr(), named.tensor.nbytes());
-    named.tensor = here;
+    return true;
+  } catch (const std::exception&) {  // no memory
+    return false;
   }
 }
 
 void CheckpointWriter::write() {
-  if (tensors_.empty()) return;  // other ranks write everything that it holds, or copy() failed
+  if (tensors_.empty()) return;  // other ranks write everything that it holds
   const std::string partial = path_ + kPartialSuffix;
   try {
     if (!fs::exists(partial))
@@ -168,10 +175,11 @@ void CheckpointWriter::write() {
           "was created by rank 0, but rank " + std::to_string(rank_.value) + " does not see it",
           kNotShared);
     mine_ = write_safetensors(partial + "/" + rank_file(rank_.value), tensors_, parts_, given_up_);
-  } catch (...) {
-    fail();
+  } catch (...) {  // told by digest(): rank 0 must not remove the folder while others write
+    failure_ = std::current_exception();
+    mine_.size = kFailed;
   }
-  tensors_.clear();  // copies are freed
+  tensors_.clear();  // copies are freed; LibTorch keeps pinned ones for the next checkpoint
 }
 
 TwoNumbers CheckpointWriter::digest() const {

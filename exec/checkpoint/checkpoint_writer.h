@@ -35,22 +35,23 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   std::int64_t step() const { return step_; }
-  Bytes size() const;  // of this rank's tensors
+  // Returns the host memory that copies take: LibTorch's pinned blocks are powers of two.
+  Bytes size() const;
+  // Returns whether everything is copied; else, if there is no memory, the rest is read by write().
   // May be called on another thread. Of a device's tensors it copies what the device's default
   // stream had queued when this object was made.
-  void copy();
+  bool copy();
   void write();
   // May be called on another thread: write() soon fails.
   void give_up() { given_up_ = true; }
   // After write(): size and checksum of this rank's file.
   TwoNumbers digest() const;
-  void throw_failure() const;  // throws what copy() or write() failed with, if one failed
+  void throw_failure() const;  // throws what write() failed with, if it failed
   void publish(const std::vector<TwoNumbers>& digests);
 
  private:
   void add(const HeldPiece& piece, const ShardIndex& place);
-  void copy_tensors();
-  void fail();
+  void copy_from(torch::Device device, c10::Event& queued);
 
   std::string folder_, path_;
   std::int64_t step_;

@@ -347,13 +347,12 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     result_.interrupted = true;
     return true;
   }
-  if (save_.begun()) {
-    if (!decision.saving) {
-      end_steps(metrics, 0);
-      save_.go_on();
-    }
-  } else if (options_.checkpoint_every.count() > 0 &&
-             decision.elapsed >= options_.checkpoint_every) {
+  const bool due =
+      options_.checkpoint_every.count() > 0 && decision.elapsed >= options_.checkpoint_every;
+  if (save_.begun() && !decision.saving) {
+    end_steps(metrics, 0);
+    save_.go_on();
+  } else if (due) {  // one that is not written by now gets the cores
     checkpoint_beside(done, metrics);
   }
   return false;
