@@ -24,6 +24,15 @@ torch::Dtype sum_format(const LocalParameter& weight) {
   return narrow ? torch::kBFloat16 : weight.grad.scalar_type();
 }
 
+// Returns the rows of each block of a weight gradient with `out` rows of `bytes` bytes: about equal
+// blocks, of whole tiles of the GEMM's kernels.
+std::int64_t rows_of_block(std::int64_t out, std::int64_t bytes) {
+  constexpr std::int64_t kTile = 128;
+  const std::int64_t most = std::max<std::int64_t>(1, kFp8SumBytes / (bytes * kTile)) * kTile;
+  const std::int64_t blocks = (out + most - 1) / most, each = (out + blocks - 1) / blocks;
+  return (each + kTile - 1) / kTile * kTile;
+}
+
 }  // namespace
 
 Tensor output_product(const LocalParameter& weight, const LocalParameter* bias, const Tensor& x) {
@@ -52,8 +61,7 @@ void add_weight_gradient(LocalParameter& weight, const Tensor& dy, const Tensor&
                             columns = kernels::cast_transposed_fp8(x, Fp8Format::e4m3, weight.fp8);
   const bool by_row = rows.scale.numel() > 1;
   const std::int64_t out = rows.values.size(0);
-  const std::int64_t each =
-      std::max<std::int64_t>(1, kFp8SumBytes / (x.size(1) * weight.grad.element_size()));
+  const std::int64_t each = rows_of_block(out, x.size(1) * weight.grad.element_size());
   for (std::int64_t first = 0; first < out; first += each) {
     const std::int64_t count = std::min(each, out - first);
     const kernels::Fp8Operand block{rows.values.narrow(0, first, count),

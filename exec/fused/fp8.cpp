@@ -1,5 +1,7 @@
 #include "exec/fused/fp8.h"
 
+#include <limits>
+
 #include "exec/cuda/fp8_body.h"
 #include "exec/fused/forms.h"
 #include "exec/fused/run.h"
@@ -70,7 +72,9 @@ Tensor scale_of(const Tensor& x, bool transposed, Fp8Format format, Fp8Scaling s
     largest = in_fp32(x).abs().amax({transposed ? 0 : 1}, true).view({-1, 1});
   if (!by_row)
     largest = largest.numel() == 0 ? at::zeros({1}, largest.options()) : largest.amax().view({1});
-  return largest.masked_fill(largest == 0, largest_of(format)).div_(largest_of(format));
+  // The least normal number, so that its reciprocal is finite. clamp_min keeps NaN.
+  const double least = static_cast<double>(std::numeric_limits<float>::min());
+  return largest.clamp_min(least * largest_of(format)).div_(largest_of(format));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // FP8 operands of GEMMs (shared/fp8_scaling.h): casts, with scales of the operand at hand, and the
 // product of two operands.
 //   values = x ÷ scale, rounded to nearest; scale = largest magnitude ÷ largest number of the
-//   format, in fp32, or 1 where everything is zero
+//   format, in fp32, and at least its least normal number
 //
 // On a CPU the product is one of the scaled values in fp32 (fp64 if the result is), as no CPU has
 // such a kernel. On a device it is at::_scaled_mm, which in LibTorch 2.11
@@ -19,8 +19,9 @@ inline constexpr double kLargestE4m3 = 448, kLargestE5m2 = 57344;  // arXiv 2209
 
 // Sums run over a multiple of this many numbers, and results have a multiple of as many columns.
 inline constexpr std::int64_t kFp8Multiple = 16;
-// Major number of the oldest compute capability with such GEMMs by row.
-inline constexpr int kFp8Capability = 9;
+// Major numbers of the oldest compute capability with such GEMMs by row, and of the latest for which
+// that is known.
+inline constexpr int kFp8Capability = 9, kFp8ByRowCapability = 10;
 
 // values [rows, sum], contiguous; scale fp32, [rows, 1] (rowwise) or [1] (tensorwise).
 struct Fp8Operand {

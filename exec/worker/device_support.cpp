@@ -36,14 +36,21 @@ std::string in_words(const DeviceFound& found, const DeviceSupport& support) {
          (found.attention.empty() ? "" : ", " + found.attention);
 }
 
-void require_fp8(const DeviceFound& found, const Scenario& scenario) {
-  if (scenario.training.fp8 == Fp8Scaling::off || found.gpu.empty() ||
-      found.capability >= kernels::kFp8Capability)
-    return;
-  throw InputError(scenario.file, "/training/fp8",
-                   found.gpu + " has compute capability " + std::to_string(found.capability) +
-                       ".x; FP8 GEMMs need " + std::to_string(kernels::kFp8Capability) + ".0",
-                   "remove fp8 from the training, or run on an H100 or newer");
+void require_fp8(const DeviceFound& found, const DeviceSupport& support, const Scenario& scenario) {
+  const Fp8Scaling scaling = scenario.training.fp8;
+  if (scaling == Fp8Scaling::off || found.gpu.empty()) return;
+  const auto refuse = [&](const std::string& why, const std::string& what) {
+    throw InputError(scenario.file, "/training/fp8", why, what);
+  };
+  const std::string has = found.gpu + " has compute capability " + std::to_string(found.capability);
+  if (found.capability < kernels::kFp8Capability)
+    refuse(has + ".x; FP8 GEMMs need " + std::to_string(kernels::kFp8Capability) + ".0",
+           "remove fp8 from the training, or run on an H100 or newer");
+  if (scaling == Fp8Scaling::rowwise && found.capability > kernels::kFp8ByRowCapability)
+    refuse(has + ".x, for which LibTorch has no FP8 GEMMs with scales by row", "use tensorwise");
+  if (support.kernels.empty())
+    refuse("needs kernels that this build does not have",
+           "put an nvcc of the same CUDA in PATH, then configure and build again");
 }
 
 std::string advice(const DeviceFound& found, const DeviceSupport& support) {

@@ -28,8 +28,8 @@ struct DeviceFound {
 DeviceFound found(torch::Device device, const std::string& wish);
 // Returns "cpu", or the GPU's name, which of our kernels it runs, and its attention kernels.
 std::string in_words(const DeviceFound& found, const DeviceSupport& support);
-// Throws InputError if the scenario trains with FP8 GEMMs and the GPU has none.
-void require_fp8(const DeviceFound& found, const Scenario& scenario);
+// Throws InputError if the scenario trains with FP8 GEMMs, and the GPU or this build has none.
+void require_fp8(const DeviceFound& found, const DeviceSupport& support, const Scenario& scenario);
 // Returns what hardware this build does not use, and how to change that; empty if there is none.
 std::string advice(const DeviceFound& found, const DeviceSupport& support);
 

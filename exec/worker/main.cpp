@@ -233,7 +233,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
     return static_cast<int>(ExitCode::infeasible);
   }
   const Prepared& prepared = std::get<Prepared>(outcome);
-  require_fp8(computes_on, prepared.scenario);
+  require_fp8(computes_on, support_of_build(), prepared.scenario);
   if (const std::string remarks = prepared.dataset->remarks();
       launch.rank == Rank(0) && !remarks.empty())
     std::cerr << remarks << std::endl;

@@ -121,6 +121,13 @@ std::string question_digest(const Scenario& scenario, const HardwareProfile& pro
 
 namespace {
 
+// Removes choices that only the simulator has (check_runnable()): FP8 GEMMs in chunks.
+Scenario with_runnable_choices(Scenario scenario) {
+  if (scenario.training.fp8 == Fp8Scaling::off || !scenario.search) return scenario;
+  for (ModuleSearch& module : scenario.search->modules) module.tp_pieces = {};
+  return scenario;
+}
+
 Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profile,
                          const SweepOptions& options) {
   const Model& model = scenario.model;
@@ -237,6 +244,8 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
 }  // namespace
 
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
+  if (options.runnable && with_runnable_choices(scenario).search != scenario.search)
+    return sweep(with_runnable_choices(scenario), profile, options);
   Sweep found = sweep_within_limit(scenario, profile, options);
   const bool misfits = found.ranked.empty() && found.too_large > 0 && !found.stopped;
   if (!misfits || scenario.memory_margin() <= 0) return found;

@@ -135,6 +135,21 @@ TEST_SUITE("fp8") {
           }
   }
 
+  TEST_CASE("operands as small as bf16 has them do not become NaN") {
+    for (const Forms form : {Forms::fused, Forms::aten})
+      for (const Fp8Format format : kFormats)
+        for (const Fp8Scaling scaling : kScalings)
+          for (const double small : {1e-40, 1e-37, 1e-33, 1e-30}) {
+            Tensor x = torch::zeros({16, 32}, torch::kBFloat16);
+            x[2][5] = small;
+            Fp8Operand cast;
+            with_form(form, [&] { return (cast = kernels::cast_fp8(x, format, scaling)).scale; });
+            const Tensor back = cast.values.to(torch::kFloat32) * cast.scale;
+            CHECK_FALSE(back.isnan().any().item<bool>());
+            if (small >= 1e-33) CHECK(torch::allclose(back, x.to(torch::kFloat32), 1e-2, 0));
+          }
+  }
+
   // LibTorch's own kernel for CPUs has tensorwise scales.
   TEST_CASE("products equal those of _scaled_mm") {
     torch::manual_seed(4);

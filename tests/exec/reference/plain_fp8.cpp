@@ -9,7 +9,7 @@ Tensor plain_cast(const Tensor& x, torch::Dtype fp8, Fp8Scaling scaling) {
   const double most = fp8 == torch::kFloat8_e5m2 ? 57344 : 448;
   const Tensor largest =
       scaling == Fp8Scaling::rowwise ? single.abs().amax(1, true) : single.abs().max();
-  const Tensor scale = torch::where(largest == 0, torch::ones_like(largest), largest / most);
+  const Tensor scale = largest.clamp_min(0x1p-126 * most) / most;
   return (single * (1 / scale)).to(fp8).to(x.scalar_type()) * scale;
 }
 

@@ -56,12 +56,25 @@ TEST_SUITE("devices") {
   TEST_CASE("FP8 GEMMs need a GPU that has them, and a CPU computes their numbers") {
     Scenario scenario;
     scenario.file = "a.json";
-    const DeviceFound cpu{}, h100{"H100", 9, 8}, a100{"A100", 8, 8};
-    require_fp8(a100, scenario);
+    const DeviceFound cpu{}, h100{"H100", 9, 8}, a100{"A100", 8, 8}, rtx{"RTX", 12, 1};
+    require_fp8(a100, of_gpus, scenario);
     scenario.training.fp8 = Fp8Scaling::tensorwise;
-    require_fp8(cpu, scenario);
-    require_fp8(h100, scenario);
-    CHECK_THROWS_WITH_AS(require_fp8(a100, scenario), doctest::Contains("need 9.0"), InputError);
+    require_fp8(cpu, of_cpus, scenario);
+    require_fp8(h100, with_kernels, scenario);
+    require_fp8(rtx, with_kernels, scenario);
+    const auto refused = [&](const DeviceFound& found, const DeviceSupport& support) {
+      try {
+        require_fp8(found, support, scenario);
+      } catch (const InputError& error) {
+        return error.what_is_wrong;
+      }
+      return std::string();
+    };
+    CHECK(refused(a100, with_kernels) == "A100 has compute capability 8.x; FP8 GEMMs need 9.0");
+    CHECK(refused(h100, of_gpus) == "needs kernels that this build does not have");
+    scenario.training.fp8 = Fp8Scaling::rowwise;
+    CHECK(refused(h100, with_kernels).empty());
+    CHECK(refused(rtx, with_kernels).find("scales by row") != std::string::npos);
   }
 
   TEST_CASE("a rank on a CPU is described as such, whatever the node has") {
