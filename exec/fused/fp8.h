@@ -19,8 +19,8 @@ inline constexpr double kLargestE4m3 = 448, kLargestE5m2 = 57344;  // arXiv 2209
 
 // Sums run over a multiple of this many numbers, and results have a multiple of as many columns.
 inline constexpr std::int64_t kFp8Multiple = 16;
-// Major numbers of the oldest compute capability with such GEMMs by row, and of the latest for which
-// that is known.
+// Major numbers of the oldest compute capability with such GEMMs by row, and of the latest for
+// which that is known.
 inline constexpr int kFp8Capability = 9, kFp8ByRowCapability = 10;
 
 // values [rows, sum], contiguous; scale fp32, [rows, 1] (rowwise) or [1] (tensorwise).
