@@ -112,7 +112,8 @@ class Phases(harness.SystemTest):
             self.assertAlmostEqual(loss, first["pp2"], delta=1e-5 * first["pp2"])
 
     def test_a_killed_run_continues_in_its_phase(self):
-        tune = merged(TUNE, {"training": {"steps": 60}})
+        steps = 400  # a machine that is busy elsewhere sees the checkpoint and the kill hundreds of steps late
+        tune = merged(TUNE, {"training": {"steps": steps}})
         whole = self.folder / "whole"
         scenario = self.phased(tune=tune)
         self.trained(scenario, "--out", whole)
@@ -122,7 +123,7 @@ class Phases(harness.SystemTest):
             harness.wait_until(lambda: len(harness.losses(out / "tune")) > 5 and (every == "1000" or harness.checkpoints(out / "tune")), 120, "steps of phase 2")
             process.kill()
             process.communicate()
-            self.assertLess(len(harness.losses(out / "tune")), 60, "the kill came too late")
+            self.assertLess(len(harness.losses(out / "tune")), steps, "the kill came too late")
             done = self.trained(scenario, "--out", out, "--resume")
             self.assertIn("run: phase align has ended", done.stderr)
             for phase in ("align", "tune"):
@@ -131,7 +132,7 @@ class Phases(harness.SystemTest):
             self.assertEqual([p["ended_before"] for p in json.loads(again.stdout)["phases"]], [True, True])
 
     def test_ctrl_c_ends_the_run_and_resume_continues(self):
-        scenario = self.phased(align=merged(ALIGN, {"training": {"steps": 80}}))
+        scenario = self.phased(align=merged(ALIGN, {"training": {"steps": 400}}))
         whole, out = self.folder / "whole", self.folder / "out"
         self.trained(scenario, "--out", whole)
         process = self.start(POLYPHONY, "run", scenario, "--out", out)
