@@ -1,5 +1,6 @@
 #include "exec/wire/sockets.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
@@ -185,3 +186,14 @@ std::string address_of_interface(const std::string& name) {
 }
 
 }  // namespace polyphony::exec
+
+// Replaces the C library's function in this program, LibTorch's calls included: numbers in place of
+// names. LibTorch asks for the name of every address that it connects to, and a name server that
+// does not answer delays each connection by five seconds and more.
+extern "C" __attribute__((visibility("default"))) int getnameinfo(
+    const sockaddr* address, socklen_t length, char* host, socklen_t host_length, char* service,
+    socklen_t service_length, int flags) {
+  static const auto real =
+      reinterpret_cast<decltype(&getnameinfo)>(dlsym(RTLD_NEXT, "getnameinfo"));
+  return real(address, length, host, host_length, service, service_length, flags | NI_NUMERICHOST);
+}
