@@ -25,6 +25,9 @@ GlooOptions impatient(double timeout) {
   options.timeout = Seconds(timeout);
   options.liveness.beat = Seconds(0.1);
   options.liveness.grace = Seconds(120);  // the process is that of all ranks
+  // No rank is silent here, however busy the machine is; after an alarm it may take five seconds.
+  options.liveness.silent_beats = 1000;
+  options.liveness.alarmed_beats = 50;
   return options;
 }
 
@@ -53,7 +56,7 @@ TEST_SUITE("nccl") {
       CAPTURE(at_split);
       std::latch others{kRanks - 1};
       if (at_split) nccl::before_next_split(1, [&] { others.wait(); });
-      const Ended result = ended(2, [&](Transport& transport, torch::Device) {
+      const Ended result = ended(5, [&](Transport& transport, torch::Device) {
         const bool late = transport.rank() == Rank(1);
         try {
           if (at_split)
@@ -72,7 +75,7 @@ TEST_SUITE("nccl") {
         all += result.said[rank];
       }
       CHECK_MESSAGE(says(all, at_split ? "joining group all" : "missing rank 1"), all);
-      CHECK(result.took < Seconds(15));
+      CHECK(result.took < Seconds(30));
       check_nothing_left();
     }
   }
@@ -91,7 +94,7 @@ TEST_SUITE("nccl") {
     for (std::size_t rank = 0; rank < kRanks; ++rank)
       CHECK_MESSAGE(says(result.said[rank], rank == 1 ? "planted" : "lost rank 1"),
                     result.said[rank]);
-    CHECK(result.took < Seconds(15));
+    CHECK(result.took < Seconds(30));
     check_nothing_left();
   }
 
@@ -110,7 +113,7 @@ TEST_SUITE("nccl") {
     for (std::size_t rank = 0; rank < kRanks; ++rank)
       CHECK_MESSAGE(says(result.said[rank], rank == 1 ? "planted" : "lost rank 1: it stopped"),
                     result.said[rank]);
-    CHECK(result.took < Seconds(15));
+    CHECK(result.took < Seconds(30));
     check_nothing_left();
   }
 
@@ -134,24 +137,34 @@ TEST_SUITE("nccl") {
                     result.said[rank]);
     CHECK(says(result.said[1], "all of ranks 0 1 2 3: NCCL"));
     CHECK(says(result.said[0], "lost rank 1: it stopped"));
-    CHECK(result.took < Seconds(15));
+    CHECK(result.took < Seconds(30));
     check_nothing_left();
   }
 
   TEST_CASE("a kernel that waits longer than the time-out ends its rank, and then the others") {
-    const Ended result = ended(2, [](Transport& transport, torch::Device device) {
+    std::latch others{kRanks - 1};
+    const Ended result = ended(5, [&](Transport& transport, torch::Device device) {
       announce(transport, {{"all", first_ranks(kRanks)}});
       const auto group = transport.make_group("all", first_ranks(kRanks));
+      if (transport.rank() == Rank(1)) {
+        others.wait();
+        transport.barrier();
+        return;
+      }
       Tensor sum = torch::ones({3}, device);
-      if (transport.rank() != Rank(1)) group->all_reduce(sum, Reduction::sum);
+      group->all_reduce(sum, Reduction::sum);
       c10::Event done(device.type());
       done.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-      transport.await(done);
-      transport.barrier();
+      try {
+        transport.await(done);
+      } catch (...) {
+        others.count_down();
+        throw;
+      }
     });
     for (std::size_t rank = 0; rank < kRanks; ++rank) CHECK(result.said[rank] != "");
     CHECK(says(result.said[0] + result.said[2] + result.said[3], "it did not finish in time"));
-    CHECK(result.took < Seconds(15));
+    CHECK(result.took < Seconds(30));
     check_nothing_left();
   }
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "exec/device/nccl.h"
@@ -13,6 +14,8 @@ namespace polyphony::exec::testing {
 
 std::vector<std::string> said_over_nccl(int ranks, bool in_order, const GlooOptions& options,
                                         const RankBody& body) {
+  // LibTorch's recorder of collectives is one for a process, and not made for ranks as threads.
+  setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
   const std::uint16_t port = listen_at("127.0.0.1").port;
   std::vector<std::string> said(static_cast<std::size_t>(ranks));
   std::vector<std::jthread> threads;
