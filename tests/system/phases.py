@@ -112,7 +112,7 @@ class Phases(harness.SystemTest):
             self.assertAlmostEqual(loss, first["pp2"], delta=1e-5 * first["pp2"])
 
     def test_a_killed_run_continues_in_its_phase(self):
-        steps = 400  # a machine that is busy elsewhere sees the checkpoint and the kill hundreds of steps late
+        steps = 250  # a machine that is busy elsewhere sees the checkpoint and the kill a hundred steps late
         tune = merged(TUNE, {"training": {"steps": steps}})
         whole = self.folder / "whole"
         scenario = self.phased(tune=tune)
@@ -132,7 +132,7 @@ class Phases(harness.SystemTest):
             self.assertEqual([p["ended_before"] for p in json.loads(again.stdout)["phases"]], [True, True])
 
     def test_ctrl_c_ends_the_run_and_resume_continues(self):
-        scenario = self.phased(align=merged(ALIGN, {"training": {"steps": 400}}))
+        scenario = self.phased(align=merged(ALIGN, {"training": {"steps": 250}}))
         whole, out = self.folder / "whole", self.folder / "out"
         self.trained(scenario, "--out", whole)
         process = self.start(POLYPHONY, "run", scenario, "--out", out)

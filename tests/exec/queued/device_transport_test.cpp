@@ -211,7 +211,7 @@ TEST_SUITE("queued device") {
   // A buffer is filled by the first launch of its op, on another stream than the others.
   TEST_CASE("rows that come from several ranks reach a buffer after it was filled") {
     int layouts = 0;
-    for (const std::vector<Case>& cases : {parity_cases(), planned_cases()})
+    for (const std::vector<Case>& cases : {sampled(8, parity_cases()), sampled(8, planned_cases())})
       for (const Case& c : cases) {
         const Program program = whole_program(c);
         bool several = false;
@@ -219,13 +219,13 @@ TEST_SUITE("queued device") {
           const QueueOrder order(program, Rank(r));
           for (const Launch& launch : order.launches()) several = several || !launch.last;
         }
-        if (!several || ++layouts % 8 != 0) continue;
+        if (!several) continue;
         INFO(c.name);
-        delay_kernels(500, static_cast<std::uint64_t>(layouts));
+        delay_kernels(500, static_cast<std::uint64_t>(++layouts));
         CHECK(complaint(c, run_on_devices(c)) == "");
         delay_kernels(0, 0);
       }
-    CHECK(layouts > 40);
+    CHECK(layouts > 5);
   }
 
   TEST_CASE("the transport is told when the host enters an op, and when it leaves it") {
