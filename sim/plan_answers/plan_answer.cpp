@@ -1,6 +1,7 @@
 #include "sim/plan_answers/plan_answer.h"
 
 #include <algorithm>
+#include <set>
 
 #include "shared/check/check.h"
 #include "shared/chunk/parameters.h"
@@ -55,6 +56,19 @@ std::string layer_words(const Module& module, LayerRange range) {
   return module.name + " " + text;
 }
 
+// Returns the chunks, those that follow each other in a module as one: sharded layers are chunks of
+// their own.
+std::vector<Chunk> joined(const std::vector<Chunk>& chunks) {
+  std::vector<Chunk> all;
+  for (const Chunk& chunk : chunks)
+    if (!all.empty() && all.back().module == chunk.module &&
+        all.back().layers.end == chunk.layers.begin)
+      all.back().layers.end = chunk.layers.end;
+    else
+      all.push_back(chunk);
+  return all;
+}
+
 PlannedStage planned_stage(const Scenario& scenario, const LayerCosts& costs, const Branch& branch,
                            std::size_t stage) {
   PlannedStage row;
@@ -62,12 +76,13 @@ PlannedStage planned_stage(const Scenario& scenario, const LayerCosts& costs, co
   const int first = branch.grid.first_rank + branch.rank_of_stage[stage] * branch.stage_ranks();
   row.ranks = rank_range(first, branch.stage_ranks());
   row.grid = describe(branch.grid);
-  for (const Chunk& chunk : branch.stages[stage].chunks) {
+  std::set<ModuleId> named;
+  for (const Chunk& chunk : joined(branch.stages[stage].chunks)) {
     const Module& module = scenario.model.modules[chunk.module.value];
     row.layers += (row.layers.empty() ? "" : ", ") + module.name + " [" +
                   std::to_string(chunk.layers.begin) + "," + std::to_string(chunk.layers.end) + ")";
     row.words += (row.words.empty() ? "" : "; ") + layer_words(module, chunk.layers);
-    if (module.kind != ModuleKind::projector)
+    if (module.kind != ModuleKind::projector && named.insert(chunk.module).second)
       row.name += (row.name.empty() ? "" : " + ") + module.name + " stage " + std::to_string(stage);
     row.parameters_per_rank += local_parameters(module, chunk.layers, {.tensor = branch.grid.tp});
     for (int layer = chunk.layers.begin; layer < chunk.layers.end; ++layer) {

@@ -74,6 +74,19 @@ TEST_CASE("the stages of a plan add up, and the most expensive rank is the bottl
       if (moved) CHECK(moved->bottleneck_time >= split.next->bottleneck_time);
 }
 
+TEST_CASE("layers that are sharded one by one are named as one range") {
+  Scenario scenario = chain_of_three();
+  ModuleLayout grid;
+  grid.ranks = 3;
+  grid.shard = Shard::full;
+  scenario.data.global_batch = 9;
+  scenario.layout = Layout{.modules = {3, grid}, .microbatches = 3};
+  const PlanAnswer answer = answered(scenario);
+  REQUIRE(answer.stages.size() == 1);
+  CHECK(answer.stages.front().name == "vision stage 0 + language stage 0");
+  CHECK(answer.stages.front().words.ends_with("language embedding, blocks 0-5, output head"));
+}
+
 TEST_CASE("the memory of a plan's stages equals the predicted memory") {
   const Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
