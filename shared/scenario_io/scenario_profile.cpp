@@ -18,6 +18,16 @@ struct NamedProfile {
   std::optional<ShippedDevice> device;
 };
 
+std::string profile_text(const LoadText& load, const std::string& name) {
+  try {
+    return load(name);
+  } catch (const InputError&) {
+    if (is_profile_file(name)) throw;
+    throw InputError(name, "", "is neither a shipped profile nor a file that can be read",
+                     suggest(name, profile_names()));
+  }
+}
+
 NamedProfile named_profile(const Scenario& scenario, const LoadText& load,
                            const std::string& name) {
   const std::string wanted = name.empty() ? scenario.cluster.profile : name;
@@ -28,7 +38,7 @@ NamedProfile named_profile(const Scenario& scenario, const LoadText& load,
                      "write the path of a profile that polyphony profile or calibrate made");
   }
   if (const HardwareProfile* shipped = find_profile(wanted)) return {*shipped, {}};
-  const std::string text = load(wanted);
+  const std::string text = profile_text(load, wanted);
   const auto device = own_device_in(text, wanted);
   if (!device) return {parse_profile(text, wanted), {}};
   HardwareProfile profile = roofline_profile(*device);

@@ -146,6 +146,16 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
 std::string suggest(const std::string& word, const std::vector<std::string>& candidates) {
   if (std::string hint = hint_for_other_word(word, candidates); !hint.empty()) return hint;
   const std::string near = nearest(word, candidates);
+  // "hgx-a100" means hgx-a100-40 or hgx-a100-80 rather than hgx-h100.
+  std::string longer;
+  std::size_t begins = 0;
+  for (const std::string& candidate : candidates)
+    if (candidate.starts_with(word)) {
+      longer += (begins++ == 0 ? "\"" : " or \"") + candidate + "\"";
+    }
+  constexpr std::size_t kMostNamed = 3;
+  if (begins > 0 && begins <= kMostNamed && !near.starts_with(word))
+    return "did you mean " + longer + "?";
   return near.empty() ? "one of: " + joined(candidates) : "did you mean \"" + near + "\"?";
 }
 

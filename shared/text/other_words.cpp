@@ -7,7 +7,7 @@ namespace polyphony {
 namespace {
 
 struct OtherWord {
-  const char* word;
+  const char* word;   // "*.json": any word that ends so
   const char* known;  // the key or value that has to be allowed in its place
   const char* hint;   // null: did you mean the known one?
 };
@@ -25,6 +25,14 @@ constexpr const char* kMicrobatches =
 constexpr const char* kHuggingFace =
     "this looks like a Hugging Face config.json; a scenario names it: "
     "\"model\": {\"language\": {\"hf\": \"config.json\"}}";
+
+constexpr const char* kEpochs =
+    "a run counts steps: steps = epochs * samples / global_batch (polyphony scan counts samples)";
+constexpr const char* kAdamw =
+    "the optimizer is AdamW; its keys are learning_rate, weight_decay, beta1, beta2 and epsilon";
+constexpr const char* kDataset =
+    "a file is written as an object: {\"dataset\": \"train.jsonl\", \"tokenizer\": "
+    "\"tokenizer.json\"}, or with \"text\" or \"tokens\" in place of \"dataset\"";
 
 constexpr OtherWord kWords[] = {
     {"dp", "tp", kReplicas},
@@ -70,6 +78,27 @@ constexpr OtherWord kWords[] = {
     {"adam_beta1", "beta1", nullptr},
     {"adam_beta2", "beta2", nullptr},
     {"clip_grad", "clip_norm", nullptr},
+    {"grad_clip", "clip_norm", nullptr},
+    {"max_grad_norm", "clip_norm", nullptr},
+    {"gradient_clip_val", "clip_norm", nullptr},
+    {"eps", "epsilon", nullptr},
+    {"adam_eps", "epsilon", nullptr},
+    {"adam_epsilon", "epsilon", nullptr},
+    {"wd", "weight_decay", nullptr},
+    {"warmup", "warmup_steps", nullptr},
+    {"lr_warmup_iters", "warmup_steps", nullptr},
+    {"lr_scheduler_type", "decay", nullptr},
+    {"lr_decay_style", "decay", nullptr},
+    {"optimizer", "learning_rate", kAdamw},
+    {"optim", "learning_rate", kAdamw},
+    {"epochs", "steps", kEpochs},
+    {"num_epochs", "steps", kEpochs},
+    {"num_train_epochs", "steps", kEpochs},
+    {"*.json", "easy-vqa", kDataset},
+    {"*.jsonl", "easy-vqa", kDataset},
+    {"*.tar", "easy-vqa", kDataset},
+    {"*.txt", "easy-vqa", kDataset},
+    {"*.parquet", "easy-vqa", kDataset},
     {"train_iters", "steps", nullptr},
     {"max_steps", "steps", nullptr},
     {"bf16", "precision", "write \"precision\": \"bf16\""},
@@ -104,12 +133,17 @@ std::string lower_case(std::string text) {
   return text;
 }
 
+bool is_word(const std::string& given, const std::string& word) {
+  return word.front() == '*' ? given.ends_with(word.substr(1)) : given == word;
+}
+
 }  // namespace
 
 std::string hint_for_other_word(const std::string& word, const std::vector<std::string>& known) {
   std::string given = lower_case(word);
   for (const OtherWord& other : kWords)
-    if (given == other.word && std::find(known.begin(), known.end(), other.known) != known.end())
+    if (is_word(given, other.word) &&
+        std::find(known.begin(), known.end(), other.known) != known.end())
       return other.hint ? other.hint : "did you mean \"" + std::string(other.known) + "\"?";
   return "";
 }

@@ -196,7 +196,9 @@ void check_training(const Refusal& refuse, const Training& t, const Device& devi
   if (t.precision != NumberFormat::fp64 && t.precision != NumberFormat::fp32 &&
       t.precision != NumberFormat::bf16)
     refuse("/training/precision", std::string(name(t.precision)) + " is not supported yet",
-           "use fp32, fp64 or bf16");
+           t.precision == NumberFormat::fp8
+               ? "use \"precision\": \"bf16\" with \"fp8\": \"tensorwise\" or \"rowwise\""
+               : "use bf16, fp32 or fp64");
   if (!(peak(device, t.precision).value > 0))
     refuse("/training/precision", device.name + " has no peak rate in " + name(t.precision),
            "use fp32, or give the device's peak rate");

@@ -63,6 +63,9 @@ void check_saved(const Arguments& args) {
       throw InputError("--" + option, "", "must be at least 1 (got " + args.given(option) + ")",
                        "rows are counted from 1 to the number of rows of the answer");
     check_writable(args.require("out"));
+  } else if (args.has("out")) {
+    throw InputError("--out", "", "is the file of --save-row, which is missing",
+                     "add --save-row 1 for the best layout");
   }
   if (args.has("save")) {
     make_folder(args.text("save"));

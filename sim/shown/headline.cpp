@@ -29,7 +29,9 @@ std::string model_text(const Model& model) {
 
 std::string cluster_text(const Cluster& cluster) {
   const std::string each = count_text(cluster.ranks_per_node) + " " +
-                           (cluster.device.name == "cpu-core" ? "CPU ranks" : cluster.device.name);
+                           (cluster.device.name != "cpu-core" ? cluster.device.name
+                            : cluster.ranks_per_node == 1     ? "CPU rank"
+                                                              : "CPU ranks");
   return cluster.nodes > 1 ? counted(cluster.nodes, "node", "nodes") + " × " + each : each;
 }
 

@@ -168,6 +168,7 @@ class Sweep(harness.SystemTest):
                 ("--shard", "1/2"): ["--journal"],
                 ("--save-row", 100000, "--out", self.folder / "r.json"): ["--save-row", "1 to"],
                 ("--save-row", 1): ["needs --out"],
+                ("--out", self.folder / "r.json"): ["--out", "add --save-row 1"],
                 ("--journal", other): ["another question"],
                 ("--journal", foreign): ["is not the journal"],
                 ("--journal", self.folder / "no" / "where"): ["where"],

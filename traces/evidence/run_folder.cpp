@@ -78,6 +78,9 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
   if (!files.exists(paths.scenario()))
     throw InputError(folder, "", "is not the folder of a run",
                      "`polyphony run --out FOLDER --trace-steps 5:15` makes one");
+  if (!files.exists(paths.batches()))
+    throw InputError(folder, "", "has no traced steps",
+                     "run it with --trace-steps FIRST:LAST, such as 5:15");
   Measurement run;
   run.source = folder;
   run.scenario_file = paths.scenario();

@@ -40,6 +40,18 @@ TEST_SUITE("scenario profile") {
   TEST_CASE("a profile: as asked, else the scenario's own, on the scenario's device") {
     Scenario scenario = examples::vlm_on_h100();
     CHECK(scenario_profile(scenario, nothing, "a100-80-roofline").device.name == "A100-80");
+    const auto refusal = [&](const std::string& name) {
+      try {
+        scenario_profile(scenario, nothing, name);
+      } catch (const InputError& error) {
+        return std::string(error.what());
+      }
+      return std::string("accepted");
+    };
+    CHECK(refusal("a100-80") ==
+          "a100-80: is neither a shipped profile nor a file that can be read (did you mean "
+          "\"a100-80-roofline\"?)");
+    CHECK(refusal("my/h100.json") == "my/h100.json: no such file (check the path)");
     scenario.cluster.device.bf16 = 2.0 * scenario.cluster.device.bf16;
     CHECK(scenario_profile(scenario, nothing).device == scenario.cluster.device);
     HardwareProfile own = *find_profile("h100-roofline");

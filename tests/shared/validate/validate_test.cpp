@@ -135,7 +135,7 @@ TEST_CASE("features that are not supported yet are rejected by name") {
           s.model.edges.push_back({ModuleId(0), ModuleId(2), 0, -1});
         }) == "s.json: /model: several vision modules are not supported yet (keep one)");
   CHECK(refusal([](Scenario& s) { s.training.precision = NumberFormat::fp16; }) ==
-        "s.json: /training/precision: fp16 is not supported yet (use fp32, fp64 or bf16)");
+        "s.json: /training/precision: fp16 is not supported yet (use bf16, fp32 or fp64)");
   CHECK(refusal([](Scenario& s) { s.training.fp8 = Fp8Scaling::tensorwise; }) ==
         "s.json: /training/fp8: fp8 must be used with precision bf16 (got fp32) (add "
         "\"precision\": \"bf16\", or remove fp8)");

@@ -183,6 +183,11 @@ TEST_CASE("files that are not a measurement are rejected by name") {
   const Files files = disk.files();
   CHECK(refusal([&] { read_run_folder("elsewhere", files); }).find("is not the folder of a run") !=
         std::string::npos);
+  Disk untraced = recorded_run();
+  untraced.texts.erase("run/trace/batches.jsonl");
+  CHECK(refusal([&] {
+          read_run_folder("run", untraced.files());
+        }).find("has no traced steps (run it with --trace-steps FIRST:LAST") != std::string::npos);
   CHECK(refusal([&] {
           read_trace_files({"run/trace/step-4.rank-0.json"}, scenario, roofline(), files);
         }).find("give the files of all 2 ranks") != std::string::npos);
