@@ -92,8 +92,11 @@ void print_decision(const Sweep& result, const std::vector<bool>& leading) {
       ": the 90 % interval of the difference in step time contains zero. Row " + simplest +
       " is the simplest of those within 2 % of the best.";
   if (const auto other = rival(result, leading))
-    text += " To decide, measure a few steps of rows " + simplest + " and " +
-            std::to_string(*other + 1) + ".";
+    text +=
+        " To decide, measure a few steps of rows " + simplest + " and " +
+        std::to_string(*other + 1) +
+        ": save each (--save-row ROW --out row.json), and run it (polyphony run row.json --steps "
+        "15).";
   const bool by_parameter = !result.tied_by.empty() && result.tied_by.front().first != kModelMisses;
   if (by_parameter)
     text += " Their order depends most on " + result.tied_by.front().first + " (" +
@@ -204,7 +207,7 @@ void print_counts(const Sweep& result, bool details) {
     for (const Rejection& r : result.rejected)
       std::cout << "  " << r.count << " not legal, " << name(r.placement) << ": " << r.example
                 << "\n";
-  if (result.too_large && (details || result.ranked.empty()))
+  if (result.too_large && result.ranked.empty())
     std::cout << paragraph("  The layout nearest to fitting is " + result.smallest_too_large.text +
                            ": " + result.smallest_too_large.bound.footprint.worst + " needs " +
                            bytes_text(result.smallest_too_large.bound.footprint.memory));
