@@ -34,7 +34,10 @@ void Runner::Impl::run(const Program& program) {
   StepState step(program, rank);
   state = &step;
   loss = torch::zeros({}, torch::dtype(torch::kFloat64).device(options.device));
-  if (!evaluating) results.emplace_back().program = &program;
+  if (!evaluating) {
+    results.emplace_back().program = &program;
+    results.back().limits = limits;
+  }
   const bool one_thread = streams && transport.queues();
   if (streams) streams->begin(program, rank, one_thread);
   place += place % 2;  // even, also after an op that threw
@@ -188,9 +191,10 @@ Runner::Runner(Transport& transport, const Scenario& scenario, const Program& st
 Runner::~Runner() = default;
 
 void Runner::begin_step(const Program& program, const Inputs& inputs, double learning_rate,
-                        const Pace& pace) {
+                        const Pace& pace, const StepLimits& limits) {
   impl_->inputs = &inputs;
   impl_->pace = &pace;
+  impl_->limits = limits;
   impl_->evaluating = false;
   impl_->rate = learning_rate;
   impl_->run(program);

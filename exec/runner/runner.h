@@ -19,6 +19,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -57,11 +58,18 @@ struct RunnerOptions {
   std::function<void(OpId, bool starts)> watch = {};
 };
 
+// A step whose loss or gradient norm is larger is not followed by an update, on any rank.
+struct StepLimits {
+  double loss = std::numeric_limits<double>::infinity();
+  double gradient_norm = std::numeric_limits<double>::infinity();
+};
+
 // Results of one training step, equal on every rank.
 struct StepScalars {
   double loss = 0;           // mean over the global batch's loss tokens
   double gradient_norm = 0;  // before clipping
-  bool finite = true;        // false: the update was skipped on all ranks
+  bool finite = true;        // both are
+  bool skipped = false;      // the update was skipped on all ranks: not finite, or above a limit
   std::string not_finite;    // where this rank saw the first non-finite value; empty: others did
 };
 
@@ -81,7 +89,7 @@ class Runner {
   // next step may begin before end_step() waits for the oldest. At most two steps may be begun at a
   // time. The Program and the inputs' tensors must not change until end_step().
   void begin_step(const Program& program, const Inputs& inputs, double learning_rate,
-                  const Pace& pace = {});
+                  const Pace& pace = {}, const StepLimits& limits = {});
   StepScalars end_step();
   StepScalars train_step(const Program& program, const Inputs& inputs, double learning_rate,
                          const Pace& pace = {});

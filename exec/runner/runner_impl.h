@@ -47,12 +47,14 @@ struct Runner::Impl {
   const Pace* pace = nullptr;
   bool evaluating = false;
   double rate = 0;
+  StepLimits limits{};
   // One double: the loss of this rank's heads. The compute stream adds to it; the op that sums over
   // the world waits for that and reads it.
   torch::Tensor loss;
   // The results of a step. On a device the host reads them later, when the next step may be queued.
   struct Result {
     const Program* program = nullptr;
+    StepLimits limits{};
     // Of each result that an op made for other ops, in order: its largest absolute value, which is
     // finite if all values are. Placed like `loss`.
     std::vector<std::pair<OpId, torch::Tensor>> finite;

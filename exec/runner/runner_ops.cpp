@@ -13,6 +13,18 @@
 #include "shared/scenario/learning_rate.h"
 
 namespace polyphony::exec {
+namespace {
+
+// Host and device compare the same numbers: the loss, and the square of the norm.
+double squared(const StepLimits& most) { return most.gradient_norm * most.gradient_norm; }
+bool above(const StepLimits& most, double loss, double squared_norm) {
+  return loss > most.loss || squared_norm > squared(most);
+}
+bool limits_anything(const StepLimits& most) {
+  return std::isfinite(most.loss) || std::isfinite(most.gradient_norm);
+}
+
+}  // namespace
 
 // Records that a tensor of another stream is used on the device's current stream.
 void Runner::Impl::use_here(const torch::Tensor& tensor) const {
@@ -222,7 +234,9 @@ void Runner::Impl::keep_scalars(const torch::Tensor& values) {
 
 StepScalars Runner::Impl::read(const Result& result) {
   const double* v = result.here.const_data_ptr<double>();
-  StepScalars scalars{v[0], std::sqrt(v[1]), v[2] == 0.0, {}};
+  const StepLimits& most = result.limits;
+  const bool finite = v[2] == 0.0;
+  StepScalars scalars{v[0], std::sqrt(v[1]), finite, !finite || above(most, v[0], v[1]), {}};
   if (!scalars.finite) scalars.not_finite = not_finite(result);
   return scalars;
 }
@@ -234,7 +248,7 @@ StepScalars Runner::Impl::take_scalars() {
   results.pop_front();
   if (result.came) transport.await(*result.came);
   const StepScalars scalars = result.scalars ? *result.scalars : read(result);
-  if (scalars.finite) ++updates;
+  if (!scalars.skipped) ++updates;
   return scalars;
 }
 
@@ -276,7 +290,10 @@ void Runner::Impl::update() {
   if (transport.world_size() == 1) keep_scalars(step_scalars());
   const torch::Tensor values = results.back().values;
   use_here(values);
-  UpdateTerms terms{{}, count, values[2].ne(0).to(torch::kFloat32)};
+  torch::Tensor skip = values[2].ne(0);
+  if (const StepLimits& most = results.back().limits; limits_anything(most))
+    skip = skip.logical_or(values[0].gt(most.loss)).logical_or(values[1].gt(squared(most)));
+  UpdateTerms terms{{}, count, skip.to(torch::kFloat32)};
   count.add_(1).sub_(terms.skip);
   // The 1e-6 and the clamp are those of torch.nn.utils.clip_grad_norm_, so that runs are
   // comparable.
