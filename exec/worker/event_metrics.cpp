@@ -43,12 +43,17 @@ std::vector<traces::Scalar> scalars(const traces::StepMetrics& step) {
           {"train/learning_rate", static_cast<float>(step.learning_rate)},
           {"train/step_seconds", static_cast<float>(step.seconds.count())},
           {"train/samples_per_second", static_cast<float>(step.samples_per_second)},
-          {"train/data_wait_seconds", static_cast<float>(step.waited.count())}};
+          {"train/data_wait_seconds", static_cast<float>(step.waited.count())},
+          {"train/skipped", step.skipped ? 1.0f : 0.0f}};
 }
 std::vector<traces::Scalar> scalars(const traces::Accuracy& accuracy) {
   std::vector<traces::Scalar> all = {{"eval/accuracy", static_cast<float>(accuracy.share)}};
   if (accuracy.loss) all.push_back({"eval/loss", static_cast<float>(*accuracy.loss)});
   return all;
+}
+
+std::vector<traces::Scalar> scalars(const traces::Rewind& rewind) {
+  return {{"train/rewinds", static_cast<float>(rewind.number)}};
 }
 
 std::string record(const traces::MetricsLine& line) {

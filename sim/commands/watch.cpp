@@ -108,6 +108,8 @@ class Watcher {
       return;
     }
     last_ = seen.steps.back().step;
+    if (seen.bad_steps != bad_steps_ && !json_) std::cout << seen.bad_steps << std::endl;
+    bad_steps_ = seen.bad_steps;
     report_ =
         watch(expected_, seen.steps, done ? seen.ranks : std::map<int, std::vector<Seconds>>{});
     for (; told_ < report_.events.size() && !json_; ++told_)
@@ -118,7 +120,9 @@ class Watcher {
 
   int finish() const {
     if (json_) {
-      std::cout << to_json(report_, expected_).dump(2) << "\n";
+      auto answer = to_json(report_, expected_);
+      if (!bad_steps_.empty()) answer["bad_steps"] = bad_steps_;
+      std::cout << answer.dump(2) << "\n";
     } else {
       std::cout << watch_text(report_, expected_);
     }
@@ -142,6 +146,7 @@ class Watcher {
   WatchReport report_;
   std::size_t told_ = 0;
   std::int64_t last_ = -1;
+  std::string bad_steps_;
 };
 
 }  // namespace

@@ -41,7 +41,9 @@ std::vector<const LoggedStep*> lines_of(const traces::FrameworkLog& log) {
 
 WatchedJob job_of_metrics(const std::string& text) {
   WatchedJob job;
-  for (const traces::MetricsLine& line : traces::parse_metrics(text).lines)
+  const traces::Metrics metrics = traces::parse_metrics(text);
+  job.bad_steps = traces::bad_steps_of(metrics).text();
+  for (const traces::MetricsLine& line : metrics.lines)
     if (const auto* step = std::get_if<traces::StepMetrics>(&line)) {
       WatchedStep& one = job.steps.emplace_back(WatchedStep{step->step, step->seconds, {}});
       if (step->late_plan) one.phases["waiting for data"] = step->waited;

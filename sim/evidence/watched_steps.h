@@ -13,6 +13,7 @@ namespace polyphony::sim {
 struct WatchedJob {
   std::vector<WatchedStep> steps;               // in the order of the file, restarts included
   std::map<int, std::vector<Seconds>> ranks{};  // by rank; empty: one rank alone reports
+  std::string bad_steps{};                      // traces::BadSteps::text()
 };
 
 // Returns the steps of a run's metrics.jsonl; damaged lines are skipped.

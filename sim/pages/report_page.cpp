@@ -95,6 +95,8 @@ traces::Section training_section(const std::vector<TrainedRun>& runs) {
         table.rows.push_back({run.folder, std::to_string(accuracy->step),
                               percent_text(accuracy->share), std::to_string(accuracy->held_out)});
     curves.emplace_back(run.folder, losses(run.metrics));
+    if (const std::string bad = traces::bad_steps_of(run.metrics).text(); !bad.empty())
+      table.note += (table.note.empty() ? "" : "; ") + run.folder + ": " + bad;
   }
   return {"Training", {table, traces::loss_figure(curves)}};
 }

@@ -35,6 +35,7 @@ json body_of(const StepMetrics& step) {
                {"samples_per_second", step.samples_per_second}};
   body["waited"] = step.waited.count();
   if (step.late_plan) body["late_plan"] = *step.late_plan;
+  if (!step.why.empty()) body["why"] = step.why;
   return body;
 }
 json body_of(const Accuracy& accuracy) {
@@ -42,6 +43,13 @@ json body_of(const Accuracy& accuracy) {
       {"step", accuracy.step}, {"accuracy", accuracy.share}, {"held_out", accuracy.held_out}};
   if (accuracy.loss) body["held_out_loss"] = number(*accuracy.loss);
   return body;
+}
+json body_of(const Rewind& rewind) {
+  return {{"step", rewind.step},
+          {"rewind", rewind.number},
+          {"from", rewind.from},
+          {"passed_over", rewind.passed_over},
+          {"why", rewind.why}};
 }
 
 std::int64_t step_of(const MetricsLine& line) {
@@ -75,6 +83,11 @@ std::optional<MetricsLine> parse_metrics_line(const std::string& text) {
       if (value.contains("held_out_loss")) accuracy.loss = number(value.at("held_out_loss"));
       return accuracy;
     }
+    if (value.contains("rewind"))
+      return Rewind{value.at("step").get<std::int64_t>(), value.at("rewind").get<std::int64_t>(),
+                    value.at("from").get<std::int64_t>(),
+                    value.at("passed_over").get<std::int64_t>(),
+                    value.at("why").get<std::string>()};
     StepMetrics step{
         value.at("step").get<std::int64_t>(),        number(value.at("loss")),
         number(value.at("gradient_norm")),           value.at("skipped").get<bool>(),
@@ -82,6 +95,7 @@ std::optional<MetricsLine> parse_metrics_line(const std::string& text) {
         value.at("samples_per_second").get<double>()};
     if (value.contains("late_plan")) step.late_plan = value.at("late_plan").get<bool>();
     if (value.contains("waited")) step.waited = Seconds(value.at("waited").get<double>());
+    if (value.contains("why")) step.why = value.at("why").get<std::string>();
     return step;
   } catch (const json::exception&) {
     return {};  // valid hash, but not written by this program
@@ -89,10 +103,11 @@ std::optional<MetricsLine> parse_metrics_line(const std::string& text) {
 }
 
 Metrics parse_metrics(const std::string& text) {
-  return metrics_until(text, std::numeric_limits<std::int64_t>::max());
+  constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+  return metrics_until(text, kAll, kAll);
 }
 
-Metrics metrics_until(const std::string& text, std::int64_t steps) {
+Metrics metrics_until(const std::string& text, std::int64_t steps, std::int64_t rewinds) {
   Metrics metrics;
   std::int64_t next = 0;  // step
   int number = 0;
@@ -109,7 +124,9 @@ Metrics metrics_until(const std::string& text, std::int64_t steps) {
     }
     const bool of_step = std::holds_alternative<StepMetrics>(*parsed);
     const std::int64_t step = step_of(*parsed);
-    if (step > steps || (of_step && step == steps)) continue;
+    const auto* rewind = std::get_if<Rewind>(&*parsed);
+    if (step > steps || (of_step && step == steps) || (rewind && rewind->number > rewinds))
+      continue;
     if (of_step && step > next) metrics.damage.push_back(missing(next, step - 1));
     if (of_step && step < next) {
       metrics.damage.push_back("line " + std::to_string(number) + " repeats step " +
@@ -123,6 +140,35 @@ Metrics metrics_until(const std::string& text, std::int64_t steps) {
   if (steps != std::numeric_limits<std::int64_t>::max() && next < steps)
     metrics.damage.push_back(missing(next, steps - 1));
   return metrics;
+}
+
+void BadSteps::add(const MetricsLine& line) {
+  if (const auto* step = std::get_if<StepMetrics>(&line); step && step->skipped)
+    ++skipped[step->why.empty() ? "non-finite values" : step->why];
+  if (const auto* rewind = std::get_if<Rewind>(&line)) ++rewinds[rewind->why];
+}
+
+std::string BadSteps::text() const {
+  const auto part = [](const std::map<std::string, int>& counts, const char* one,
+                       const char* many) -> std::string {
+    int all = 0;
+    std::string reasons;
+    for (const auto& [why, count] : counts) {
+      all += count;
+      reasons += (reasons.empty() ? "" : ", ") + why + ": " + std::to_string(count);
+    }
+    if (all == 0) return {};
+    return std::to_string(all) + (all == 1 ? one : many) + " (" + reasons + ")";
+  };
+  const std::string left_out = part(skipped, " step was skipped", " steps were skipped"),
+                    back = part(rewinds, " rewind", " rewinds");
+  return left_out + (left_out.empty() || back.empty() ? "" : ", ") + back;
+}
+
+BadSteps bad_steps_of(const Metrics& metrics) {
+  BadSteps counts;
+  for (const MetricsLine& line : metrics.lines) counts.add(line);
+  return counts;
 }
 
 }  // namespace polyphony::traces

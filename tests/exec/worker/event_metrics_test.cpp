@@ -38,12 +38,15 @@ TEST_SUITE("event metrics") {
       EventMetrics events(folder.path(), Rank(rank), 0, {});
       events.write(traces::StepMetrics{.step = 0, .loss = 2});
       events.write(traces::Accuracy{1, 0.5, 8, 0.25});
+      events.write(traces::Rewind{1, 1, 3, 3, "loss"});
       events.sync();
       CHECK(event_files(folder.path()).size() == (rank == 0 ? 1 : 0));
     }
     const std::string text = slurp(event_files(folder.path()).at(0));
     CHECK(count(text, "train/loss") == 1);
     CHECK(count(text, "train/data_wait_seconds") == 1);
+    CHECK(count(text, "train/skipped") == 1);
+    CHECK(count(text, "train/rewinds") == 1);
     CHECK(count(text, "eval/accuracy") == 1);
     CHECK(count(text, "eval/loss") == 1);
     EventMetrics nowhere("", Rank(0), 0, {});

@@ -24,6 +24,8 @@ TEST_CASE("metrics give a step's time, and the wait for data where steps are pla
   second.step = 1;
   second.late_plan = false;
   second.waited = Seconds(0.25);
+  second.skipped = true;
+  second.why = "gradient norm";
   const WatchedJob job = job_of_metrics(traces::to_line(first) + "\n" + traces::to_line(second) +
                                         "\n" + traces::to_line(traces::Accuracy{1, 0.5, 8}) + "\n");
   REQUIRE(job.steps.size() == 2);
@@ -31,6 +33,7 @@ TEST_CASE("metrics give a step's time, and the wait for data where steps are pla
   CHECK(job.steps[1].time == Seconds(0.5));
   CHECK(job.steps[1].phases.at("waiting for data") == Seconds(0.25));
   CHECK(job.ranks.empty());
+  CHECK(job.bad_steps == "1 step was skipped (gradient norm: 1)");
 }
 
 TEST_CASE("of a log the first line of a restart is left out, and ranks keep their own times") {

@@ -48,10 +48,12 @@ TEST_CASE("training: accuracies in a table, losses that are numbers in a chart")
   traces::Metrics metrics;
   metrics.lines = {traces::StepMetrics{.step = 0, .loss = 3},
                    traces::StepMetrics{.step = 1, .loss = std::numeric_limits<double>::quiet_NaN()},
-                   traces::StepMetrics{.step = 2, .loss = 2}, traces::Accuracy{3, 0.75, 8}};
+                   traces::StepMetrics{.step = 2, .loss = 2, .skipped = true},
+                   traces::Accuracy{3, 0.75, 8}, traces::Rewind{2, 1, 5, 4, "loss"}};
   const traces::Section section = training_section({{"runs/a", metrics}});
   const auto& table = std::get<traces::Table>(section.blocks.at(0));
   CHECK(table.rows == std::vector<std::vector<std::string>>{{"runs/a", "3", "75.0 %", "8"}});
+  CHECK(table.note == "runs/a: 1 step was skipped (non-finite values: 1), 1 rewind (loss: 1)");
   CHECK(std::get<traces::Figure>(section.blocks.at(1)).svg.find("nan") == std::string::npos);
 }
 

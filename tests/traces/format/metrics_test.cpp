@@ -47,6 +47,35 @@ TEST_CASE("a line of metrics is read back, also with NaN") {
   CHECK(std::get<Accuracy>(*accuracy).held_out == 512);
 }
 
+TEST_CASE("skipped steps and rewinds are read back and counted by reason") {
+  StepMetrics skipped{3, 9, 2, true, 1e-3, Seconds(0.1), 80};
+  std::string text = step_line(0) + step_line(1) + step_line(2) + to_line(skipped) + "\n";
+  skipped.step = 4;
+  skipped.why = "loss";
+  text += to_line(skipped) + "\n";
+  const std::string first = to_line(Rewind{3, 1, 7, 5, "gradient norm"}) + "\n",
+                    second = to_line(Rewind{5, 2, 6, 2, "gradient norm"}) + "\n";
+  const Metrics metrics = parse_metrics(text + first + second);
+  CHECK(metrics.damage.empty());
+  REQUIRE(metrics.lines.size() == 7);
+  CHECK(std::get<StepMetrics>(metrics.lines[3]).why.empty());
+  CHECK(std::get<StepMetrics>(metrics.lines[4]).why == "loss");
+  const auto& rewind = std::get<Rewind>(metrics.lines[5]);
+  CHECK(rewind.step == 3);
+  CHECK(rewind.number == 1);
+  CHECK(rewind.from == 7);
+  CHECK(rewind.passed_over == 5);
+  CHECK(rewind.why == "gradient norm");
+  CHECK(bad_steps_of(metrics).text() ==
+        "2 steps were skipped (loss: 1, non-finite values: 1), 2 rewinds (gradient norm: 2)");
+  CHECK(bad_steps_of({}).text().empty());
+
+  // A checkpoint of step 3 that was written before the first rewind to it, and one after it.
+  CHECK(metrics_until(text + first + second, 3, 0).text ==
+        step_line(0) + step_line(1) + step_line(2));
+  CHECK(metrics_until(text + first + second, 5, 1).text == text + first);
+}
+
 TEST_CASE("a flipped bit in a line is always detected") {
   const std::string line = to_line(StepMetrics{7, 1.5, 0.5, false, 1e-3, Seconds(0.25), 32});
   for (std::size_t bit = 0; bit < 8 * line.size(); ++bit) {
