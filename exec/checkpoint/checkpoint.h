@@ -28,6 +28,7 @@
 #include "exec/parameters/held_parameters.h"
 #include "exec/runner/runner.h"
 #include "exec/transport/communicator.h"
+#include "shared/checkpoint/bad_step_state.h"
 
 namespace polyphony::exec {
 
@@ -40,6 +41,7 @@ struct RankState {
   std::vector<Group> groups;
   std::int64_t updates = 0;  // AdamW's step count
   std::string run;           // run_record() of the scenario; empty: not recorded
+  BadStepState bad_steps{};
 };
 // Returns the state of a rank in the run of which `structure` is a Program. `stores`: in the order
 // of Runner::stores().
@@ -50,8 +52,9 @@ RankState runner_state(Runner& runner, Rank rank, const Program& structure, cons
 
 // Which checkpoints of earlier steps stay when a new one is written.
 struct KeptCheckpoints {
-  int newest = 2;                      // so many, the new one included; at least 1
-  std::optional<std::int64_t> best{};  // and that of this step
+  int newest = 2;                        // so many, the new one included; at least 1
+  std::optional<std::int64_t> best{};    // and that of this step
+  std::optional<std::int64_t> rewind{};  // and that of this step
 };
 
 // Writes the checkpoint of a step, then removes those that need not be kept. Checkpoints of later
@@ -77,11 +80,14 @@ std::vector<std::vector<int>> newest_blocks(const std::string& folder);
 std::vector<std::string> load_checkpoint(const std::string& folder, std::int64_t step,
                                          Transport& transport, RankState& state,
                                          const Program& structure);
-// Loads the newest checkpoint, if there is one; collective.
+// Load the checkpoint of a step, and the newest one, if there is one; collective.
 struct Loaded {
   std::int64_t step = 0;
   std::vector<std::string> changed;
+  BadStepState bad_steps{};
 };
+Loaded load_step(const std::string& folder, std::int64_t step, Transport& transport, Runner& runner,
+                 const Program& structure, const std::string& run);
 std::optional<Loaded> load_newest(const std::string& folder, Transport& transport, Runner& runner,
                                   const Program& structure, const std::string& run);
 // Sets values and master weights to those of the newest checkpoint of another run, which may have

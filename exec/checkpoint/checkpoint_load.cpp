@@ -181,8 +181,18 @@ std::vector<std::string> load_checkpoint(const std::string& folder, std::int64_t
   CheckpointReader reader(path, manifest);
   for (const RankState::Group& group : state.groups) load_group(*group.store, reader);
   state.updates = manifest.optimizer_steps;
+  state.bad_steps = manifest.bad_steps;
   transport.barrier();
   return differences.changed;
+}
+
+Loaded load_step(const std::string& folder, std::int64_t step, Transport& transport, Runner& runner,
+                 const Program& structure, const std::string& run) {
+  RankState state = rank_state(structure, transport.rank(), runner.stores());
+  state.run = run;
+  std::vector<std::string> changed = load_checkpoint(folder, step, transport, state, structure);
+  runner.set_updates(state.updates);
+  return {step, std::move(changed), std::move(state.bad_steps)};
 }
 
 std::optional<Loaded> load_newest(const std::string& folder, Transport& transport, Runner& runner,
@@ -192,11 +202,7 @@ std::optional<Loaded> load_newest(const std::string& folder, Transport& transpor
     agree(folder, -1, transport);
     return {};
   }
-  RankState state = rank_state(structure, transport.rank(), runner.stores());
-  state.run = run;
-  Loaded loaded{*newest, load_checkpoint(folder, *newest, transport, state, structure)};
-  runner.set_updates(state.updates);
-  return loaded;
+  return load_step(folder, *newest, transport, runner, structure, run);
 }
 
 Loaded load_weights(const std::string& run_folder, Transport& transport, Runner& runner,
@@ -207,7 +213,7 @@ Loaded load_weights(const std::string& run_folder, Transport& transport, Runner&
   EarlierRunWeights weights(from);
   for (HeldParameters* store : runner.stores()) weights.read(*store);
   transport.barrier();
-  Loaded loaded{from.step, {}};
+  Loaded loaded{from.step, {}, {}};
   if (!from.manifest.run.empty() && !run.empty())
     loaded.changed = compare_records(from.manifest.run, run, run_folder).another_model;
   std::erase_if(loaded.changed, [](const std::string& change) {  // pairs that this run adds

@@ -84,6 +84,7 @@ CheckpointWriter::CheckpointWriter(const std::string& folder, std::int64_t step,
   manifest_.step = step;
   manifest_.optimizer_steps = state.updates;
   manifest_.run = state.run;
+  manifest_.bad_steps = state.bad_steps;
   manifest_.world_size = static_cast<int>(structure.ranks);
   manifest_.format = format_name(structure);
   for (const ModuleLayout& grid : structure.layout.modules) manifest_.blocks.push_back(grid.blocks);
@@ -220,7 +221,7 @@ void CheckpointWriter::publish(const std::vector<TwoNumbers>& digests) {
   std::erase_if(steps, [&](std::int64_t other) { return other > step_; });
   const auto newest = static_cast<std::size_t>(std::max(1, keep_.newest));
   for (std::size_t i = 0; i + newest < steps.size(); ++i)
-    if (steps[i] != keep_.best)
+    if (steps[i] != keep_.best && steps[i] != keep_.rewind)
       remove_checkpoint(step_folder(folder_, steps[i]));  // keeping one more does no harm
 }
 

@@ -1,5 +1,6 @@
 #include "shared/checkpoint/checkpoint_manifest_json.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +46,7 @@ std::uint64_t parse_checksum(const JsonValue& value) {
 
 const ObjectForm& manifest_form() {
   constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+  constexpr double kMost = std::numeric_limits<double>::max();
   static const ObjectForm parameter{
       "parameter",
       "a parameter of the model",
@@ -61,6 +63,15 @@ const ObjectForm& manifest_form() {
        {"checksum", text_form("cbf29ce484222325"), "checksum of the whole file", true},
        {"slices", object_form(slices), "parts of parameters that it contains", true}},
       {}};
+  static const ObjectForm bad_steps{
+      "bad_steps",
+      "what the run knows of bad steps",
+      {{"skipped", integer_form(0, kAny), "steps in a row without an update", true},
+       {"rewinds", integer_form(0, kAny), "since the run began", true},
+       {"passed_over", integer_form(0, kAny), "batches of the data passed over", true},
+       {"seen", list_form(list_form(number_form(-kMost, kMost), 3, 3)),
+        "step, loss and gradient norm of the newest steps", true}},
+      {}};
   static const ObjectForm manifest{
       "manifest",
       "of a checkpoint",
@@ -73,10 +84,26 @@ const ObjectForm& manifest_form() {
        {"blocks", list_form(list_form(integer_form(0, kMostLayers), 0, kMostLayers), 0, 64),
         "blocks per stage, by module, of the run that wrote it"},
        {"run", text_form("{…}"), "record of the scenario"},
+       {"bad_steps", object_form(bad_steps), "what the run knows of bad steps"},
        {"parameters", list_form(object_form(parameter)), "parameters of the model", true},
        {"files", list_form(object_form(file)), "files of the ranks", true}},
       {}};
   return manifest;
+}
+
+BadStepState read_bad_steps(const JsonValue& value) {
+  constexpr double kMostExact = 9007199254740992;  // 2^53
+  BadStepState known;
+  value.read("skipped", known.skipped);
+  value.read("rewinds", known.rewinds);
+  value.read("passed_over", known.passed_over);
+  const JsonValue seen = value.at("seen");
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const JsonValue one = seen.at(i);
+    const double step = std::clamp(one.at(0).number(), 0.0, kMostExact);
+    known.seen.push_back({static_cast<std::int64_t>(step), one.at(1).number(), one.at(2).number()});
+  }
+  return known;
 }
 
 }  // namespace
@@ -108,6 +135,15 @@ std::string to_json(const Manifest& manifest) {
              {"parameters", std::move(parameters)},
              {"files", std::move(files)}};
   if (!manifest.run.empty()) whole["run"] = manifest.run;
+  if (const BadStepState& known = manifest.bad_steps; known != BadStepState{}) {
+    json seen = json::array();
+    for (const BadStepState::Seen& one : known.seen)
+      seen.push_back({one.step, one.loss, one.gradient_norm});
+    whole["bad_steps"] = {{"skipped", known.skipped},
+                          {"rewinds", known.rewinds},
+                          {"passed_over", known.passed_over},
+                          {"seen", std::move(seen)}};
+  }
   whole[kChecksum] = digits_without_checksum(whole);
   return whole.dump(1);
 }
@@ -122,6 +158,7 @@ Manifest parse_manifest(const std::string& text, const std::string& file) {
   root.read("world_size", manifest.world_size);
   root.read("format", manifest.format);
   root.read("run", manifest.run);
+  if (root.has("bad_steps")) manifest.bad_steps = read_bad_steps(root.at("bad_steps"));
   if (root.has("blocks"))
     for (std::size_t m = 0; m < root.at("blocks").size(); ++m) {
       const JsonValue module = root.at("blocks").at(m);

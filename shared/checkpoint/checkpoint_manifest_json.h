@@ -10,7 +10,9 @@
 // be read. A slice is a region of the parameter (shared/checkpoint/checkpoint_region.h), written as
 // in the file's own metadata.
 // `optimizer_steps` is AdamW's step count. It is smaller than `step` by the number of updates that
-// were skipped because of non-finite values.
+// were skipped because of non-finite values or spikes. What a run knows of these steps is
+// "bad_steps": {"skipped": 0, "rewinds": 1, "passed_over": 17, "seen": [[39, 2.25, 0.5], …]};
+// absent if it knows nothing.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/checkpoint/bad_step_state.h"
 #include "shared/chunk/parameters.h"
 #include "shared/files/files.h"
 #include "shared/model/model.h"
@@ -45,6 +48,7 @@ struct Manifest {
   std::string format;                    // of the values, by its safetensors name
   std::vector<std::vector<int>> blocks;  // ModuleLayout::blocks by module, of the run that wrote it
   std::string run;                       // run_record() of its scenario; empty: not recorded
+  BadStepState bad_steps;
   std::vector<ModelParameter> parameters;
   std::vector<ManifestFile> files;
 };
