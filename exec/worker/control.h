@@ -29,6 +29,8 @@ class Control {
   }
 
   bool due(std::int64_t step) const { return step >= next_; }
+  // Makes decisions due again after a rewind to an earlier step.
+  void rewind(std::int64_t step) { next_ = std::min(next_, step); }
 
   // Collective, at steps that are due(). Also checks that all ranks have the same `plan` digest.
   Decision exchange(std::int64_t step, bool interrupted, Seconds elapsed, Seconds last_step,

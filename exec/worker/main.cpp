@@ -78,9 +78,27 @@ cxxopts::Options make_options() {
       cxxopts::value<double>()->default_value("0"))(
       "stop-patience",
       "stop after so many evaluations in a row without a lower held-out loss; 0: never",
-      cxxopts::value<int>()->default_value("0"))("trace-steps",
-                                                 "steps to record, FIRST:LAST (LAST excluded)",
-                                                 cxxopts::value<std::string>()->default_value(""))(
+      cxxopts::value<int>()->default_value("0"))(
+      "spikes",
+      "what follows when a step's loss or gradient norm jumps: ignore; skip: leave the update out; "
+      "rewind: back to a checkpoint, and on with the samples after that step; stop",
+      cxxopts::value<std::string>()->default_value("ignore"))(
+      "spike-loss", "factor on the median loss above which a step is a spike; 0: not judged",
+      cxxopts::value<double>()->default_value("2"))(
+      "spike-norm", "the same for the gradient norm before clipping",
+      cxxopts::value<double>()->default_value("4"))("spike-window",
+                                                    "number of the steps whose median it is",
+                                                    cxxopts::value<int>()->default_value("64"))(
+      "non-finite", "what follows when a step has non-finite values: skip, rewind or stop",
+      cxxopts::value<std::string>()->default_value("skip"))(
+      "max-skips", "stop after so many skipped steps in a row; 0: never",
+      cxxopts::value<int>()->default_value("100"))("max-rewinds",
+                                                   "stop at a bad step after so many rewinds",
+                                                   cxxopts::value<int>()->default_value("3"))(
+      "rewind-every", "steps between the checkpoints to which the run rewinds",
+      cxxopts::value<std::int64_t>()->default_value("100"))(
+      "trace-steps", "steps to record, FIRST:LAST (LAST excluded)",
+      cxxopts::value<std::string>()->default_value(""))(
       "kineto",
       "steps to record with Kineto, PyTorch's profiler: STEP or FIRST:LAST, several by commas; in "
       "OUT/kineto",
@@ -266,8 +284,12 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
     all_saved();
     if (result.memory) print_memory(*result.memory, prepared.need[launch.rank.value].peak, launch);
     if (launch.rank.value == 0) {
+      if (!result.bad_steps.empty())
+        std::cerr << "polyphony-worker: " << result.bad_steps << std::endl;
+      if (!result.stopped.empty())
+        std::cerr << "polyphony-worker: stopped at " << result.stopped << std::endl;
       if (!args["phase"].as<std::string>().empty() && !options.out.empty() && !result.interrupted &&
-          args.count("steps") == 0)
+          result.stopped.empty() && args.count("steps") == 0)
         record_end(options.out, scenario.training.steps, result.steps);
       nlohmann::json summary{{"steps", result.steps},
                              {"median_step_seconds", result.median_step.count()},
@@ -278,9 +300,11 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       if (result.live > 0) summary["plans"] = {{"steps", result.live}, {"late", result.late}};
       if (result.accuracy) summary["accuracy"] = *result.accuracy;
       if (result.held_out_loss) summary["held_out_loss"] = *result.held_out_loss;
+      if (!result.bad_steps.empty()) summary["bad_steps"] = result.bad_steps;
+      if (!result.stopped.empty()) summary["stopped"] = result.stopped;
       std::cout << summary.dump() << std::endl;
     }
-    return static_cast<int>(ExitCode::ok);
+    return static_cast<int>(result.stopped.empty() ? ExitCode::ok : ExitCode::failed);
   } catch (const LostPeer&) {
     leave_with_rank(launch.rank);
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "exec/worker/control.h"
 #include "exec/worker/event_metrics.h"
 #include "exec/worker/train.h"
 #include "traces/format/metrics.h"
@@ -29,23 +30,33 @@ struct Patience {
   }
 };
 
+// Return what rank 0 knows of earlier evaluations, on every rank. Collective.
+std::optional<BestEvaluation> agreed_best(Control& control,
+                                          const std::optional<BestEvaluation>& first);
+Patience agreed_patience(Control& control, const Patience& first);
+
 // The format of the lines: traces/format/metrics.h.
 class MetricsFile {
  public:
   // Continues after the lines of the first `done` steps; later lines belong to steps that were lost
   // when a run was killed. Reports damaged lines on stderr and keeps the old file next to the new
   // one. Writes nothing without a folder, and on ranks other than 0.
-  MetricsFile(const std::string& folder, Rank rank, std::int64_t done);
+  MetricsFile(const std::string& folder, Rank rank, std::int64_t done, std::int64_t rewinds);
+  // The same after a rewind to step `done`; the first `rewinds` rewinds stay.
+  void begin(std::int64_t done, std::int64_t rewinds);
   void write(const traces::MetricsLine& line);
   // Returns the best evaluation among the lines that were kept; nothing on ranks other than 0.
   std::optional<BestEvaluation> best() const { return best_; }
   // Returns the count of evaluations among these lines; that of none on ranks other than 0.
   const Patience& patience() const { return patience_; }
+  // Returns the counts of skipped steps and rewinds, of the lines that were kept and written.
+  const traces::BadSteps& bad_steps() const { return bad_steps_; }
   void sync();  // makes written lines survive a crash
 
  private:
-  std::string path_;
+  std::string folder_, path_;  // path_: empty if nothing is written
   std::ofstream file_;
+  traces::BadSteps bad_steps_;
   std::optional<BestEvaluation> best_;
   Patience patience_;
   std::optional<EventMetrics> events_;  // none if nothing is written

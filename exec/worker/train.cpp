@@ -95,18 +95,20 @@ class Trainer {
     std::int64_t number = 0;
     StepData data;
     double rate = 0;
+    StepLimits limits;
     Seconds asked{}, start{};  // when the data were requested; when the step began
   };
   void begin_step(std::int64_t number, MetricsFile& metrics);
   void end_step(const Begun& step, MetricsFile& metrics);
+  void judge_step(const Begun& step, const StepScalars& scalars, traces::StepMetrics& line);
   void end_steps(MetricsFile& metrics, std::size_t left);
+  std::int64_t rewind(MetricsFile& metrics);
   bool stop_here(std::int64_t done, MetricsFile& metrics);
-  std::optional<BestEvaluation> agreed_best(const std::optional<BestEvaluation>& first);
-  Patience agreed_patience(const Patience& first);
   bool due_checkpoint(std::int64_t done, MetricsFile& metrics);
   void checkpoint(std::int64_t done, MetricsFile& metrics);
   void checkpoint_beside(std::int64_t done, MetricsFile& metrics);
-  KeptCheckpoints kept() const;
+  RankState state();
+  KeptCheckpoints kept(std::int64_t done) const;
   bool has_room(Bytes copies);
 
   Transport& transport_;
@@ -132,6 +134,13 @@ class Trainer {
   std::optional<bool> room_;            // for copies of what checkpoints have
   std::optional<BestEvaluation> best_;  // if the best checkpoint is kept
   Patience patience_;
+  BadStepState bad_steps_;
+  // A bad step to rewind from, which has ended and is the last one that has begun.
+  struct RewindFrom {
+    std::int64_t step = 0;
+    Verdict verdict;
+  };
+  std::optional<RewindFrom> rewind_from_;
   Seconds last_seconds_{}, ended_{};  // duration and end of the last step that ended
   std::uint64_t last_plan_ = 0;
   std::vector<double> seconds_;
@@ -146,8 +155,9 @@ void Trainer::begin_step(std::int64_t number, MetricsFile& metrics) {
   Begun& step = begun_.emplace_back();
   step.number = number;
   step.asked = steady_now();
-  step.data = loader_.take(static_cast<std::uint64_t>(number));
+  step.data = loader_.take(static_cast<std::uint64_t>(number + bad_steps_.passed_over));
   step.start = steady_now();
+  step.limits = limits_of(options_.bad_steps, bad_steps_, number);
   step.rate = learning_rate(scenario_.training, number);
   Runner::Pace pace;
   if (options_.pace)
@@ -157,10 +167,12 @@ void Trainer::begin_step(std::int64_t number, MetricsFile& metrics) {
   runner_.begin_step(
       step.data.program,
       [&step](WorkId work) -> const WorkInput& { return step.data.inputs.at(work); }, step.rate,
-      pace);
+      pace, step.limits);
   const std::size_t ops = step.data.program.ops.size();
   const bool late = step.data.late;
-  end_steps(metrics, options_.device.is_cpu() || records || profiles ? 0 : 1);
+  const bool alone =
+      options_.device.is_cpu() || records || profiles || options_.bad_steps.rewinds();
+  end_steps(metrics, alone ? 0 : 1);
   if (profiles) kineto_.end(runner_, ops, late);
 }
 
@@ -177,11 +189,12 @@ void Trainer::end_step(const Begun& step, MetricsFile& metrics) {
   traces::StepMetrics line{step.number,
                            scalars.loss,
                            scalars.gradient_norm,
-                           !scalars.finite,
+                           scalars.skipped,
                            step.rate,
                            last_seconds_,
                            scenario_.data.global_batch / last_seconds_.count()};
   line.waited = waited;
+  judge_step(step, scalars, line);
   if (planner_.live()) {
     line.late_plan = step.data.late;
     ++result_.live;
@@ -198,6 +211,46 @@ void Trainer::end_step(const Begun& step, MetricsFile& metrics) {
                    {step.asked, step.start},
                    {},
                    runner_.times()});
+}
+
+// Decides what follows from a step's numbers, which are the same on all ranks.
+void Trainer::judge_step(const Begun& step, const StepScalars& scalars, traces::StepMetrics& line) {
+  const Verdict verdict = judge(options_.bad_steps, step.limits, step.number, scalars, bad_steps_);
+  if (scalars.finite) line.why = verdict.kind;
+  const std::string text = "step " + std::to_string(step.number) + ": " + verdict.why;
+  if (verdict.action == BadStepAction::stop && result_.stopped.empty()) result_.stopped = text;
+  if (verdict.action == BadStepAction::rewind) rewind_from_ = {step.number, verdict};
+  if (verdict.action == BadStepAction::skip && scalars.finite && transport_.rank() == Rank(0))
+    std::cerr << "polyphony-worker: " << text << ": it is skipped on all ranks\n";
+}
+
+// Goes back to a checkpoint. Returns its step, with which training goes on, on new data.
+std::int64_t Trainer::rewind(MetricsFile& metrics) {
+  const auto [bad, verdict] = *std::exchange(rewind_from_, {});
+  save_.finish();
+  const std::string folder = RunPaths{options_.out}.checkpoints();
+  const std::vector<std::int64_t> saved = steps_in(folder);
+  const std::int64_t step = rewind_target(saved, bad, options_.bad_steps.rewind_every);
+  if (step < 0)
+    throw InputError(folder, "", "has no checkpoint to rewind to", "restore it, or begin anew");
+  const Loaded loaded =
+      load_step(folder, step, transport_, runner_, structure_, run_record(scenario_));
+  bad_steps_ = rewound(bad_steps_, loaded.bad_steps, bad, step);
+  checkpointed_ = step;
+  control_.rewind(step);
+  if (transport_.rank() == Rank(0)) {
+    for (const std::int64_t later : saved)  // of steps that will be trained again
+      if (later > step) remove_checkpoint(step_folder(folder, later));
+    std::cerr << "polyphony-worker: step " << bad << ": " << verdict.why
+              << ": rewinds to the checkpoint of step " << step
+              << ", batches passed over: " << bad + 1 - step << " (rewind " << bad_steps_.rewinds
+              << " of " << options_.bad_steps.most_rewinds << ")\n";
+  }
+  metrics.begin(step, bad_steps_.rewinds - 1);
+  metrics.write(traces::Rewind{step, bad_steps_.rewinds, bad, bad + 1 - step, verdict.kind});
+  if (options_.keep_best) best_ = agreed_best(control_, metrics.best());
+  if (options_.stop_patience > 0) patience_ = agreed_patience(control_, metrics.patience());
+  return step;
 }
 
 void Trainer::claim() {
@@ -225,7 +278,16 @@ std::int64_t Trainer::begin() {
                          run_record(scenario_));
   if (!loaded && !options_.weights_from.empty()) take_over_weights();
   const std::int64_t done = loaded ? loaded->step : 0;
-  if (loaded) checkpointed_ = done;
+  if (loaded) {
+    checkpointed_ = done;
+    bad_steps_ = loaded->bad_steps;
+    if (bad_steps_.passed_over > 0 && (options_.planner == Planner::live ||
+                                       options_.trace_last > done || !options_.kineto.empty()))
+      throw InputError(options_.out, "",
+                       "has passed over data by a rewind, so the numbers of its steps are not "
+                       "those of their batches: it can be neither planned live nor recorded",
+                       "omit --planning, --trace-steps and --kineto");
+  }
   if (!folder_) return done;
   if (options_.earlier == EarlierRun::resume && !loaded)
     std::cerr << "polyphony-worker: " << options_.out
@@ -248,6 +310,7 @@ std::int64_t Trainer::begin() {
 bool Trainer::due_checkpoint(std::int64_t done, MetricsFile& metrics) {
   if (options_.out.empty() || options_.keep_checkpoints == 0 || checkpointed_ == done) return false;
   end_steps(metrics, 0);
+  if (!result_.stopped.empty()) return false;
   metrics.sync();  // a checkpoint must not contain more steps than the metrics
   checkpointed_ = done;
   return true;
@@ -257,8 +320,8 @@ bool Trainer::due_checkpoint(std::int64_t done, MetricsFile& metrics) {
 void Trainer::checkpoint(std::int64_t done, MetricsFile& metrics) {
   save_.finish();
   if (!due_checkpoint(done, metrics)) return;
-  save_checkpoint(RunPaths{options_.out}.checkpoints(), done, transport_, runner_, structure_,
-                  run_record(scenario_), kept());
+  save_checkpoint(RunPaths{options_.out}.checkpoints(), done, transport_, state(), structure_,
+                  kept(done));
   last_checkpoint_ = steady_now();
 }
 
@@ -266,19 +329,26 @@ void Trainer::checkpoint(std::int64_t done, MetricsFile& metrics) {
 void Trainer::checkpoint_beside(std::int64_t done, MetricsFile& metrics) {
   save_.finish();
   if (!due_checkpoint(done, metrics)) return;
-  auto writer = std::make_unique<CheckpointWriter>(
-      RunPaths{options_.out}.checkpoints(), done, transport_.rank(),
-      runner_state(runner_, transport_.rank(), structure_, run_record(scenario_)), structure_,
-      kept());
+  auto writer =
+      std::make_unique<CheckpointWriter>(RunPaths{options_.out}.checkpoints(), done,
+                                         transport_.rank(), state(), structure_, kept(done));
   const bool room = has_room(writer->size());
   save_.begin(std::move(writer), room);
   if (!room) save_.finish();
   last_checkpoint_ = steady_now();
 }
 
-KeptCheckpoints Trainer::kept() const {
-  return {options_.keep_checkpoints,
-          best_ ? std::optional(best_->step) : std::optional<std::int64_t>()};
+RankState Trainer::state() {
+  RankState state = runner_state(runner_, transport_.rank(), structure_, run_record(scenario_));
+  state.bad_steps = bad_steps_;
+  return state;
+}
+
+KeptCheckpoints Trainer::kept(std::int64_t done) const {
+  KeptCheckpoints keep{.newest = options_.keep_checkpoints};
+  if (best_) keep.best = best_->step;
+  if (options_.bad_steps.rewinds()) keep.rewind = done - done % options_.bad_steps.rewind_every;
+  return keep;
 }
 
 // Returns whether the hosts of all ranks have memory for copies, with a tenth to spare; decided
@@ -297,26 +367,6 @@ bool Trainer::has_room(Bytes copies) {
                    "copies of them\n";
   }
   return *room_;
-}
-
-// Returns what rank 0 knows of earlier evaluations, on every rank.
-std::optional<BestEvaluation> Trainer::agreed_best(const std::optional<BestEvaluation>& first) {
-  torch::Tensor values = torch::zeros({3}, torch::kFloat64);
-  if (first)
-    values = torch::tensor({1.0, static_cast<double>(first->step), first->loss}, torch::kFloat64);
-  control_.sum(values);
-  const double* v = values.const_data_ptr<double>();
-  if (v[0] == 0) return {};
-  return BestEvaluation{static_cast<std::int64_t>(v[1]), v[2]};
-}
-
-Patience Trainer::agreed_patience(const Patience& first) {
-  torch::Tensor values = torch::zeros({2}, torch::kFloat64);
-  if (std::isfinite(first.least))
-    values = torch::tensor({first.least, static_cast<double>(first.since)}, torch::kFloat64);
-  control_.sum(values);
-  const double* v = values.const_data_ptr<double>();
-  return v[0] == 0 && v[1] == 0 ? Patience{} : Patience{v[0], static_cast<int>(v[1])};
 }
 
 // Called after `done` steps: evaluation, interruption, checkpoint. Returns true to stop.
@@ -338,6 +388,9 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     if (options_.stop_patience > 0 && patience_.since >= options_.stop_patience) return true;
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;
   }
+  if (options_.bad_steps.rewinds() && done % options_.bad_steps.rewind_every == 0 &&
+      checkpointed_ != done)
+    checkpoint_beside(done, metrics);
   if (!control_.due(done)) return false;
   if (last_seconds_ == Seconds(0)) end_steps(metrics, 0);  // the step time is still unknown
   const bool wants_stop = options_.interrupted && options_.interrupted();
@@ -375,7 +428,11 @@ std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
     while (done < options_.steps) {
       begin_step(done, metrics);
       ++done;
-      if (stop_here(done, metrics)) break;
+      if (rewind_from_) {
+        done = rewind(metrics);
+        continue;
+      }
+      if (!result_.stopped.empty() || stop_here(done, metrics)) break;
     }
     end_steps(metrics, 0);
     planner_.stop();
@@ -395,11 +452,13 @@ std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
 
 TrainResult Trainer::run() {
   std::int64_t done = begin();
-  MetricsFile metrics(options_.out, transport_.rank(), done);
-  if (options_.keep_best) best_ = agreed_best(metrics.best());
-  if (options_.stop_patience > 0) patience_ = agreed_patience(metrics.patience());
+  MetricsFile metrics(options_.out, transport_.rank(), done, bad_steps_.rewinds);
+  if (options_.keep_best) best_ = agreed_best(control_, metrics.best());
+  if (options_.stop_patience > 0) patience_ = agreed_patience(control_, metrics.patience());
+  if (options_.bad_steps.rewinds() && checkpointed_ < 0) checkpoint(done, metrics);
   done = train_from(done, metrics);
   result_.steps = done;
+  result_.bad_steps = metrics.bad_steps().text();
   if (!options_.device.is_cpu()) result_.memory = memory_of(options_.device);
   // Before the traces, which may fill up the disk.
   checkpoint(done, metrics);

@@ -24,6 +24,7 @@
 #include "exec/planning/step_data.h"
 #include "exec/runner/runner.h"
 #include "exec/transport/communicator.h"
+#include "exec/worker/bad_steps.h"
 #include "exec/worker/device_memory.h"
 #include "exec/worker/step_list.h"
 #include "shared/files/run_folder.h"
@@ -47,6 +48,7 @@ struct TrainOptions {
   int evaluate_samples = 0;         // held-out samples evaluated; 0: all
   double stop_accuracy = 0;         // stop when an evaluation reaches it; 0: never
   int stop_patience = 0;  // stop after so many evaluations without a lower held-out loss; 0: never
+  BadStepPolicy bad_steps;                  // rewind needs `out` and kept checkpoints
   Seconds checkpoint_every{0};              // 0: only at the end (none without `out`)
   int keep_checkpoints = 2;                 // the newest ones; 0: none is written
   bool keep_best = false;                   // also that with the least held-out loss
@@ -74,6 +76,8 @@ struct TrainResult {
   Seconds median_step{};                          // over the steps after the third
   std::int64_t live = 0, late = 0;  // steps planned live; those of them whose plan was late
   bool interrupted = false;
+  std::string stopped;    // why a bad step ended the run, which then saves no checkpoint; or empty
+  std::string bad_steps;  // traces::BadSteps::text() of the whole run, on rank 0
   std::optional<DeviceMemory> memory;  // of this rank
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 
 #include "exec/system/launch_env.h"
 #include "exec/system/stop_signals.h"
@@ -14,6 +15,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/scenario_io/scenario_json.h"
+#include "shared/text/json_form.h"
 #include "shared/text/quantity_text.h"
 
 namespace polyphony::exec {
@@ -30,6 +32,16 @@ T at_least_zero(const cxxopts::ParseResult& args, const std::string& name) {
   const T value = args[name].as<T>();
   if (!(value >= 0))
     throw InputError("--" + name, "", "must not be negative",
+                     "polyphony-worker --help explains the option");
+  return value;
+}
+
+// The same for less than one.
+template <class T>
+T at_least_one(const cxxopts::ParseResult& args, const std::string& name) {
+  const T value = args[name].as<T>();
+  if (value < 1)
+    throw InputError("--" + name, "", "must be at least 1 (got " + std::to_string(value) + ")",
                      "polyphony-worker --help explains the option");
   return value;
 }
@@ -126,6 +138,54 @@ void read_kineto(const cxxopts::ParseResult& args, TrainOptions& options) {
                        "give them different steps");
 }
 
+BadStepAction bad_step_action(const cxxopts::ParseResult& args, const std::string& option) {
+  const std::string text = args[option].as<std::string>();
+  const bool spikes = option == "spikes";
+  std::string choices;
+  for (const std::string& choice : enum_names<BadStepAction>()) {
+    if (!spikes && choice == name(BadStepAction::ignore)) continue;
+    if (text == choice) return enum_named<BadStepAction>(text);
+    choices += (choices.empty() ? "" : ", ") + choice;
+  }
+  throw InputError("--" + option, "", "must be one of " + choices + " (got \"" + text + "\")",
+                   "polyphony-worker --help explains the option");
+}
+
+// Throws InputError if one of the options is given although nothing uses it.
+void refuse_unused(const cxxopts::ParseResult& args, std::initializer_list<const char*> options,
+                   const std::string& needs) {
+  for (const char* option : options)
+    if (args.count(option))
+      throw InputError(std::string("--") + option, "", "requires " + needs, "omit it");
+}
+
+// Reads what follows bad steps, after the options of the folder, checkpoints, plans and records.
+void read_bad_steps(const cxxopts::ParseResult& args, TrainOptions& options) {
+  BadStepPolicy& policy = options.bad_steps;
+  policy.spikes = bad_step_action(args, "spikes");
+  policy.non_finite = bad_step_action(args, "non-finite");
+  policy.loss_factor = at_least_zero<double>(args, "spike-loss");
+  policy.norm_factor = at_least_zero<double>(args, "spike-norm");
+  policy.window = at_least_one<int>(args, "spike-window");
+  policy.most_skips = at_least_zero<int>(args, "max-skips");
+  policy.most_rewinds = at_least_one<int>(args, "max-rewinds");
+  policy.rewind_every = at_least_one<std::int64_t>(args, "rewind-every");
+  if (policy.spikes == BadStepAction::ignore)
+    refuse_unused(args, {"spike-loss", "spike-norm", "spike-window"}, "--spikes");
+  if (!policy.rewinds())
+    return refuse_unused(args, {"max-rewinds", "rewind-every"},
+                         "--spikes rewind or --non-finite rewind");
+  const std::string option = policy.spikes == BadStepAction::rewind ? "--spikes" : "--non-finite";
+  if (options.out.empty() || options.keep_checkpoints == 0)
+    throw InputError(option, "", "rewind requires checkpoints",
+                     "add --out, and keep checkpoints (--keep-checkpoints 2)");
+  if (options.planner == Planner::live || options.trace_first >= 0 || !options.kineto.empty())
+    throw InputError(option, "",
+                     "rewind is not possible while steps are planned live or recorded, because it "
+                     "trains steps again with other data",
+                     "use skip, or omit --planning, --trace-steps and --kineto");
+}
+
 }  // namespace
 
 bool resumes(const cxxopts::ParseResult& args) {
@@ -173,6 +233,7 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
     options.trace_last = last;
   }
   read_kineto(args, options);
+  read_bad_steps(args, options);
   for (const char* flag : {"resume", "auto-resume", "fresh"})
     if (args.count(flag) && options.out.empty())
       throw InputError(std::string("--") + flag, "", "requires --out",

@@ -102,6 +102,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const LocalRun&
       list.push_back(args.text(option));
     }
   add_planning_arguments(args, list);
+  add_bad_step_arguments(args, list);
   for (const char* flag : {"keep-best", "wait-for-checkpoints", "check", "deterministic", "nvtx"})
     if (args.has(flag)) list.push_back(std::string("--") + flag);
   return list;

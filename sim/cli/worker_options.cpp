@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iostream>
 
 #include "shared/scenario_io/scenario_json.h"
@@ -34,8 +35,8 @@ void MetricsTail::update() {
       samples_per_second = done->samples_per_second;
       if (recent.size() == kRecent) recent.erase(recent.begin());
       recent.push_back(done->seconds);
-    } else {
-      accuracy = std::get<traces::Accuracy>(*line).share;
+    } else if (const auto* held_out = std::get_if<traces::Accuracy>(&*line)) {
+      accuracy = held_out->share;
     }
   }
 }
@@ -53,12 +54,47 @@ void add_planning_options(Arguments& args) {
       cxxopts::value<std::string>());
 }
 
-void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker) {
-  for (const char* option : {"planning", "planning-seconds", "plans"}) {
+namespace {
+
+void pass_on(const Arguments& args, std::initializer_list<const char*> options,
+             std::vector<std::string>& worker) {
+  for (const char* option : options) {
     if (!args.has(option)) continue;
     worker.push_back(std::string("--") + option);
     worker.push_back(args.text(option));
   }
+}
+
+}  // namespace
+
+void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker) {
+  pass_on(args, {"planning", "planning-seconds", "plans"}, worker);
+}
+
+void add_bad_step_options(Arguments& args) {
+  const auto text = [] { return cxxopts::value<std::string>(); };
+  args.add()("spikes",
+             "what follows when a step's loss or gradient norm jumps: ignore (default); skip: "
+             "leave the update out; rewind: back to a checkpoint, and on with the samples after "
+             "that step; stop",
+             text())(
+      "spike-loss",
+      "factor on the median loss above which a step is a spike (default 2); 0: not judged",
+      text())("spike-norm", "the same for the gradient norm before clipping (default 4)", text())(
+      "spike-window", "number of the steps whose median it is (default 64)", text())(
+      "non-finite",
+      "what follows when a step has non-finite values: skip (default), rewind or stop", text())(
+      "max-skips", "stop after so many skipped steps in a row (default 100); 0: never", text())(
+      "max-rewinds", "stop at a bad step after so many rewinds (default 3)", text())(
+      "rewind-every", "steps between the checkpoints to which the run rewinds (default 100)",
+      text());
+}
+
+void add_bad_step_arguments(const Arguments& args, std::vector<std::string>& worker) {
+  pass_on(args,
+          {"spikes", "spike-loss", "spike-norm", "spike-window", "non-finite", "max-skips",
+           "max-rewinds", "rewind-every"},
+          worker);
 }
 
 namespace {

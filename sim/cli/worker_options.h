@@ -32,6 +32,10 @@ class MetricsTail {
 void add_planning_options(Arguments& args);
 void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker);
 
+// Options for steps with spikes and non-finite values, and the worker's arguments for them.
+void add_bad_step_options(Arguments& args);
+void add_bad_step_arguments(const Arguments& args, std::vector<std::string>& worker);
+
 // Writes the scenario with `layout` into the claimed folder, for the ranks to read, and returns its
 // path. If the layout does not split layers into stages, they are split here, as the profile
 // balances them or as in the run that is continued, so that no rank and no later start splits them

@@ -284,6 +284,7 @@ int run_command(int argc, char** argv) {
   args.add_schedule();
   args.add_phase();
   add_planning_options(args);
+  add_bad_step_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<std::string> names = phases_of_file(args.require("scenario"));

@@ -36,6 +36,10 @@ std::string trained_text(const Scenario& scenario, const nlohmann::json& summary
     text += "; steps were planned while it trained, " +
             std::to_string(summary["plans"]["late"].get<std::int64_t>()) + " of " +
             std::to_string(summary["plans"]["steps"].get<std::int64_t>()) + " plans came too late";
+  for (const char* key : {"bad_steps", "stopped"})
+    if (summary.contains(key))
+      text += (key == std::string("stopped") ? "; stopped at " : "; ") +
+              summary[key].get<std::string>();
   if (const std::string recorded = recorded_text(scenario); !recorded.empty())
     text += "; trained on " + recorded;
   return text + (summary["interrupted"].get<bool>() ? "; interrupted, --resume continues" : "");
