@@ -13,13 +13,15 @@ struct DtypeName {
   torch::Dtype dtype;
   const char* name;
 };
-constexpr std::array<DtypeName, 7> kDtypes{{{torch::kFloat32, "F32"},
+constexpr std::array<DtypeName, 9> kDtypes{{{torch::kFloat32, "F32"},
                                             {torch::kFloat64, "F64"},
                                             {torch::kBFloat16, "BF16"},
                                             {torch::kFloat16, "F16"},
                                             {torch::kInt64, "I64"},
                                             {torch::kInt32, "I32"},
-                                            {torch::kUInt8, "U8"}}};
+                                            {torch::kUInt8, "U8"},
+                                            {torch::kFloat8_e4m3fn, "F8_E4M3"},
+                                            {torch::kFloat8_e5m2, "F8_E5M2"}}};
 
 }  // namespace
 

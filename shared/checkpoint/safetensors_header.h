@@ -16,8 +16,15 @@ struct SafetensorsFormat {
   const char* name;
   std::int64_t bytes;
 };
-inline constexpr std::array<SafetensorsFormat, 7> kSafetensorsFormats{
-    {{"F32", 4}, {"F64", 8}, {"BF16", 2}, {"F16", 2}, {"I64", 8}, {"I32", 4}, {"U8", 1}}};
+inline constexpr std::array<SafetensorsFormat, 9> kSafetensorsFormats{{{"F32", 4},
+                                                                       {"F64", 8},
+                                                                       {"BF16", 2},
+                                                                       {"F16", 2},
+                                                                       {"I64", 8},
+                                                                       {"I32", 4},
+                                                                       {"U8", 1},
+                                                                       {"F8_E4M3", 1},
+                                                                       {"F8_E5M2", 1}}};
 
 inline constexpr const char* kSafetensorsMetadata = "__metadata__";
 inline constexpr const char* kSafetensorsDamaged =

@@ -22,6 +22,7 @@
 #include "shared/text/json_form.h"
 #include "shared/weights/number_bytes.h"
 #include "shared/weights/pretrained.h"
+#include "shared/weights/weight_scales.h"
 
 namespace polyphony {
 namespace {
@@ -242,11 +243,17 @@ class Export {
     for (const Planned& one : plan_) planned.insert(one.tensor.name);
     const std::shared_ptr<const TensorFolder> folder = folder_of(m);
     for (const auto& [name, stored] : folder->tensors()) {
-      if (!name.starts_with(begun) || !is_weight_format(stored.format)) continue;
+      if (!name.starts_with(begun)) continue;
       const std::string below = name.substr(begun.size());
       const bool rest =
           below.starts_with("post_layernorm.") || (!blocks.empty() && below.starts_with(blocks));
       if (!rest || planned.contains(names.root() + below)) continue;
+      if (is_fp8(stored.format))
+        throw InputError(stored.file, "/" + name,
+                         "is in FP8 and in no block of " + module(m).name +
+                             ": only what a run trains is exported from FP8",
+                         "begin with weights that are not quantized");
+      if (!is_weight_format(stored.format) || describes_fp8(*folder, name)) continue;
       Arrangement arrangement;
       arrangement.parts.push_back(whole_tensor(name, stored.shape));
       plan_.push_back({{names.root() + below, result_.format, stored.shape},

@@ -1,8 +1,10 @@
 #include "shared/weights/arrangement.h"
 
 #include <algorithm>
+#include <array>
 
 #include "shared/checkpoint/tensor_size.h"
+#include "shared/error.h"
 #include "shared/weights/number_bytes.h"
 
 namespace polyphony {
@@ -70,6 +72,38 @@ void gather_part(const Arrangement& arrangement, const TensorPart& part, bool ad
   });
 }
 
+// The values of the 256 numbers of a format of one byte.
+std::array<double, 256> values_of(const std::string& format) {
+  std::array<double, 256> values{};
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = format == "F8_E4M3" ? widen_e4m3(static_cast<std::uint8_t>(i))
+                                    : widen_e5m2(static_cast<std::uint8_t>(i));
+  return values;
+}
+
+// The same for a tensor in FP8, run by run of elements with the same scale.
+template <class To>
+void gather_scaled(const Arrangement& arrangement, const TensorPart& part, bool adds,
+                   const std::vector<ElementRun>& runs, const TensorBytes& tensor, std::byte* out) {
+  constexpr auto kTo = static_cast<std::int64_t>(sizeof(typename To::Bits));
+  POLYPHONY_CHECK(tensor.scales.has_value(), part.tensor << " has no scales");
+  const std::array<double, 256> values = values_of(tensor.format);
+  part.lines(runs, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    std::byte* target = out + to * kTo;
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t place = from + done * part.step;
+      const WeightScales::Run run = tensor.scales->at(place);
+      const std::int64_t most = part.step == 1 ? std::min(count - done, run.count) : 1;
+      for (std::int64_t i = 0; i < most; ++i, target += kTo) {
+        const double other = adds ? read_number<To>(target) : arrangement.offset;
+        const auto number = std::to_integer<std::size_t>(tensor.data[place + i]);
+        write_number<To>(target, values[number] * run.scale + other);
+      }
+      done += most;
+    }
+  });
+}
+
 }  // namespace
 
 TensorPart whole_tensor(const std::string& name, std::vector<std::int64_t> shape,
@@ -98,13 +132,14 @@ void gather(const Arrangement& arrangement, const std::vector<ElementRun>& runs,
   for (const TensorPart& part : arrangement.parts) {
     const TensorBytes bytes = tensor(part.tensor);
     const bool adds = arrangement.sums && !first;
-    with_format(bytes.format, [&](auto from) {
-      with_format(to, [&](auto target) {
-        gather_part<decltype(from), decltype(target)>(arrangement, part, adds, runs, bytes.data,
-                                                      out);
+    first = false;
+    with_format(to, [&](auto target) {
+      using To = decltype(target);
+      if (is_fp8(bytes.format)) return gather_scaled<To>(arrangement, part, adds, runs, bytes, out);
+      with_format(bytes.format, [&](auto from) {
+        gather_part<decltype(from), To>(arrangement, part, adds, runs, bytes.data, out);
       });
     });
-    first = false;
   }
 }
 

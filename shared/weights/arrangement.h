@@ -10,10 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "shared/chunk/parameters.h"
+#include "shared/weights/weight_scales.h"
 
 namespace polyphony {
 
@@ -51,10 +53,11 @@ struct Arrangement {
 
 // Returns the numbers of `arrangement` that belong to `runs`, sorted by global position, as bytes
 // of the format `to`; `out` has room for all local elements. `tensor` returns the bytes and the
-// format of a tensor.
+// format of a tensor, and the scales of one in FP8.
 struct TensorBytes {
   const std::byte* data = nullptr;
   std::string format;
+  std::optional<WeightScales> scales = {};
 };
 using TensorSource = std::function<TensorBytes(const std::string& name)>;
 void gather(const Arrangement& arrangement, const std::vector<ElementRun>& runs,

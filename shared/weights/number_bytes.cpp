@@ -30,4 +30,13 @@ Float16::Bits Float16::narrow(double value) {
   return static_cast<Bits>(sign | (((exponent - kLeastExponent) << kFraction) + units));
 }
 
+double widen_e4m3(std::uint8_t bits) {
+  constexpr int kBits = 3, kBias = 7;  // of the fraction; of the exponent
+  const int exponent = bits >> kBits & 0xF, fraction = bits & 0x7;
+  const double sign = (bits & 0x80) != 0 ? -1 : 1;
+  if ((bits & 0x7F) == 0x7F) return std::nan("");
+  if (exponent == 0) return sign * std::ldexp(fraction, 1 - kBias - kBits);
+  return sign * std::ldexp(fraction + (1 << kBits), exponent - kBias - kBits);
+}
+
 }  // namespace polyphony

@@ -57,6 +57,15 @@ inline bool is_weight_format(const std::string& format) {
   return format == "F64" || format == "F32" || format == "BF16" || format == "F16";
 }
 
+// Numbers of one byte, in which quantized weights are stored; they are only read. Source: OCP 8-bit
+// Floating Point Specification, revision 1.0, §5: E4M3 has a bias of 7, no infinities, and NaN
+// where all other bits are set; E5M2 is the upper half of a binary16.
+inline bool is_fp8(const std::string& format) { return format == "F8_E4M3" || format == "F8_E5M2"; }
+double widen_e4m3(std::uint8_t bits);
+inline double widen_e5m2(std::uint8_t bits) {
+  return Float16::widen(static_cast<Float16::Bits>(bits << 8));
+}
+
 template <class Format>
 double read_number(const std::byte* place) {
   typename Format::Bits bits;

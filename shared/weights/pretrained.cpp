@@ -60,7 +60,7 @@ std::string root_of(const TensorFolder& folder, const Module& module, const Tens
 
 // Throws InputError if a tensor is missing because the folder has it in a quantized form.
 void check_quantized(const TensorFolder& folder, const std::string& name) {
-  for (const char* end : {"_blocks", "_scales", "_scale_inv", ".qweight"}) {
+  for (const char* end : {"_blocks", "_scales", ".qweight"}) {
     const std::string stem = end[0] == '.' ? name.substr(0, name.rfind('.')) : name;
     if (const StoredTensor* stored = folder.find(stem + end); stored != nullptr)
       throw InputError(stored->file, "/" + stem + end,
@@ -149,10 +149,12 @@ void PretrainedModule::check() const {
                          "must have the shape " + text(part.shape) + " for " + parameter.name +
                              " (got " + text(stored->shape) + ")",
                          kOther);
-      if (!is_weight_format(stored->format))
+      if (is_fp8(stored->format))
+        for (const std::string& name : check_scales(*folder_, part.tensor)) used.insert(name);
+      else if (!is_weight_format(stored->format))
         throw InputError(stored->file, "/" + part.tensor,
-                         "must be F32, BF16, F16 or F64 (got " + stored->format +
-                             "): quantized weights are not read",
+                         "must be F32, BF16, F16, F64, F8_E4M3 or F8_E5M2 (got " + stored->format +
+                             "): other quantized weights are not read",
                          "use weights that are not quantized");
       used.insert(part.tensor);
     }
@@ -192,7 +194,9 @@ bool PretrainedModule::read(const Parameter& parameter, const ShardIndex& shard,
   const TensorSource tensor = [&](const std::string& name) -> TensorBytes {
     const StoredTensor* stored = folder_->find(name);
     POLYPHONY_CHECK(stored != nullptr, name << " was checked");
-    return {folder_->data(*stored), stored->format};
+    TensorBytes bytes{folder_->data(*stored), stored->format};
+    if (is_fp8(stored->format)) bytes.scales = scales_of(*folder_, name);
+    return bytes;
   };
   gather(names_.of(parameter), runs, tensor, format, out);
   return true;
