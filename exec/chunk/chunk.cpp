@@ -93,9 +93,7 @@ struct Chunk::Impl {
                      : initial_value(spec, place, options.seed, options.dtype, options.perturb))
               .to(options.device);
       const bool trains = options.trainable && spec.trained;
-      parameters.push_back(
-          {spec, value,
-           trains ? torch::zeros_like(value, gradient_type(options.dtype)) : Tensor()});
+      parameters.push_back({spec, value, trains ? first_gradient(value) : Tensor()});
       if (is_block(stack.at(static_cast<std::size_t>(spec.layer))) && fits_fp8(spec, value))
         parameters.back().fp8 = options.fp8;
     }
@@ -116,6 +114,11 @@ struct Chunk::Impl {
                  .requires_grad_(options.trainable);
   }
 
+  Tensor first_gradient(const Tensor& value) const {
+    const torch::TensorOptions format = value.options().dtype(gradient_type(options.dtype));
+    return options.allocate_gradients ? torch::zeros(value.sizes(), format)
+                                      : torch::empty({0}, format);
+  }
   bool keeps_tape() const { return options.trainable || options.input_grad; }
 
   Frame frame(const std::vector<Tensor>& inputs, const WorkInput& data,

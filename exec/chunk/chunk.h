@@ -45,7 +45,10 @@ struct ChunkOptions {
   // Published weights that the parameters begin with; null: they begin at random. Low-rank pairs do
   // so in any case. Needed by the constructor only.
   const PretrainedModule* pretrained = nullptr;
-  bool trainable = true;   // keeps gradients for the parameters that train (Parameter::trained)
+  bool trainable = true;  // keeps gradients for the parameters that train (Parameter::trained)
+  // Allocates them; false: the caller does, before the first backward pass. They have 0 elements
+  // until then.
+  bool allocate_gradients = true;
   bool input_grad = true;  // the backward pass returns the gradients of the boundary inputs
   bool edge_grad = true;   // among them those of inputs received over model edges
   bool sequence_parallel = false;

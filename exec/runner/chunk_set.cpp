@@ -86,6 +86,7 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
   options.seed = scenario.training.seed;
   options.pretrained = pretrained;
   options.trainable = module.trainable != Trainable::frozen;
+  options.allocate_gradients = false;  // HeldParameters has them side by side
   options.input_grad = false;
   options.edge_grad = false;
   options.input_edges.clear();

@@ -66,6 +66,8 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
 }
 
+void return_freed_memory() { malloc_trim(0); }
+
 void quieten_libtorch() {
   constexpr int kErrors = 2;
   static std::once_flag once;  // ranks may be threads of one process

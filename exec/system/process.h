@@ -30,6 +30,9 @@ void be_prompt();
 // Makes the allocator keep freed memory instead of returning it to the system: activations are
 // allocated and freed at the same sizes in every step.
 void keep_freed_memory();
+// Returns to the system what the allocator keeps of memory that was freed until now. Call it when a
+// run has begun: what it read and arranged then is needed in no step.
+void return_freed_memory();
 // Silences LibTorch's log below errors: c10d logs a stack trace for every connection that a lost
 // peer breaks. TORCH_CPP_LOG_LEVEL, if set, takes precedence.
 void quieten_libtorch();

@@ -277,6 +277,7 @@ std::int64_t Trainer::begin() {
     loaded = load_newest(RunPaths{options_.out}.checkpoints(), transport_, runner_, structure_,
                          run_record(scenario_));
   if (!loaded && !options_.weights_from.empty()) take_over_weights();
+  return_freed_memory();
   const std::int64_t done = loaded ? loaded->step : 0;
   if (loaded) {
     checkpointed_ = done;
