@@ -57,24 +57,32 @@ struct EncodedRun {
   std::vector<char> trained;
 };
 
-// Returns how many ids the texts begin with in common: where `prefix` ends in `whole`. An id that
-// reaches over the end belongs to what follows.
-std::size_t common_ids(const std::vector<std::int32_t>& prefix,
-                       const std::vector<std::int32_t>& whole) {
-  const auto [end, other] = std::mismatch(prefix.begin(), prefix.end(), whole.begin(), whole.end());
-  return static_cast<std::size_t>(end - prefix.begin());
+// Returns how many ids a text of the run that ends at `byte` has in common with the whole run: an
+// id that reaches over the end belongs to what follows. Only what follows the last added token
+// before `byte` is encoded again.
+std::size_t id_at(std::size_t byte, const TextRun& run, const std::vector<std::int32_t>& ids,
+                  const std::vector<Tokenizer::Seam>& seams, const Tokenizer& tokenizer) {
+  if (byte == run.text.size()) return ids.size();
+  const auto after = std::upper_bound(
+      seams.begin(), seams.end(), byte,
+      [](std::size_t wanted, const Tokenizer::Seam& seam) { return wanted < seam.end; });
+  const Tokenizer::Seam from = after == seams.begin() ? Tokenizer::Seam() : *std::prev(after);
+  const std::vector<std::int32_t> front =
+      tokenizer.encode(std::string_view(run.text).substr(from.begin, byte - from.begin));
+  const auto place = static_cast<std::ptrdiff_t>(from.place);
+  const auto [end, other] =
+      std::mismatch(front.begin(), front.end(), ids.begin() + place, ids.end());
+  return from.place + static_cast<std::size_t>(end - front.begin());
 }
 
 EncodedRun encode_run(const TextRun& run, const Tokenizer& tokenizer) {
   EncodedRun encoded;
-  encoded.ids = tokenizer.encode(run.text);
+  std::vector<Tokenizer::Seam> seams;
+  encoded.ids = tokenizer.encode(run.text, seams);
   encoded.trained.assign(encoded.ids.size(), 0);
-  const auto id_at = [&](std::size_t byte) {
-    if (byte == run.text.size()) return encoded.ids.size();
-    return common_ids(tokenizer.encode(std::string_view(run.text).substr(0, byte)), encoded.ids);
-  };
   for (const auto& [begin, end] : run.trained) {
-    const std::size_t first = id_at(begin), last = id_at(end);
+    const std::size_t first = id_at(begin, run, encoded.ids, seams, tokenizer);
+    const std::size_t last = id_at(end, run, encoded.ids, seams, tokenizer);
     for (std::size_t i = first; i < last; ++i) encoded.trained[i] = 1;
   }
   return encoded;

@@ -120,22 +120,45 @@ Tokenizer Tokenizer::parse(const std::string& text, const std::string& file) {
   return Tokenizer(std::make_shared<const Parts>(read_tokenizer(text, file)));
 }
 
-std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special) const {
+void Tokenizer::append_ids(std::string_view text, std::vector<std::int32_t>& ids,
+                           std::vector<Seam>* seams) const {
   if (const auto at = first_invalid_byte(text))
     throw InputError("", "", "a text must be valid UTF-8 (got byte " + std::to_string(*at) + ")",
                      "convert it to UTF-8");
+  std::unique_ptr<Workspace> work = parts_->borrow();
+  parts_->split(text, *work);
+  // What is found in the text itself is in `before`, and a piece of the same bytes among the
+  // pieces.
+  auto raw = work->before.begin();
+  for (const Piece& piece : work->pieces) {
+    if (piece.id == kNoId) {
+      parts_->encode_piece(piece.text, *work, ids);
+      continue;
+    }
+    while (raw != work->before.end() && raw->id == kNoId) ++raw;
+    if (seams && raw != work->before.end() && raw->text.data() == piece.text.data()) {
+      const auto begin = static_cast<std::size_t>(raw->text.data() - text.data());
+      seams->push_back({begin, begin + raw->text.size(), ids.size()});
+      ++raw;
+    }
+    ids.push_back(piece.id);
+  }
+  parts_->give_back(std::move(work));
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special) const {
   std::vector<std::int32_t> ids;
   const Frame& frame = parts_->file.frame;
   if (add_special) ids = frame.before;
-  std::unique_ptr<Workspace> work = parts_->borrow();
-  parts_->split(text, *work);
-  for (const Piece& piece : work->pieces)
-    if (piece.id != kNoId)
-      ids.push_back(piece.id);
-    else
-      parts_->encode_piece(piece.text, *work, ids);
-  parts_->give_back(std::move(work));
+  append_ids(text, ids, nullptr);
   if (add_special) ids.insert(ids.end(), frame.after.begin(), frame.after.end());
+  return ids;
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text, std::vector<Seam>& seams) const {
+  std::vector<std::int32_t> ids;
+  seams.clear();
+  append_ids(text, ids, &seams);
   return ids;
 }
 

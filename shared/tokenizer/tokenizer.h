@@ -33,6 +33,16 @@ class Tokenizer {
   // its characters and has no token for unknown ones.
   std::vector<std::int32_t> encode(std::string_view text, bool add_special = false) const;
 
+  // An added token that stands in a text as it is ("<|im_end|>"): its bytes, and its place among
+  // the text's ids.
+  struct Seam {
+    std::size_t begin = 0, end = 0, place = 0;
+  };
+  // Returns the ids without special ones, and sets `seams`, in order. If a text is cut at or behind
+  // a seam's end, the ids of what is left are the first `place` ids of the whole text, followed by
+  // the ids of what is left from the seam's begin on.
+  std::vector<std::int32_t> encode(std::string_view text, std::vector<Seam>& seams) const;
+
   // Returns the text of the ids. Ids that do not exist are left out, with `skip_special` also
   // special tokens.
   std::string decode(const std::vector<std::int32_t>& ids, bool skip_special = false) const;
@@ -45,6 +55,8 @@ class Tokenizer {
  private:
   struct Parts;
   explicit Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+  void append_ids(std::string_view text, std::vector<std::int32_t>& ids,
+                  std::vector<Seam>* seams) const;
 
   std::shared_ptr<const Parts> parts_;
 };

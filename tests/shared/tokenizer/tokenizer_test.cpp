@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "shared/error.h"
+#include "shared/random.h"
 #include "tests/shared/support/temp_folder.h"
 
 namespace polyphony {
@@ -153,6 +154,39 @@ TEST_SUITE("tokenizer") {
     const test::TempFolder folder;
     CHECK_THROWS_AS(Tokenizer::load(folder / "spiece.model"), InputError);
     CHECK_THROWS_AS(Tokenizer::load(folder / "missing.json"), InputError);
+  }
+
+  TEST_CASE("a text that is cut behind a seam has its first ids, and those from the seam on") {
+    const std::string tokens = added(5, "<x>", "lstrip rstrip") + "," + added(6, "<x><x>") + "," +
+                               added(7, "a<y>b", "single_word") + "," +
+                               added(8, "<z>", "normalized") + "," + added(9, "ca", "single_word");
+    const std::string begins =
+        R"("pre_tokenizer": {"type": "Metaspace", "replacement": " ", "prepend_scheme": "first",
+                             "split": true}, )";
+    const std::string prepends = R"("normalizer": {"type": "Prepend", "prepend": "b"}, )";
+    const std::vector<std::string> parts{"a", "b", "c", " ", "<x>", "a<y>b", "<z>", "ca", "  "};
+    std::size_t found = 0;
+    for (const std::string& steps : {std::string(), begins, prepends}) {
+      const Tokenizer tokenizer = Tokenizer::parse(file(steps, tokens), "t.json");
+      for (std::uint64_t seed = 0; seed < 300; ++seed) {
+        std::string text;
+        for (std::uint64_t i = 0; i < 8; ++i) text += parts[random_bits(seed, i) % parts.size()];
+        std::vector<Tokenizer::Seam> seams;
+        const Ids whole = tokenizer.encode(text, seams);
+        CHECK(whole == tokenizer.encode(text));
+        for (const Tokenizer::Seam& seam : seams)
+          for (std::size_t cut = seam.end; cut <= text.size(); ++cut) {
+            Ids joined(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(seam.place));
+            const Ids rest = tokenizer.encode(text.substr(seam.begin, cut - seam.begin));
+            joined.insert(joined.end(), rest.begin(), rest.end());
+            CAPTURE(text);
+            CAPTURE(cut);
+            CHECK(joined == tokenizer.encode(text.substr(0, cut)));
+            ++found;
+          }
+      }
+    }
+    CHECK(found > 1000);
   }
 
   TEST_CASE("several threads use one tokenizer") {
