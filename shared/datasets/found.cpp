@@ -16,20 +16,29 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostText = std::size_t{16} << 20;
 constexpr const char* kUnknownSound = "damaged or unknown audio";
 
+// The size of most images is in their first bytes, and headers with a preview are rare.
+constexpr std::size_t kFirst = std::size_t{4} << 10;
+
+// Returns whether no more of a file has to be read.
+bool is_enough(const std::string& name, const std::string& head) {
+  return head.size() >= SampleFiles::most(name) || (is_picture(name) && picture_size(head));
+}
+
 // Returns the ends of a file; nothing if it cannot be read.
 std::optional<FileEnds> ends_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return {};
-  const std::size_t most = SampleFiles::most(path.string());
+  const std::string name = path.string();
   FileEnds ends;
-  std::string block(std::size_t{1} << 16, '\0');
-  while (ends.head.size() < most && file) {
-    file.read(block.data(),
-              static_cast<std::streamsize>(std::min(block.size(), most - ends.head.size())));
+  std::string block(is_picture(name) ? kFirst : std::size_t{1} << 16, '\0');
+  while (file && !is_enough(name, ends.head)) {
+    file.read(block.data(), static_cast<std::streamsize>(std::min(
+                                block.size(), SampleFiles::most(name) - ends.head.size())));
     ends.head.append(block, 0, static_cast<std::size_t>(file.gcount()));
+    block.resize(std::size_t{1} << 16);
   }
   ends.bytes = static_cast<std::int64_t>(ends.head.size());
-  if (!is_sound(path.string())) return ends;
+  if (!is_sound(name)) return ends;
   file.clear();
   if (file.seekg(0, std::ios::end)) ends.bytes = std::max<std::int64_t>(ends.bytes, file.tellg());
   const std::int64_t tail = std::min<std::int64_t>(kSoundTail, ends.bytes);
@@ -41,7 +50,9 @@ std::optional<FileEnds> ends_of(const fs::path& path) {
 }
 
 FileEnds ends_of(TarReader& tar, const TarReader::Member& member) {
-  FileEnds ends{tar.read(SampleFiles::most(member.name)), {}, member.size};
+  FileEnds ends{{}, {}, member.size};
+  if (is_picture(member.name)) ends.head = tar.read(kFirst);
+  if (!is_enough(member.name, ends.head)) ends.head = tar.read(SampleFiles::most(member.name));
   if (is_sound(member.name)) ends.tail = tar.read_end(kSoundTail);
   return ends;
 }
@@ -67,13 +78,20 @@ std::string group_of(const std::string& name) {
   return name.substr(0, name.find('.', folder));
 }
 
+bool is_parquet(const std::string& path) { return ends_in(path, {".parquet"}); }
+
 void find_in_folder(const std::string& path, const Finder& finder) {
   std::vector<std::string> names;  // relative to the folder
+  std::string parquet;
   for (const auto& entry :
        fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied |
                                                   fs::directory_options::follow_directory_symlink))
     if (entry.is_regular_file() && SampleFiles::wanted(entry.path().string()))
       names.push_back(entry.path().lexically_relative(path).string());
+    else if (is_parquet(entry.path().string()))
+      parquet = entry.path().string();
+  const auto is_media = [](const std::string& name) { return is_picture(name) || is_sound(name); };
+  if (std::none_of(names.begin(), names.end(), is_media)) refuse_parquet(parquet);
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::pair(group_of(a), a) < std::pair(group_of(b), b);
   });
@@ -83,7 +101,7 @@ void find_in_folder(const std::string& path, const Finder& finder) {
     const std::size_t first = i;
     for (; i < names.size() && group_of(names[i]) == group_of(names[first]); ++i) {
       const fs::path file = fs::path(path) / names[i];
-      has_media |= is_picture(names[i]) || is_sound(names[i]);
+      has_media |= is_media(names[i]);
       sample.add(names[i], {file.string()}, ends_of(file).value_or(FileEnds()));
     }
     finder.progress(static_cast<double>(i) / static_cast<double>(names.size()));
@@ -218,34 +236,49 @@ std::vector<std::string> brace_paths(const std::string& path) {
 
 namespace {
 
-// Returns the shards that a path with braces names, or those of a folder.
-std::vector<std::string> shards_of(const std::string& path, bool is_there) {
-  std::vector<std::string> shards;
-  if (!is_there) {
-    shards = brace_paths(path);
-    for (const std::string& shard : shards)
-      if (!ends_in(shard, {".tar"}) || !fs::exists(shard))
-        throw InputError(shard, "", "is not a tar shard that exists", "check the range in " + path);
-    return shards;
+// Returns the shards that a path with braces names.
+std::vector<std::string> named_shards(const std::string& path) {
+  std::vector<std::string> shards = brace_paths(path);
+  for (const std::string& shard : shards)
+    if (!ends_in(shard, {".tar"}) || !fs::exists(shard))
+      throw InputError(shard, "", "is not a tar shard that exists", "check the range in " + path);
+  return shards;
+}
+
+}  // namespace
+
+std::vector<std::string> tar_shards(const std::string& path) {
+  std::error_code failed;
+  if (!fs::exists(path, failed)) {
+    if (path.find('{') != std::string::npos) return named_shards(path);
+    throw InputError(path, "", "the data set does not exist", "check the path");
   }
+  if (ends_in(path, {".tar"})) return {path};
+  std::vector<std::string> shards;
+  if (!fs::is_directory(path, failed)) return shards;
   for (const auto& entry : fs::directory_iterator(path))
     if (ends_in(entry.path().string(), {".tar"})) shards.push_back(entry.path().string());
   std::sort(shards.begin(), shards.end());
   return shards;
 }
 
-}  // namespace
+void refuse_parquet(const std::string& path) {
+  if (!is_parquet(path)) return;
+  throw InputError(path, "", "is Parquet, which is not read",
+                   "convert texts and paths of images to JSON lines: python3 -c \"import pandas; "
+                   "pandas.read_parquet('" +
+                       path +
+                       "').to_json('data.jsonl', orient='records', lines=True)\"; write images "
+                       "that are in the file to a tar shard by Python's tarfile");
+}
 
 void find_samples(const std::string& path, const Finder& finder) {
   if (path.find("pipe:") != std::string::npos)
     throw InputError(path, "", "is a command, which is not run", "copy the shards to a folder");
+  refuse_parquet(path);
+  const std::vector<std::string> shards = tar_shards(path);
   std::error_code failed;
-  const bool is_there = fs::exists(path, failed);
-  if (!is_there && path.find('{') == std::string::npos)
-    throw InputError(path, "", "the data set does not exist", "check the path");
-  if (is_there && ends_in(path, {".tar"})) return void(find_in_tar(path, finder));
-  if (is_there && !fs::is_directory(path)) return find_in_lines(path, finder);
-  const std::vector<std::string> shards = shards_of(path, is_there);
+  if (shards.empty() && !fs::is_directory(path, failed)) return find_in_lines(path, finder);
   if (shards.empty()) return find_in_folder(path, finder);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     Finder of_shard = finder;

@@ -65,6 +65,13 @@ struct Finder {
 // the first one has, or a list of words. Throws InputError if a range is none.
 std::vector<std::string> brace_paths(const std::string& path);
 
+// Returns the tar shards that a data set consists of, in order; none if it is of another kind.
+// Throws InputError if the data set is missing, or a shard that its path names.
+std::vector<std::string> tar_shards(const std::string& path);
+
+// Throws InputError that says how to convert the file if its name ends in ".parquet".
+void refuse_parquet(const std::string& path);
+
 // Throws InputError if the data set itself is missing, of an unknown kind or truncated.
 void find_samples(const std::string& path, const Finder& finder);
 

@@ -1,12 +1,13 @@
-// Reads a tar archive from front to back: regular files, with names of any length.
-// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Extended Header"; long names of GNU
-// tar ("L").
+// Reads a tar archive from front to back: regular files, with names of any length. What comes next
+// is fetched from the disk in large parts while the caller works. Source: POSIX.1-2017 pax, "ustar
+// Interchange Format" and "pax Extended Header"; long names of GNU tar ("L").
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <optional>
 #include <string>
+
+#include "shared/files/descriptor.h"
 
 namespace polyphony {
 
@@ -30,11 +31,13 @@ class TarReader {
 
  private:
   std::string take(std::size_t count);
+  void fetch_ahead();
   [[noreturn]] void refuse(const std::string& what) const;
 
   std::string path_;
-  std::ifstream file_;
+  Descriptor file_;
   std::int64_t total_ = 0, at_ = 0;   // bytes
+  std::int64_t fetched_ = 0;          // up to which the system was asked to fetch
   std::int64_t begin_ = 0, end_ = 0;  // of the member's content
 };
 

@@ -5,6 +5,7 @@
 
 #include "shared/data/batch_json.h"
 #include "shared/datasets/conversation_samples.h"
+#include "shared/datasets/found.h"
 #include "shared/datasets/token_file.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/sample_mask.h"
@@ -119,6 +120,7 @@ TextSamples text_samples(const Scenario& scenario, const LoadText& load, const s
   const TextData& source = std::get<TextData>(scenario.data.source);
   const Tokenizer tokenizer = Tokenizer::parse(load(source.tokenizer), source.tokenizer);
   check_vocabulary(scenario, tokenizer, source.tokenizer);
+  refuse_parquet(path);
   TextSamples result;
   try {
     result.ids = tokenizer.encode(load(path));

@@ -7,6 +7,7 @@
 #include "shared/datasets/tar.h"
 #include "shared/error.h"
 #include "shared/files/file_part.h"
+#include "tests/shared/support/tar_files.h"
 #include "tests/shared/support/temp_folder.h"
 
 namespace polyphony {
@@ -51,23 +52,6 @@ std::string ogg(std::size_t between = 0) {
   return "OggS" + std::string(22, '\0') + bytes({1, 30, 1}) + "vorbis" +
          bytes({0, 0, 0, 0, 2, 0x44, 0xAC, 0, 0}) + std::string(14 + between, '\0') + "OggS" +
          bytes({0, 4, 0x88, 0x58, 1, 0, 0, 0, 0, 0}) + std::string(13, '\0');
-}
-
-std::string member(const std::string& name, const std::string& content, char type = '0') {
-  std::string header(512, '\0');
-  header.replace(0, name.size(), name);
-  char size[13];
-  std::snprintf(size, sizeof size, "%011zo", content.size());
-  header.replace(124, 11, size, 11);
-  header[156] = type;
-  header.replace(257, 6, "ustar\0", 6);
-  header.replace(148, 8, "        ");
-  int sum = 0;
-  for (const char c : header) sum += static_cast<unsigned char>(c);
-  char check[16];
-  std::snprintf(check, sizeof check, "%06o", sum);
-  header.replace(148, 7, check, 7);
-  return header + content + std::string((512 - content.size() % 512) % 512, '\0');
 }
 
 struct Scanned {
@@ -171,13 +155,15 @@ TEST_SUITE("data sets") {
   TEST_CASE("tar shards: long names, groups up to the first dot, errors with name and byte") {
     const test::TempFolder folder;
     const std::string longest = std::string(120, 'n') + "/7.png";
-    const std::string shard = member("x/6.seg.png", kPng) + member("x/6.txt", "six") +
-                              member("././@LongLink", longest + '\0', 'L') +
-                              member(longest.substr(0, 99), kJpeg) + member("d/", "", '5') +
-                              member(std::string(90, 'n') + "/7.json", R"({"caption": "seven"})");
+    const std::string shard =
+        test::tar_member("x/6.seg.png", kPng) + test::tar_member("x/6.txt", "six") +
+        test::tar_member("././@LongLink", longest + '\0', 'L') +
+        test::tar_member(longest.substr(0, 99), kJpeg) + test::tar_member("d/", "", '5') +
+        test::tar_member(std::string(90, 'n') + "/7.json", R"({"caption": "seven"})");
     test::spill(folder / "00.tar", shard + std::string(1024, '\0'));
-    test::spill(folder / "01.tar", member("8.png", kPng) + member("8.flac", flac()) +
-                                       member("8.txt", "eight"));  // no end mark
+    test::spill(folder / "01.tar", test::tar_member("8.png", kPng) +
+                                       test::tar_member("8.flac", flac()) +
+                                       test::tar_member("8.txt", "eight"));  // no end mark
     const Scanned all = scan(folder.path());
     REQUIRE(all.found.size() == 3);
     CHECK(all.found[0].name == "x/6");
@@ -261,6 +247,29 @@ TEST_SUITE("data sets") {
           std::vector<std::string>{"sample 3, " + (folder / "no?e.wav") + ": missing audio",
                                    "sample 4, " + (folder / "p.mp3") + ": damaged or unknown audio",
                                    "sample 5: damaged or unknown audio"});
+  }
+
+  TEST_CASE("Parquet is refused with what to do instead") {
+    const test::TempFolder folder;
+    test::spill(folder / "data/0.parquet", "PAR1");
+    test::spill(folder / "data/README.txt", "of the folder");
+    for (const std::string& path :
+         {folder / "data/0.parquet", folder / "data/{0..1}.parquet", folder / "missing.PARQUET"})
+      CHECK_THROWS_WITH_AS(
+          scan(path),
+          doctest::Contains((path +
+                             ": is Parquet, which is not read (convert texts and paths of "
+                             "images to JSON lines: python3 -c \"import pandas; "
+                             "pandas.read_parquet('" +
+                             path + "').to_json(")
+                                .c_str()),
+          InputError);
+    CHECK_THROWS_WITH_AS(scan(folder / "data"), doctest::Contains("0.parquet: is Parquet"),
+                         InputError);
+    // A table beside images is no sample.
+    test::spill(folder / "data/a.png", kPng);
+    test::spill(folder / "data/a.txt", "a cat");
+    CHECK(scan(folder / "data").found.size() == 1);
   }
 
   TEST_CASE("a data set that does not exist is refused") {
