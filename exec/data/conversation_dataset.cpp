@@ -36,14 +36,14 @@ std::optional<LogMel> log_mel_of(const Scenario& scenario) {
 
 }  // namespace
 
-ConversationDataset::ConversationDataset(const Scenario& scenario)
+ConversationDataset::ConversationDataset(const Scenario& scenario, const std::string& indexes)
     : data_(scenario.data), processor_(processor_of(scenario)), log_mel_(log_mel_of(scenario)) {
   const auto& source = std::get<ConversationData>(scenario.data.source);
   most_damaged_ = source.most_left_out;
-  training_ = read_conversations(scenario, source.path);
+  training_ = read_conversations(scenario, source.path, indexes);
   data_.samples = training_.samples();
   if (source.held_out.empty()) return;
-  held_out_ = read_conversations(scenario, source.held_out);
+  held_out_ = read_conversations(scenario, source.held_out, indexes);
   held_out_samples_ = held_out_.samples();
   for (Sample& sample : held_out_samples_)
     sample.id += static_cast<std::uint32_t>(training_.samples().size());
@@ -97,7 +97,8 @@ SampleContent ConversationDataset::content(const Sample& sample, ContentParts pa
   if (parts.images && processor_)
     for (const FilePart& file : from.images(position)) content.images.push_back(image(file));
   if (parts.audio && log_mel_) {
-    auto file = from.clips(position).begin();
+    const std::vector<FilePart> files = from.clips(position);
+    auto file = files.begin();
     for (const Item& item : sample.items)
       if (item.modality == Modality::audio) content.audio.push_back(clip(*file++, item.tokens));
   }

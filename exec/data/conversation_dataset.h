@@ -25,9 +25,10 @@ namespace polyphony::exec {
 
 class ConversationDataset : public Dataset {
  public:
+  // `indexes`: as for read_conversations().
   // Throws InputError as read_conversations(), ImageProcessor and LogMel do, and if the vision
   // module does not take three channels.
-  explicit ConversationDataset(const Scenario& scenario);
+  explicit ConversationDataset(const Scenario& scenario, const std::string& indexes = {});
   Batch batch(std::uint64_t step) const override;
   SampleList training() const override { return data_.samples; }
   std::vector<Sample> held_out() const override { return held_out_samples_; }

@@ -7,6 +7,7 @@
 #include "exec/data/synthetic_dataset.h"
 #include "exec/data/text_dataset.h"
 #include "exec/data/token_dataset.h"
+#include "shared/scenario_io/data_set.h"
 
 namespace polyphony::exec {
 
@@ -20,9 +21,9 @@ std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::strin
   if (std::holds_alternative<TokenData>(scenario.data.source))
     return std::make_unique<TokenDataset>(scenario);
   if (std::holds_alternative<ConversationData>(scenario.data.source))
-    return std::make_unique<ConversationDataset>(scenario);
+    return std::make_unique<ConversationDataset>(scenario, index_folder(default_path));
   if (std::holds_alternative<MixtureData>(scenario.data.source))
-    return std::make_unique<MixtureDataset>(scenario);
+    return std::make_unique<MixtureDataset>(scenario, default_path);
   return std::make_unique<EasyVqa>(scenario, default_path);
 }
 

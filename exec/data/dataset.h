@@ -57,8 +57,8 @@ class Dataset {
   virtual SampleContent content(const Sample& sample, ContentParts parts) const = 0;
 };
 
-// Opens the data set that the scenario names. `default_path`: where the set-up script puts
-// downloaded data sets. Throws InputError if files are missing or damaged.
+// Opens the data set that the scenario names. `default_path`: the folder of downloaded data sets
+// and of indexes; empty: none. Throws InputError if files are missing or damaged.
 std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::string& default_path);
 
 // What this rank's chunks read of a microbatch (pixels, text, latents with their noise, audio

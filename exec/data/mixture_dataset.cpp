@@ -6,12 +6,14 @@
 
 namespace polyphony::exec {
 
-MixtureDataset::MixtureDataset(const Scenario& scenario) : data_(scenario.data) {
+MixtureDataset::MixtureDataset(const Scenario& scenario, const std::string& default_path)
+    : data_(scenario.data) {
   data_.samples = {};
   const auto& source = std::get<MixtureData>(data_.source);
   for (std::size_t i = 0; i < source.parts.size(); ++i) {
     const Scenario own = part_scenario(scenario, i);
-    Part part{open_dataset(own, ""), own.data.pointer, 0, data_.samples.size(), held_out_.size()};
+    Part part{open_dataset(own, default_path), own.data.pointer, 0, data_.samples.size(),
+              held_out_.size()};
     const SampleList training = part.dataset->training();
     part.trained = training.size();
     data_.samples.append_part(training, mixture_weight(source.parts[i]));

@@ -12,7 +12,8 @@ namespace polyphony::exec {
 class MixtureDataset : public Dataset {
  public:
   // Throws InputError as the data sets of the parts do, or if they have too many samples together.
-  explicit MixtureDataset(const Scenario& scenario);
+  // `default_path`: as for open_dataset().
+  explicit MixtureDataset(const Scenario& scenario, const std::string& default_path = {});
   Batch batch(std::uint64_t step) const override { return take_batch(data_, step); }
   SampleList training() const override { return data_.samples; }
   std::vector<Sample> held_out() const override { return held_out_; }

@@ -12,46 +12,57 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "shared/data/data.h"
 #include "shared/datasets/conversation.h"
+#include "shared/datasets/sample_index.h"
+#include "shared/datasets/sample_records.h"
 #include "shared/files/file_part.h"
 #include "shared/scenario/scenario.h"
 #include "shared/tokenizer/tokenizer.h"
 
 namespace polyphony {
 
+struct IndexName;  // shared/datasets/conversation_index.h
+
 class ConversationSamples {
  public:
   const std::vector<Sample>& samples() const { return samples_; }  // ids from 0 on
   // Return a sample's text ids, labels, images and audio clips, in order.
-  std::span<const std::int32_t> ids(std::size_t sample) const;
-  std::span<const std::int32_t> labels(std::size_t sample) const;
-  std::span<const FilePart> images(std::size_t sample) const;
-  std::span<const FilePart> clips(std::size_t sample) const;
+  std::span<const std::int32_t> ids(std::size_t sample) const { return record(sample).ids; }
+  std::span<const std::int32_t> labels(std::size_t sample) const { return record(sample).labels; }
+  std::vector<FilePart> images(std::size_t sample) const;
+  std::vector<FilePart> clips(std::size_t sample) const;
   // Returns what was skipped and what was cut, in sentences; empty: nothing.
   const std::string& remarks() const { return remarks_; }
+  // Returns the files that have images and clips.
+  const std::vector<std::string>& paths() const { return paths_; }
 
  private:
-  friend ConversationSamples read_conversations(const Scenario&, const std::string&,
-                                                const std::function<void(double)>&);
+  friend class ConversationReading;
+  friend std::optional<ConversationSamples> indexed_samples(const IndexName& name);
+  std::string_view records() const { return index_.file ? index_.records : own_; }
+  SampleRecord record(std::size_t sample) const;
+  std::vector<FilePart> parts(std::span<const MediaPlace> places) const;
+
   std::vector<Sample> samples_;
-  std::vector<std::int32_t> ids_, labels_;
-  std::vector<FilePart> images_, clips_;
-  // Where the parts of each sample begin; one entry more than samples.
-  std::vector<std::size_t> id_begin_{0}, label_begin_{0}, image_begin_{0}, clip_begin_{0};
+  std::vector<std::size_t> begin_;  // of each sample's record
+  std::string own_;                 // the records, if they are in no index
+  SampleIndex index_;
+  std::vector<std::string> paths_;  // of files with images and clips
   std::string remarks_;
 };
 
 // Reads the data set at `path`, the training or the held-out one of the scenario's
-// ConversationData. Throws InputError if a file is missing or damaged, the tokenizer does not fit
-// the model, no sample is left, or more samples were skipped than the scenario allows.
+// ConversationData. `indexes`: folder of the indexes of tar shards (conversation_index.h), used and
+// written there; empty: none. Throws InputError if a file is missing or damaged, the tokenizer does
+// not fit the model, no sample is left, or more samples were skipped than the scenario allows.
 ConversationSamples read_conversations(const Scenario& scenario, const std::string& path,
-                                       const std::function<void(double share)>& progress = {});
+                                       const std::string& indexes = {});
 
 // One conversation as the model reads it.
 struct EncodedConversation {

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -26,6 +28,13 @@ MappedFile::MappedFile(const std::string& path, const std::string& hint) : path_
   void* const mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
   if (mapped == MAP_FAILED) fail(std::strerror(errno));
   begin_ = static_cast<const char*>(mapped);
+}
+
+void MappedFile::let_go(std::size_t begin, std::size_t bytes) const {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t end = std::min(size_, begin + bytes);
+  begin = begin / page * page;
+  if (begin < end) ::madvise(const_cast<char*>(begin_) + begin, end - begin, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {

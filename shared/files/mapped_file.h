@@ -20,6 +20,8 @@ class MappedFile {
 
   std::string_view bytes() const { return {begin_, size_}; }
   const std::string& path() const { return path_; }
+  // Takes the pages of a range off this process's account. They are read again when they are used.
+  void let_go(std::size_t begin, std::size_t bytes) const;
 
  private:
   std::string path_;

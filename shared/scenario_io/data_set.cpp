@@ -167,6 +167,10 @@ void check_listed(const Scenario& scenario, std::uint64_t count) {
                      "increase /data/sequence, or use fewer parts");
 }
 
+std::string index_folder(const std::string& downloads) {
+  return downloads.empty() || downloads == "." ? "" : downloads + "/samples";
+}
+
 void load_samples(Scenario& scenario, const std::string& downloads, const LoadText& load) {
   if (std::holds_alternative<RecordedData>(scenario.data.source)) {
     scenario.data.samples = recorded_samples(scenario, load);
@@ -189,7 +193,8 @@ void load_samples(Scenario& scenario, const std::string& downloads, const LoadTe
     scenario.data.samples = std::move(samples);
     scenario.data.remarks = std::move(remarks);
   } else if (const auto* files = std::get_if<ConversationData>(&scenario.data.source)) {
-    const ConversationSamples read = read_conversations(scenario, files->path);
+    const ConversationSamples read =
+        read_conversations(scenario, files->path, index_folder(downloads));
     scenario.data.samples = read.samples();
     scenario.data.remarks = read.remarks();
   } else if (std::holds_alternative<EasyVqaData>(scenario.data.source)) {

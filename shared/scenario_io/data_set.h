@@ -18,6 +18,10 @@
 
 namespace polyphony {
 
+// Returns the folder of the indexes of data sets (shared/datasets/conversation_index.h), which is
+// in that of downloads; empty, which means none, if that is the current folder for want of another.
+std::string index_folder(const std::string& downloads);
+
 // Fills scenario.data.samples and scenario.data.remarks; does nothing for synthetic data.
 // `downloads` is the folder in which set-up stores data sets (download_folder()). Throws InputError
 // if a file is missing or damaged, or contains a sample that the model cannot process.

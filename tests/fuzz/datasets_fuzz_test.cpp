@@ -1,17 +1,21 @@
 // Mutations of people's data sets: JSON lines of conversations, tar shards, images, and audio.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <utility>
 
 #include "exec/data/decode_image.h"
 #include "exec/data/decode_sound.h"
+#include "shared/datasets/conversation_index.h"
 #include "shared/datasets/conversation_samples.h"
+#include "shared/datasets/sample_records.h"
 #include "shared/datasets/sound_length.h"
 #include "shared/datasets/token_file.h"
 #include "shared/files/whole.h"
 #include "shared/random.h"
 #include "tests/exec/support/sound_files.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/shared/support/tar_files.h"
 #include "tests/shared/support/temp_folder.h"
 #include "tests/shared/support/token_files.h"
 
@@ -21,6 +25,7 @@ namespace {
 using test::mutated_lines;
 using test::slurp;
 using test::spill;
+using test::tar_member;
 using test::TempFolder;
 
 const std::string kImages = "tests/exec/data/images/";
@@ -89,22 +94,6 @@ void check_samples(const ConversationSamples& all) {
   }
 }
 
-std::string tar_member(const std::string& name, const std::string& content) {
-  std::string header(512, '\0');
-  header.replace(0, name.size(), name);
-  char text[32];
-  std::snprintf(text, sizeof text, "%011zo", content.size());
-  header.replace(124, 11, text, 11);
-  header[156] = '0';
-  header.replace(257, 6, "ustar\0", 6);
-  header.replace(148, 8, "        ");
-  int sum = 0;
-  for (const char c : header) sum += static_cast<unsigned char>(c);
-  std::snprintf(text, sizeof text, "%06o", static_cast<unsigned>(sum));
-  header.replace(148, 7, text, 7);
-  return header + content + std::string((512 - content.size() % 512) % 512, '\0');
-}
-
 }  // namespace
 
 TEST_CASE("fuzz: JSON lines of conversations") {
@@ -142,6 +131,59 @@ TEST_CASE("fuzz: tar shards") {
                      [&](const std::string& text) {
                        spill(path, text);
                        check_samples(read_conversations(scenario, path));
+                     });
+}
+
+// Whatever is in an index's place, the samples are those of the shard. A mutation without a change
+// leaves the index as it is.
+TEST_CASE("fuzz: indexes of tar shards") {
+  const TempFolder folder;
+  const std::string path = folder / "a.tar", indexes = folder / "indexes";
+  const Scenario scenario = scenario_in(folder, path);
+  spill(path, tar_member("1.png", slurp(kImages + "rgb.png")) + tar_member("1.txt", "a b") +
+                  tar_member("2.flac", small_sound(exec::testing::kFlac16)) +
+                  tar_member("2.txt", "b") + std::string(1024, '\0'));
+  const ConversationSamples right = read_conversations(scenario, path);
+  read_conversations(scenario, path, indexes);
+  const IndexName name = index_name(scenario, path, indexes).value();
+  const std::string whole = slurp(name.file);
+  for (std::uint64_t seed = 0; seed < fuzz::rounds(); ++seed) {
+    const std::string bytes = mutated_bytes(seed, whole);
+    spill(name.file, bytes);
+    CHECK(indexed_samples(name).has_value() == (bytes == whole));
+    const ConversationSamples read = read_conversations(scenario, path, indexes);
+    CHECK(read.samples() == right.samples());
+    CHECK(std::ranges::equal(read.ids(0), right.ids(0)));
+    CHECK(read.images(0) == right.images(0));
+    CHECK(read.clips(1) == right.clips(1));
+    CHECK(slurp(name.file) == whole);
+  }
+}
+
+// Nothing is read beyond a record's bytes, and what is accepted is consistent.
+TEST_CASE("fuzz: records of samples") {
+  const std::vector<ItemNumbers> items{{0, 3, 1}, {1, 4, 0}, {2, 2, 0}};
+  const std::vector<std::int32_t> ids{1, 2, 3}, labels{4};
+  const std::vector<MediaPlace> images{{512, 7, 0, 0}}, clips{{1024, 9, 1, 0}};
+  std::string whole;
+  append_record({items, ids, labels, images, clips}, whole);
+  append_record({items, ids, labels, images, clips}, whole);
+  fuzz::check_reader([&](std::uint64_t seed) { return mutated_bytes(seed, whole); },
+                     [&](const std::string& bytes) {
+                       for (std::size_t at = 0; at < bytes.size();) {
+                         const auto record = record_at(bytes, at, 2);
+                         if (!record)
+                           throw InputError("record", "", "is damaged", "write it again");
+                         std::size_t tokens = 0;
+                         for (const Item& item : items_of(*record))
+                           if (item.modality == Modality::text)
+                             tokens += static_cast<std::size_t>(item.tokens);
+                         CHECK(tokens == record->ids.size());
+                         for (const MediaPlace& place : record->images) CHECK(place.path < 2);
+                         CHECK(record->end > at);
+                         CHECK(record->end <= bytes.size());
+                         at = record->end;
+                       }
                      });
 }
 
