@@ -77,8 +77,8 @@ const ObjectForm kForm{
      {"_valid_processor_keys", list_form(text_form("images")), "names of arguments"}},
     {}};
 
-std::string pixels(std::int64_t height, std::int64_t width) {
-  return std::to_string(height) + " × " + std::to_string(width) + " pixels";
+std::string pixels(const PixelSize& size) {
+  return std::to_string(size.height) + " × " + std::to_string(size.width) + " pixels";
 }
 
 // Returns the settings of the folder's image processor, without nulls, which mean the default.
@@ -144,7 +144,7 @@ struct ImageProcessorReader {
           "resample",
           std::string(kFilters[static_cast<std::size_t>(resample)]) + " is not supported",
           "use 2 (bilinear) or 3 (bicubic)");
-    out.bicubic_ = resample == kBicubic;
+    out.filter_ = resample == kBicubic ? Filter::bicubic : Filter::bilinear;
     out.resize_ = flag("do_resize", true);
     out.shortest_ = type.shortest_edge ? kDefaultEdge : 0;
     out.size_ = {kDefaultEdge, kDefaultEdge};
@@ -157,8 +157,8 @@ struct ImageProcessorReader {
     }
     out.shortest_ = 0;
     const bool edge = size.read("shortest_edge", out.shortest_);
-    const bool height = size.read("height", out.size_.first);
-    const bool width = size.read("width", out.size_.second);
+    const bool height = size.read("height", out.size_.height);
+    const bool width = size.read("width", out.size_.width);
     if (height != width || height == edge)
       size.refuse("must have either height and width, or shortest_edge", wanted_size());
   }
@@ -166,12 +166,12 @@ struct ImageProcessorReader {
   void read_crop() {
     out.crop_ = flag("do_center_crop", type.crop);
     if (!out.crop_) return;
-    ImageProcessor::Size crop{kDefaultEdge, kDefaultEdge};
+    PixelSize crop{kDefaultEdge, kDefaultEdge};
     if (json.has("crop_size")) {
       const JsonValue size = json.at("crop_size");
       if (size.is_number())
         crop = {size.integer(), size.integer()};
-      else if (!size.read("height", crop.first) || !size.read("width", crop.second))
+      else if (!size.read("height", crop.height) || !size.read("width", crop.width))
         size.refuse("must have height and width", wanted_size());
     }
     expect("crop_size", crop);
@@ -214,12 +214,12 @@ struct ImageProcessorReader {
     return "write {\"height\": " + edge + ", \"width\": " + edge + "}";
   }
   // The result must have the size that the model reads.
-  void expect(const char* key, const ImageProcessor::Size& size) const {
-    if (size.first != out.image_size_ || size.second != out.image_size_)
-      json.refuse_at(key,
-                     "gives images of " + pixels(size.first, size.second) +
-                         ", but the model expects " + pixels(out.image_size_, out.image_size_),
-                     "change it, or the vision module's image_size");
+  void expect(const char* key, const PixelSize& size) const {
+    const PixelSize expected{out.image_size_, out.image_size_};
+    if (size != expected)
+      json.refuse_at(
+          key, "gives images of " + pixels(size) + ", but the model expects " + pixels(expected),
+          "change it, or the vision module's image_size");
   }
   void check_result() const {
     if (out.crop_) return;  // checked
@@ -231,7 +231,7 @@ struct ImageProcessorReader {
                      "keeps the aspect ratio without do_center_crop: not all images are "
                      "square",
                      wanted_size());
-    expect("size", out.shortest_ ? ImageProcessor::Size{out.shortest_, out.shortest_} : out.size_);
+    expect("size", out.shortest_ ? PixelSize{out.shortest_, out.shortest_} : out.size_);
   }
 };
 
@@ -250,58 +250,59 @@ ImageProcessor ImageProcessor::of(const std::string& folder, int image_size) {
 }
 
 // The longer edge is rounded down, as in get_resize_output_image_size() of transformers.
-ImageProcessor::Size ImageProcessor::resized(Size from) const {
+PixelSize ImageProcessor::resized(PixelSize from) const {
   if (!resize_) return from;
   if (!shortest_) return size_;
   const auto [height, width] = from;
-  return height < width ? Size{shortest_, shortest_ * width / height}
-                        : Size{shortest_ * height / width, shortest_};
+  return height < width ? PixelSize{shortest_, shortest_ * width / height}
+                        : PixelSize{shortest_ * height / width, shortest_};
 }
 
 torch::Tensor ImageProcessor::process(const DecodedImage& image) const {
   const std::int64_t longer = std::max(image.height, image.width);
-  const Size from = pad_ ? Size{longer, longer} : Size{image.height, image.width};
-  const Size to = resized(from);
-  for (const auto& [height, width] : {from, to})
-    if (height * width > kMostPixels)
+  const PixelSize from = pad_ ? PixelSize{longer, longer} : PixelSize{image.height, image.width};
+  const PixelSize to = resized(from);
+  for (const PixelSize& size : {from, to})
+    if (size.height * size.width > kMostPixels)
       throw InputError(image.name, "",
-                       "has " + pixels(image.height, image.width) + ", which would become " +
-                           pixels(height, width) + " before they are cropped or resized",
+                       "has " + pixels({image.height, image.width}) + ", which would become " +
+                           pixels(size) + " before they are cropped or resized",
                        "crop the image, or remove its sample");
-  // [1, 3, height, width] over the decoded rows. LibTorch has vector kernels for this order.
+  // [height, width, 3]
   torch::Tensor input = torch::from_blob(const_cast<unsigned char*>(image.rgb.data()),
-                                         {1, image.height, image.width, 3}, torch::kUInt8)
-                            .permute({0, 3, 1, 2});
-  if (pad_ && image.height != image.width) {
+                                         {image.height, image.width, 3}, torch::kUInt8);
+  if (from != PixelSize{image.height, image.width}) {
     const torch::Tensor color = torch::tensor(at::ArrayRef<std::int64_t>(padding_), torch::kUInt8);
-    torch::Tensor square = torch::empty({1, longer, longer, 3}, torch::kUInt8);
+    torch::Tensor square = torch::empty({from.height, from.width, 3}, torch::kUInt8);
     square.copy_(color.expand_as(square));
-    square = square.permute({0, 3, 1, 2});
-    square.narrow(2, (longer - image.height) / 2, image.height)
-        .narrow(3, (longer - image.width) / 2, image.width)
+    square.narrow(0, (from.height - image.height) / 2, image.height)
+        .narrow(1, (from.width - image.width) / 2, image.width)
         .copy_(input);
     input = square;
   }
-  if (to != from)
-    input = bicubic_ ? at::_upsample_bicubic2d_aa(input, {to.first, to.second}, false)
-                     : at::_upsample_bilinear2d_aa(input, {to.first, to.second}, false);
+  std::vector<unsigned char> rows;
+  if (to != from) {
+    rows = resize_image(input.const_data_ptr<unsigned char>(), from, to, filter_);
+    input = torch::from_blob(rows.data(), {to.height, to.width, 3}, torch::kUInt8);
+  }
   if (crop_) {
     // Negative padding crops. Of an odd number of pixels, the larger half is cut below and right of
     // the crop, but padded above and left of the image.
-    std::vector<std::int64_t> edges;
-    for (const std::int64_t length : {to.second, to.first}) {
+    std::vector<std::int64_t> edges{0, 0};
+    for (const std::int64_t length : {to.width, to.height}) {
       const std::int64_t missing = image_size_ - length;
       const std::int64_t before = missing < 0 ? -(-missing / 2) : (missing + 1) / 2;
       edges.insert(edges.end(), {before, missing - before});
     }
     input = at::constant_pad_nd(input, edges, 0);
   }
-  input = input.contiguous();  // by channel
-  torch::Tensor result = torch::empty({3, image_size_, image_size_}, torch::kFloat32);
+  input = input.permute({2, 0, 1}).contiguous();  // by channel
+  torch::Tensor result = torch::empty(input.sizes(), torch::kFloat32);
+  const std::int64_t places = input.size(1) * input.size(2);
   const unsigned char* read = input.const_data_ptr<unsigned char>();
   float* write = result.data_ptr<float>();
   for (const std::array<float, 256>& values : values_)
-    for (std::int64_t i = 0; i < image_size_ * image_size_; ++i) *write++ = values[*read++];
+    for (std::int64_t i = 0; i < places; ++i) *write++ = values[*read++];
   return result;
 }
 

@@ -10,18 +10,16 @@
 // missing keys, as in transformers 5. Other types, such as Qwen2-VL's, whose images keep their own
 // size, and every other key that could change pixels are refused by name.
 //
-// Source: transformers 5.23, image_processing_backends.py (PilBackend). Padding, cropping,
-// rescaling and normalizing equal it bit for bit. LibTorch's kernels for 8-bit images resize, with
-// coarser weights than PIL's: 0.3 to 0.5 % of the resized values differ from PIL's by 1 of 255, and
-// less than 0.004 % by 2, never by more (scripts/oracle_images).
+// Source: transformers 5.23, image_processing_backends.py (PilBackend). All steps equal it bit for
+// bit (scripts/oracle_images).
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "exec/data/decode_image.h"
+#include "exec/data/resize_image.h"
 #include "exec/torch_pch.h"
 
 namespace polyphony::exec {
@@ -41,13 +39,13 @@ class ImageProcessor {
  private:
   friend struct ImageProcessorReader;
   ImageProcessor() = default;
-  using Size = std::pair<std::int64_t, std::int64_t>;  // height, width
-  Size resized(Size from) const;
+  PixelSize resized(PixelSize from) const;
 
   std::int64_t image_size_ = 0;
-  bool pad_ = false, resize_ = true, bicubic_ = true, crop_ = false;
+  bool pad_ = false, resize_ = true, crop_ = false;
+  Filter filter_ = Filter::bicubic;
   std::int64_t shortest_ = 0;  // 0: resize to size_
-  Size size_{0, 0};
+  PixelSize size_{};
   std::array<std::int64_t, 3> padding_{};           // color
   std::array<std::array<float, 256>, 3> values_{};  // by channel, of each pixel value
 };
