@@ -4,9 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <cctype>
+#include <cstdlib>
+#include <fstream>
 
 #include "shared/datasets/chat_template.h"
 #include "shared/error.h"
+#include "shared/text/json_form.h"
 #include "tests/shared/support/temp_folder.h"
 
 namespace polyphony {
@@ -340,6 +343,22 @@ TEST_SUITE("conversations") {
       spill(folder / "a.jsonl", good + good.substr(0, end));
       CHECK(read_conversations(scenario, folder / "a.jsonl").samples().size() == 1);
     }
+  }
+
+  // Not a test: scripts/oracle_chat compares the results. Each line of the file that
+  // POLYPHONY_CHATS names has a template, the end of text and a conversation. The file
+  // POLYPHONY_TEXTS gets the whole text and what of it is trained, with a zero byte after each.
+  TEST_CASE("conversations named by scripts/oracle_chat become texts" *
+            doctest::skip(std::getenv("POLYPHONY_CHATS") == nullptr)) {
+    std::ifstream cases(std::getenv("POLYPHONY_CHATS"));
+    std::string chat, eos, conversation, texts;
+    while (std::getline(cases, chat, '\t') && std::getline(cases, eos, '\t') &&
+           std::getline(cases, conversation)) {
+      const auto parts = render(enum_named<ChatTemplate>(chat),
+                                read_conversation(conversation).conversation.turns, eos);
+      texts += whole(parts) + '\0' + whole(parts, true) + '\0';
+    }
+    spill(std::getenv("POLYPHONY_TEXTS"), texts);
   }
 }
 
