@@ -55,7 +55,7 @@ nlohmann::json run(const std::string& file, std::size_t steps, Seconds pause) {
     std::vector<double>& own = waits[transport.rank().value];
     for (std::size_t step = 0; step < steps; ++step) {
       const Seconds asked = steady_now();
-      loader.take(step);
+      const StepData data = loader.take(step);
       own.push_back((steady_now() - asked).count());
       if (pause.count() > 0) std::this_thread::sleep_for(pause);
     }
