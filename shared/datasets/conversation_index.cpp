@@ -17,9 +17,6 @@ namespace {
 // Increase it with every change that gives other samples: of templates, tokenizers, labels, cuts.
 constexpr int kVersion = 1;
 
-// Of an index that is read, so much is in memory at a time.
-constexpr std::size_t kPiece = std::size_t{4} << 20;
-
 // Returns a file's path, size and time of change.
 std::string state_of(const std::string& path) {
   struct stat status{};
@@ -109,7 +106,7 @@ std::optional<ConversationSamples> indexed_samples(const IndexName& name) {
         {static_cast<std::uint32_t>(samples.samples_.size()), items_of(*record)});
     samples.begin_.push_back(at);
     at = record->end;
-    if (at - kept < kPiece) continue;
+    if (at - kept < kIndexPiece) continue;
     index->file->let_go(first + kept, at - kept);
     kept = at;
   }

@@ -11,23 +11,17 @@
 #include <filesystem>
 #include <utility>
 
+#include "shared/datasets/sample_records.h"
 #include "shared/error.h"
 
 namespace polyphony {
 namespace {
 
-constexpr std::size_t kAlignment = 8;
 constexpr std::uint64_t kMagic = 0x31584449594c4f50ull;  // "POLYIDX1"
 enum Field : std::size_t { kMagicField, kKeyBytes, kRecordBytes, kTailBytes, kChecksum, kFields };
 using Header = std::array<std::uint64_t, kFields>;
 
-// Of a file that is checked, so much is in memory at a time.
-constexpr std::size_t kPiece = std::size_t{4} << 20;
-
-std::uint64_t round_up(std::uint64_t size) {
-  return (size + kAlignment - 1) / kAlignment * kAlignment;
-}
-std::uint64_t remaining(std::uint64_t size) { return round_up(size) - size; }
+std::uint64_t remaining(std::uint64_t size) { return aligned(size) - size; }
 
 std::string_view as_bytes(const Header& header, std::size_t fields = kFields) {
   return {reinterpret_cast<const char*>(header.data()), fields * sizeof(header[0])};
@@ -43,9 +37,9 @@ void add_header(const Header& header, IndexChecksum& checksum) {
 // As FNV-1a (shared/fnv.h), a word at a time; the shift makes high bits matter to low ones. Each
 // step is one to one, so that a change of one word always changes the value.
 void IndexChecksum::add(std::string_view bytes) {
-  for (std::size_t at = 0; at < bytes.size(); at += kAlignment) {
+  for (std::size_t at = 0; at < bytes.size(); at += kRecordAlignment) {
     std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, std::min(kAlignment, bytes.size() - at));
+    std::memcpy(&word, bytes.data() + at, std::min(kRecordAlignment, bytes.size() - at));
     state_ = (state_ ^ word) * 0x100000001b3ull;
     state_ ^= state_ >> 32;
   }
@@ -67,18 +61,18 @@ std::optional<SampleIndex> open_index(const std::string& path, const std::string
   const std::uint64_t space = bytes.size() - sizeof header;
   if (header[kMagicField] != kMagic || header[kKeyBytes] != key.size() ||
       header[kRecordBytes] > space || header[kTailBytes] > space ||
-      round_up(key.size()) + header[kRecordBytes] + round_up(header[kTailBytes]) != space ||
-      header[kRecordBytes] % kAlignment != 0)
+      aligned(key.size()) + header[kRecordBytes] + aligned(header[kTailBytes]) != space ||
+      header[kRecordBytes] % kRecordAlignment != 0)
     return {};
   if (bytes.substr(sizeof header, key.size()) != key) return {};
   IndexChecksum content;
-  for (std::size_t at = sizeof header; at < bytes.size(); at += kPiece) {
-    content.add(bytes.substr(at, kPiece));
-    index.file->let_go(at, kPiece);
+  for (std::size_t at = sizeof header; at < bytes.size(); at += kIndexPiece) {
+    content.add(bytes.substr(at, kIndexPiece));
+    index.file->let_go(at, kIndexPiece);
   }
   add_header(header, content);
   if (content.value() != header[kChecksum]) return {};
-  const std::size_t records = sizeof header + round_up(key.size());
+  const std::size_t records = sizeof header + aligned(key.size());
   index.records = bytes.substr(records, header[kRecordBytes]);
   index.tail = bytes.substr(records + header[kRecordBytes], header[kTailBytes]);
   return index;
@@ -104,7 +98,7 @@ IndexWriter::~IndexWriter() {
 }
 
 void IndexWriter::write(std::string_view bytes) {
-  constexpr std::array<char, kAlignment> kZeros{};
+  constexpr std::array<char, kRecordAlignment> kZeros{};
   out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out_.write(kZeros.data(), static_cast<std::streamsize>(remaining(bytes.size())));
 }

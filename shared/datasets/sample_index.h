@@ -22,6 +22,9 @@
 
 namespace polyphony {
 
+// Of an index that is checked or read, so many bytes are in memory at a time.
+inline constexpr std::size_t kIndexPiece = std::size_t{4} << 20;
+
 class IndexChecksum {
  public:
   // Adds bytes, filled with zeros to a multiple of 8.

@@ -7,14 +7,10 @@
 namespace polyphony {
 namespace {
 
-constexpr std::size_t kAlignment = 8;
-
 // The numbers in front of a record.
 enum Count : std::size_t { kItems, kIds, kLabels, kImages, kClips, kZero, kCounts };
 using Counts = std::array<std::uint32_t, kCounts>;
-static_assert(sizeof(Counts) % kAlignment == 0 && sizeof(MediaPlace) % kAlignment == 0);
-
-std::size_t round_up(std::size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+static_assert(sizeof(Counts) % kRecordAlignment == 0 && sizeof(MediaPlace) % kRecordAlignment == 0);
 
 template <class T>
 void append(std::span<const T> values, std::string& bytes) {
@@ -79,7 +75,7 @@ void append_record(const SampleRecord& record, std::string& bytes) {
   append(record.items, bytes);
   append(record.ids, bytes);
   append(record.labels, bytes);
-  bytes.resize(round_up(bytes.size()));
+  bytes.resize(aligned(bytes.size()));
 }
 
 std::optional<SampleRecord> record_at(std::string_view bytes, std::size_t at, std::size_t paths) {
@@ -92,7 +88,7 @@ std::optional<SampleRecord> record_at(std::string_view bytes, std::size_t at, st
   record.items = taker.take<ItemNumbers>(counts[kItems]);
   record.ids = taker.take<std::int32_t>(counts[kIds]);
   record.labels = taker.take<std::int32_t>(counts[kLabels]);
-  record.end = round_up(taker.at);
+  record.end = aligned(taker.at);
   if (!taker.whole || record.end > bytes.size() || !is_consistent(record, paths)) return {};
   return record;
 }

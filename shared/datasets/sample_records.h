@@ -19,6 +19,12 @@
 
 namespace polyphony {
 
+// Records, and the parts of a file of records, begin at multiples of so many bytes.
+inline constexpr std::size_t kRecordAlignment = 8;
+constexpr std::size_t aligned(std::size_t size) {
+  return (size + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+}
+
 // Where an image or a clip is: a FilePart whose path is a number.
 struct MediaPlace {
   std::int64_t offset = 0, bytes = -1;
