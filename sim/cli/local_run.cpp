@@ -94,13 +94,11 @@ std::vector<std::string> worker_arguments(const Arguments& args, const LocalRun&
   }
   if (run.earlier != EarlierRun::refuse)
     list.emplace_back(run.earlier == EarlierRun::resume ? "--resume" : "--fresh");
-  for (const char* option : {"checkpoint-every", "keep-checkpoints", "evaluate-every",
-                             "evaluate-samples", "stop-accuracy", "stop-patience", "trace-steps",
-                             "kineto", "send-rate", "data", "device", "attention"})
-    if (args.has(option)) {
-      list.push_back(std::string("--") + option);
-      list.push_back(args.text(option));
-    }
+  pass_on(args,
+          {"checkpoint-every", "keep-checkpoints", "evaluate-every", "evaluate-samples",
+           "stop-accuracy", "stop-patience", "trace-steps", "kineto", "send-rate", "data", "device",
+           "attention"},
+          list);
   add_planning_arguments(args, list);
   add_bad_step_arguments(args, list);
   for (const char* flag : {"keep-best", "wait-for-checkpoints", "check", "deterministic", "nvtx"})

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <iostream>
 
 #include "shared/scenario_io/scenario_json.h"
@@ -54,8 +53,6 @@ void add_planning_options(Arguments& args) {
       cxxopts::value<std::string>());
 }
 
-namespace {
-
 void pass_on(const Arguments& args, std::initializer_list<const char*> options,
              std::vector<std::string>& worker) {
   for (const char* option : options) {
@@ -64,8 +61,6 @@ void pass_on(const Arguments& args, std::initializer_list<const char*> options,
     worker.push_back(args.text(option));
   }
 }
-
-}  // namespace
 
 void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker) {
   pass_on(args, {"planning", "planning-seconds", "plans"}, worker);

@@ -2,6 +2,7 @@
 // folder, progress from its metrics.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,10 @@ class MetricsTail {
 // Options for when a layout's planner plans, and the worker's arguments for them.
 void add_planning_options(Arguments& args);
 void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker);
+
+// Appends those of the options that were given, with their values, to the worker's arguments.
+void pass_on(const Arguments& args, std::initializer_list<const char*> options,
+             std::vector<std::string>& worker);
 
 // Options for steps with spikes and non-finite values, and the worker's arguments for them.
 void add_bad_step_options(Arguments& args);
