@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "exec/autograd/glu.h"
+#include "exec/autograd/layer_scale.h"
 #include "exec/experts/experts.h"
 #include "exec/layers/audio.h"
 #include "exec/layers/diffusion.h"
@@ -113,13 +114,14 @@ Forward attention_of(AttentionKind kind) {
 
 Tensor block(const Frame& frame, const Layer& layer, const Tensor& x) {
   const Forward meet = attention_of(block_at(frame.module, layer.position - 1).attention);
-  // The output of each part is also normalized if the module has post-norms.
-  const auto added = [&](const char* name, const Tensor& y) {
-    return frame.module.post_norms ? norm(frame, layer, name, y) : y;
+  // The output of each part is also normalized if the module has post-norms, or scaled.
+  const auto added = [&](const std::string& number, const Tensor& y) {
+    if (frame.module.post_norms) return norm(frame, layer, "post_norm" + number, y);
+    if (frame.module.layer_scale == 0) return y;
+    return layer_scale(frame.pass, y, layer.at("scale" + number + ".weight"));
   };
-  const Tensor middle = x + added("post_norm1", meet(frame, layer, norm(frame, layer, "norm1", x)));
-  return middle +
-         added("post_norm2", feed_forward(frame, layer, norm(frame, layer, "norm2", middle)));
+  const Tensor middle = x + added("1", meet(frame, layer, norm(frame, layer, "norm1", x)));
+  return middle + added("2", feed_forward(frame, layer, norm(frame, layer, "norm2", middle)));
 }
 
 // Embeds the patches, and normalizes them if the module has an input norm.

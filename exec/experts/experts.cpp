@@ -10,6 +10,7 @@
 #include "exec/experts/dispatch.h"
 #include "exec/experts/expert_products.h"
 #include "exec/experts/routing.h"
+#include "exec/experts/shared_gate.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -217,7 +218,9 @@ Tensor experts(const Frame& frame, const Layer& layer, const Tensor& x) {
   if (frame.module.shared_ffn == 0) return routed;
   const Tensor inner = glu(column_linear(frame.pass, x, layer.at("shared.gate_up.weight"), nullptr),
                            frame.module.activation);
-  return routed + row_linear(frame.pass, inner, layer.at("shared.down.weight"), nullptr);
+  const Tensor shared = row_linear(frame.pass, inner, layer.at("shared.down.weight"), nullptr);
+  if (!frame.module.shared_gate) return routed + shared;
+  return routed + gate_shared(frame.pass, x, shared, layer.at("shared.gate.weight"));
 }
 
 }  // namespace polyphony::exec

@@ -2,7 +2,8 @@
 //   x [T, H], router W [E, H], gated experts of width F: gate_up [E, 2F, H], down [E, H, F]
 //   (exec/autograd/glu.h); with Module::expert_bias each has biases
 //   l = x Wᵀ, in at least fp32; a token is routed to k experts (exec/experts/routing.h)
-//   y = Σ_chosen weight · expert(x) + shared(x)      no token is dropped, so loads are uneven
+//   y = Σ_chosen weight · expert(x) + shared(x)      no token is dropped, so loads are uneven;
+//                                                    shared(x) may be gated (shared_gate.h)
 //   backward: dl of the chosen experts through the weights, plus the gradient of the balance loss
 //   (exec/experts/balance.h)
 //

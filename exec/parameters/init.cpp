@@ -25,6 +25,8 @@ Law law_of(const Parameter& parameter, bool perturb) {
       return {0, perturb ? kPerturbation : 0};
     case Initial::ones:
       return {1, perturb ? kPerturbation : 0};
+    case Initial::constant:
+      return {parameter.constant, perturb ? kPerturbation * parameter.constant : 0};
   }
   POLYPHONY_CHECK(false, parameter.name);
 }

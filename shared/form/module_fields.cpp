@@ -83,6 +83,12 @@ constexpr ModuleField kFields[] = {
      "true: the outputs of the attention and of the feed-forward layer are normalized before they "
      "are added to the residual stream; false when absent",
      nullptr, is_set<&Module::post_norms>},
+    {"layer_scale", &Module::layer_scale, 0, 1'000, kEncoders,
+     "initial value of the learned vectors that the outputs of the attention and of the "
+     "feed-forward "
+     "layer are multiplied by before they are added to the residual stream (InternViT); 0: no such "
+     "vectors; 0 when absent",
+     nullptr, is_set<&Module::layer_scale>},
     {"image_size", &Module::image_size, 1, kMostSide, kVision,
      "pixels on each side of the (square) image", always},
     {"patch", &Module::patch, 1, kMostSide, kVision | kDiffusion,
@@ -236,6 +242,10 @@ constexpr ModuleField kFields[] = {
     {"shared_ffn", &Module::shared_ffn, 0, kMostWidth, kLanguage,
      "width of the shared expert, which processes every token; 0: none; 0 when absent", nullptr,
      has_experts},
+    {"shared_gate", &Module::shared_gate, 0, 1, kLanguage,
+     "true: the shared expert's output is multiplied by the sigmoid of a linear function of its "
+     "input (Qwen3-Next); false when absent",
+     nullptr, is_set<&Module::shared_gate>},
     {"balance_weight", &Module::balance_weight, 0, 1'000'000, kLanguage,
      "weight of the load-balancing loss of the experts; 0 when absent", nullptr, has_experts},
     {"dense_blocks", &Module::dense_blocks, 0, kMostLayers, kLanguage,

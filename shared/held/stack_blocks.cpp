@@ -74,7 +74,7 @@ class Block {
   // Returns the bytes of a block without recomputation.
   std::int64_t tape() const {
     return 2 * (norm_input() + statistics()) + norm_outputs() + projections() + attention_output() +
-           scores() + feed_forward() + masks();
+           scores() + feed_forward() + masks() + output_factors();
   }
   std::int64_t tape_without_scores() const { return tape() - scores(); }
 
@@ -156,6 +156,13 @@ class Block {
     if (!fsdp()) return element_ * up_ * inner_ + operand(inner_);
     const std::int64_t pointwise = memory_.compiled ? 0 : up_;  // silu's output, the product
     return element_ * (up_ + pointwise) * inner_;
+  }
+  // What the factors of a part's output keep: a layer scale its part's output, the gate of the
+  // shared expert that expert's output and the gate itself.
+  std::int64_t output_factors() const {
+    const std::int64_t scales = module_.layer_scale != 0 && takes_gradients() ? 2 * stream_ : 0;
+    const bool gates = module_.shared_gate && kind_.feed_forward == FeedForwardKind::experts;
+    return element_ * (scales + (gates ? stream_ + own_ : 0));
   }
   std::int64_t masks() const { return memory_.dropout ? 2 * stream_ : 0; }
 

@@ -106,6 +106,14 @@ class LayerParameters {
   void norm(const std::string& name, Rows met = Rows::own) {
     norm(name, module_.hidden, module_.norm == Norm::layer, met);
   }
+  // The vector that the output of a block's part is multiplied by (Module::layer_scale).
+  void scale(const std::string& name) {
+    Parameter& weight =
+        vector(name + ".weight", module_.hidden, Cut::replicated, Initial::constant);
+    weight.constant = module_.layer_scale;
+    weight.role = Role::itself;
+    weight.rows = Rows::own;
+  }
   // A norm weight that all heads share. Every tensor-parallel rank sees its own heads only, so its
   // gradient is always a partial sum.
   Parameter& head_norm(const std::string& name, int head_dim) {

@@ -63,7 +63,7 @@ enum class Cut : std::uint8_t {
   columns,  // the dimension after that
   heads     // rows of a fused qkv, by key/value head
 };
-enum class Initial : std::uint8_t { normal, zeros, ones };
+enum class Initial : std::uint8_t { normal, zeros, ones, constant };
 // When the gradient that one tensor-parallel rank computes for a replicated parameter is only a
 // part of the sum.
 enum class Partial : std::uint8_t {
@@ -130,6 +130,7 @@ struct Parameter {
   Cut cut = Cut::replicated;
   Initial initial = Initial::normal;
   double deviation = 0;  // standard deviation for Initial::normal
+  double constant = 0;   // value for Initial::constant
   bool decay = false;    // weight decay applies (to matrices, not to norms and biases)
   Partial partial = Partial::sequence;
   bool expert = false;  // dimension 0 counts experts, split over the expert-parallel ranks

@@ -1,9 +1,11 @@
 // A transformer block (encoder_block, decoder_block): norm, one kind of attention, residual sum;
 // norm, one kind of feed-forward part, residual sum. block_at() states which kinds. With
-// Module::post_norms the output of both parts is normalized as well, before the residual sum.
+// Module::post_norms the output of both parts is normalized as well, before the residual sum; with
+// Module::layer_scale it is multiplied by a vector.
 //   saved activations   those of its two norms, e·q·H and statistics each (w·q, LayerNorm 2·w·q),
-//                       and of its parts; post_norms add one more norm per part. A first block
-//                       whose input needs no gradient and whose norms do not train omits norm1.
+//                       and of its parts; post_norms add one more norm per part, trained scales
+//                       the outputs of both parts, e·q·H each. A first block whose input needs no
+//                       gradient and whose norms do not train omits norm1.
 //                       Full recomputation: the block's input and the routing to experts.
 //                       Selective recomputation: without what attention computes from q, k and v.
 // Source: own count of what exec/ does.
@@ -52,8 +54,8 @@ class Block : public LayerKernels {
   }
 
  private:
-  void post_norm();
-  void post_norm_backward();
+  void adapt_output();
+  void adapt_output_backward();
 };
 
 }  // namespace polyphony

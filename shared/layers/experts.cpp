@@ -19,6 +19,8 @@ void Experts::parameters(LayerParameters& add) {
   if (m.shared_ffn == 0) return;
   add.adapted("shared.gate_up", 2 * std::int64_t{m.shared_ffn}, m.hidden, Cut::rows, false);
   add.adapted("shared.down", m.hidden, m.shared_ffn, Cut::columns, false);
+  if (m.shared_gate)  // its input is that of the router, or of the shared expert
+    add.matrix("shared.gate.weight", 1, m.hidden, Cut::replicated, Rows::own).input = Input::others;
 }
 
 // One GEMM per local expert, evenly loaded.
@@ -126,16 +128,22 @@ void Experts::forward() {
   forward_column(shared_in());
   passes(size_.tokens * shared_width(), gate.forward, gate.forward_launches);
   forward_row(shared_out());
-  passes(own(size_.tokens) * hidden(), 3, 1);
+  if (module_.shared_gate) {
+    forward_cut(shared_gate());
+    passes(shared_gate().rows, 2, 1);  // sigmoid
+    passes(between_blocks(), 2, 1);    // times the expert's output
+  }
+  passes(between_blocks(), 3, 1);
 }
 
 void Experts::backward_input() {
   const GatePasses gate = gate_passes(module_.activation, form_);
   if (module_.shared_ffn > 0) {
+    if (module_.shared_gate) shared_gate_backward();
     input_gradient_row(shared_out());
     passes(size_.tokens * shared_width(), gate.backward, gate.backward_launches);
     input_gradient_column(shared_in());
-    passes(own(size_.tokens) * hidden(), 3, 1);
+    passes(between_blocks(), 3, 1);
   }
   if (cut_experts() && sequence()) gather(size_.tokens, hidden());
   // The output's gradient per slot (2), multiplied by the experts' outputs (3) and summed, for the
@@ -158,6 +166,15 @@ void Experts::backward_input() {
     passes(slots() * hidden(), 3, 2);  // reordered by token, summed over its experts
   if (cut_experts()) sum(size_.tokens, hidden());
   router_backward();
+}
+
+// The gradient times the expert's output (3), summed over the features (1), for the gate; times
+// the gate (2), for the expert; and the gradient of the gate's input, added to the others (3).
+void Experts::shared_gate_backward() {
+  passes(between_blocks(), 4, 2);
+  passes(shared_gate().rows, 3, 1);  // backward of the sigmoid
+  input_gradient(shared_gate());
+  passes(between_blocks(), 5, 2);
 }
 
 void Experts::router_backward() {
@@ -192,6 +209,7 @@ void Experts::backward_weight() {
     const std::int64_t rows = own(size_.tokens), experts = module_.experts;
     gemm(experts, hidden(), rows,
          (rows * hidden() + rows * experts + 2 * experts * hidden()) * wide_element());
+    if (module_.shared_gate) weight_gradient(shared_gate());
   }
   if (module_.shared_ffn == 0) return;
   weight_gradient(shared_out());
@@ -219,7 +237,11 @@ std::int64_t Experts::tape(const LayerBytes& bytes) {
       m.balance_weight > 0 ? bytes.wide() * bytes.own(bytes.size.tokens) * m.experts : 0;
   // If neither a router nor a shared expert needs it for a gradient, the input is not saved.
   const std::int64_t input = trained || shares ? bytes.matrix_input() : 0;
-  return input + (shares ? bytes.low_rank(2) : 0) +
+  // Output of the shared expert, which is the rank's padded share of the rows, and its gate.
+  const RowShares own{bytes.size.tokens, bytes.context.sp ? bytes.context.tp : 1};
+  const std::int64_t gated =
+      m.shared_gate ? bytes.element() * (own.share() * m.hidden + bytes.own(bytes.size.tokens)) : 0;
+  return input + gated + (shares ? bytes.low_rank(2) : 0) +
          expert_slots(m, bytes.size.tokens, bytes.context) * per_slot + balance +
          activation_bytes(bytes, m.shared_ffn, true);
 }

@@ -11,15 +11,15 @@
 //                       its counts (int64, samples × experts) over the ranks of a sequence, in the
 //                       backward pass
 //   parameters          router [E, H], replicated; gate_up [E, 2X, H] and down [E, H, X] of the
-//                       experts; shared.gate_up and shared.down of the shared expert. With
-//                       expert_bias: router.bias [E], replicated; gate_up.bias [E, 2X], split like
+//                       experts; shared.gate_up and shared.down of the shared expert, and
+//                       with shared_gate shared.gate [1, H], replicated. With expert_bias: router.bias [E], replicated; gate_up.bias [E, 2X], split like
 //                       its rows; down.bias [E, H], replicated over the ranks that split an expert:
 //                       only the first of them adds it, while each computes its whole gradient
 //   saved activations   its input; e·S·(2H + 3·X/t') + w·S + 32·S (with ep > 1: 48·S), t' ranks per
 //                       expert: rows at the experts and their outputs, inputs of the activation,
 //                       routing weights, indices; with a balance loss w·q·E of logits; of a shared
-//                       expert e·T·3·F_shared/t. Frozen: H and 2·X in place of 2H and 3·X. Full
-//                       recomputation keeps the routing, 8·S
+//                       expert e·T·3·F_shared/t, and e·q·(H + 1) if it is gated. Frozen: H and 2·X
+//                       in place of 2H and 3·X. Full recomputation keeps the routing, 8·S
 // Not counted: groups of experts and sigmoid scores, which add at most a few passes over [T, E] to
 // the sort of the same array. Source of the counts: own count of what exec/ does.
 #pragma once
@@ -51,6 +51,8 @@ class Experts : public LayerKernels {
     return {size_.tokens, hidden(), 2 * shared_width(), false, low_rank()};
   }
   Linear shared_out() const { return {size_.tokens, shared_width(), hidden(), false, low_rank()}; }
+  Linear shared_gate() const { return {own(size_.tokens), hidden(), 1}; }
+  void shared_gate_backward();
   void router_gemm(std::int64_t rows);
   void route();
   void own_route();

@@ -52,8 +52,15 @@ void rms_without_attention_bias(Module& m) {
   m.attention_bias = false;
 }
 void small_epsilon(Module& m) { m.norm_epsilon = 1e-6; }
-void intern_6b(Module& m) {
+// The initial scales: initializer_factor of the configurations.
+void intern(Module& m, double initial_scale) {
   small_epsilon(m);
+  m.final_norm = false;
+  m.layer_scale = initial_scale;
+}
+void intern_300m(Module& m) { intern(m, 1); }
+void intern_6b(Module& m) {
+  intern(m, 0.1);
   rms_without_attention_bias(m);
   m.qk_norm = true;
 }
@@ -88,7 +95,6 @@ constexpr const char* kFirstNorm = "the norm before the first block is omitted";
 constexpr const char* kHeadNorm =
     "queries and keys are normalized per head, not over all heads together";
 constexpr const char* kOutBias = "the bias of the attention output is omitted";
-constexpr const char* kLayerScale = "the layer scales of the blocks' outputs are omitted";
 constexpr const char* kPostNorm = "norms come before attention and feed-forward, not after";
 constexpr const char* kTemporal = "temporal patches are omitted: images only, no video";
 constexpr const char* kKeyBias =
@@ -106,7 +112,7 @@ std::vector<ModelPreset> encoder_presets() {
   const char* const vit = "arXiv 2302.05442 table 1";
   const char* const whisper = "Hugging Face config.json of openai/whisper-large-v3";
   const std::vector<std::string> clip_notes = {kFirstNorm};
-  const std::vector<std::string> intern_notes = {kHeadNorm, kOutBias, kLayerScale};
+  const std::vector<std::string> intern_notes = {kHeadNorm, kOutBias};
   // What CLIP has beyond the module: the first norm.
   const std::int64_t clip_beyond = 2 * 1024;
   // What SigLIP has beyond the module: its pooling head (a probe, one attention of width 1152, a
@@ -130,8 +136,8 @@ std::vector<ModelPreset> encoder_presets() {
                   {"384 pixels are cut to the 378 that whole patches cover", kPoolHead}),
            siglip),
       with(vision("internvit-300m", {24, 1024, 16, 4096}, {14, 448, true}, {304'000'000, 0, 0.001},
-                  intern, {kLayerScale}),
-           small_epsilon),
+                  intern, {}),
+           intern_300m),
       with(vision("internvit-6b", {45, 3200, 25, 12800}, {14, 448, true}, {5'540'000'000, 0, 0.001},
                   intern, intern_notes),
            intern_6b),

@@ -157,10 +157,14 @@ void read_intern(const JsonValue& config, const std::string& type, HfModule& res
     config.refuse_at("norm_type", "unknown norm \"" + norm + "\"", "use rms_norm or layer_norm");
   m.norm = norm == "rms_norm" ? Norm::rms : Norm::layer;
   if (m.qk_norm)
-    result.notes.emplace_back(
-        "queries and keys are normalized per head, not over all heads together");
+    result.deviate("queries and keys are normalized per head, not over all heads together");
   if (!m.attention_bias) result.deviate("the bias of the attention output is omitted");
-  result.deviate("the layer scales of the blocks' outputs are omitted");
+  const char* const scale = own ? "initializer_factor" : "layer_scale_init_value";
+  m.layer_scale = number_or(config, scale, 0.1);
+  if (!(m.layer_scale > 0))
+    config.refuse_at(scale, "must be above 0: it is the initial value of the layer scales",
+                     "0.1 is usual");
+  m.final_norm = !own && !flag_or(config, "use_mean_pooling", true);
 }
 
 void read_pixtral(const JsonValue& config, HfModule& result) {

@@ -115,14 +115,12 @@ constexpr HfKeys kTable[] = {
     {"head_dim", "pixtral", kIgnored, "follows from other keys"},
     {"projection_dim", "clip_vision_model", kIgnored, "concerns parts outside the vision tower"},
     {"vision_use_head num_patches", "siglip_vision_model siglip2_vision_model", kUsed, ""},
-    {"qkv_bias qk_normalization norm_type", "intern_vit_6b", kUsed, ""},
-    {"attention_bias use_qk_norm norm_type", "internvl_vision", kUsed, ""},
-    {"layer_scale_init_value", "internvl_vision", kIgnored, "a note on layer scales covers it"},
+    {"qkv_bias qk_normalization norm_type initializer_factor", "intern_vit_6b", kUsed, ""},
+    {"attention_bias use_qk_norm norm_type layer_scale_init_value use_mean_pooling",
+     "internvl_vision", kUsed, ""},
     {"use_absolute_position_embeddings", "internvl_vision", kRefused,
      "positions have a table in this program", "true"},
     {"use_mask_token", "internvl_vision", kIgnored, "no patches are masked in training"},
-    {"use_mean_pooling", "internvl_vision", kNoted, "a norm follows the last block instead",
-     "false"},
     // Whisper's encoder.
     {"d_model encoder_layers encoder_attention_heads encoder_ffn_dim num_mel_bins "
      "max_source_positions activation_function",

@@ -173,7 +173,7 @@ void read_gated_delta(const JsonValue& config, const std::string& /*type*/, HfMo
   m.shared_ffn = whole_or_none(config, "shared_expert_intermediate_size");
   if (m.experts == 0) m.shared_ffn = 0;
   read_mixers(config, result, "full_attention_interval", 4, Mixer::linear);
-  if (m.shared_ffn > 0) result.deviate("the gate of the shared expert is omitted");
+  m.shared_gate = m.shared_ffn > 0;
 }
 
 // Early files list the attention blocks, later ones the kind of every block.

@@ -13,7 +13,6 @@ constexpr const char* kSelection =
     "the load-balancing biases of expert selection stay constant: set \"balance_weight\" for a "
     "load-balancing loss instead";
 constexpr const char* kPredicted = "the multi-token-prediction layers are omitted";
-constexpr const char* kSharedGate = "the gate of the shared expert is omitted";
 
 // Returns a module with RMSNorm, no biases, and a gated feed-forward part.
 Module stack(int layers, int hidden, int heads, int kv_heads, int head_dim, int ffn, int vocab,
@@ -103,6 +102,7 @@ Module gated_delta(Module m, int value_heads) {
   m.linear_value_heads = value_heads;
   m.linear_head_dim = 128;
   m.linear_conv = 4;
+  m.shared_gate = m.shared_ffn > 0;
   return m;
 }
 
@@ -120,8 +120,8 @@ Module lfm2(Module m, const std::vector<int>& attention) {
 
 // Published counts: totals of the safetensors files on Hugging Face, without quantization scales
 // and multi-token-prediction layers. Kimi K2: arXiv 2507.20534, three digits. Gemma 3: arXiv
-// 2503.19786 table 1, in millions. LFM2: the model cards. `beyond`: the
-// omitted gates, less the biases of expert selection, which DeepSeek-V3's total leaves out.
+// 2503.19786 table 1, in millions. LFM2: the model cards. `beyond`: less the biases of expert
+// selection, which DeepSeek-V3's total leaves out.
 std::vector<ModelPreset> mixed_presets() {
   const char* const deepseek = "Hugging Face config.json of deepseek-ai/*";
   const char* const moonshot = "Hugging Face config.json of moonshotai/*";
@@ -185,9 +185,9 @@ std::vector<ModelPreset> mixed_presets() {
        {"attention scores are divided by √head_dim, not by √168"}},
       {"qwen3-next-80b-a3b",
        qwen3(stack(48, 2048, 16, 2, 256, 0, 151936, 1e7), 32, {512, 10, 512, 512, 0}),
-       {79'674'391'296, 48 * 2048},
+       {79'674'391'296},
        qwen,
-       {kSharedGate, kPredicted}},
+       {kPredicted}},
       {"qwen3.5-27b",
        qwen3(stack(64, 5120, 24, 4, 256, 17408, 248320, 1e7), 48, {}),
        {26'895'998'464},
@@ -195,14 +195,14 @@ std::vector<ModelPreset> mixed_presets() {
        {kPredicted}},
       {"qwen3.5-35b-a3b",
        qwen3(stack(40, 2048, 16, 2, 256, 0, 248320, 1e7), 32, {256, 8, 512, 512, 0}),
-       {34'660'610'688, 40 * 2048},
+       {34'660'610'688},
        qwen,
-       {kSharedGate, kPredicted}},
+       {kPredicted}},
       {"qwen3.5-397b-a17b",
        qwen3(stack(60, 4096, 32, 2, 256, 0, 248320, 1e7), 64, {512, 10, 1024, 1024, 0}),
-       {397'000'000'000, 60 * 4096, 0.002},
+       {397'000'000'000, 0, 0.002},
        qwen,
-       {kSharedGate, kPredicted}},
+       {kPredicted}},
       {"lfm2-350m",
        lfm2(stack(16, 1024, 16, 8, 64, 4608, 65536, 1e6), sixth),
        {354'483'968},

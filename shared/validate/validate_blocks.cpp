@@ -53,8 +53,12 @@ void check_experts(const Refusal& refuse, const Module& m, const std::string& wh
     alone("expert_groups", m.expert_groups != 0);
     alone("groups_per_token", m.groups_per_token != 0);
     alone("expert_bias", m.expert_bias);
+    alone("shared_gate", m.shared_gate);
     return;
   }
+  if (m.shared_gate && m.shared_ffn == 0)
+    refuse(where + "/shared_gate", "shared_gate needs a shared expert",
+           "remove the key, or write \"shared_ffn\", the width of the shared expert");
   if (m.kind != ModuleKind::language)
     refuse(where + "/experts", std::string("a ") + name(m.kind) + " module has no experts",
            "only language modules have them");

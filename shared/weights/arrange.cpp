@@ -199,4 +199,8 @@ Parts one_row(const Module&, const Parameter& parameter, const Names& names) {
   return {whole_tensor(names.front(), {parameter.shape[1]})};
 }
 
+Parts one_table(const Module&, const Parameter& parameter, const Names& names) {
+  return {whole_tensor(names.front(), {1, parameter.shape[0], parameter.shape[1]})};
+}
+
 }  // namespace polyphony::arrange

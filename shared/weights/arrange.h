@@ -41,5 +41,7 @@ Parts two_frames(const Module& module, const Parameter& parameter, const Names& 
 Parts three_frames(const Module& module, const Parameter& parameter, const Names& names);
 // [H] instead of [1, H].
 Parts one_row(const Module& module, const Parameter& parameter, const Names& names);
+// [1, rows, H] instead of [rows, H].
+Parts one_table(const Module& module, const Parameter& parameter, const Names& names);
 
 }  // namespace polyphony::arrange

@@ -117,6 +117,7 @@ std::vector<TensorRow> qwen_next() {
         {"mlp.shared_expert.gate_proj.weight", "mlp.shared_expert.up_proj.weight"},
         alternating},
        {"shared.down.weight", {"mlp.shared_expert.down_proj.weight"}, same},
+       {"shared.gate.weight", {"mlp.shared_expert_gate.weight"}, same},
        {"linear_in.weight",
         {"linear_attn.in_proj_qkvz.weight", "linear_attn.in_proj_ba.weight"},
         linear_input},
@@ -162,6 +163,36 @@ std::vector<TensorRow> clip() {
           {"norm2.*", {"layer_norm2.*"}, same},
           {"fc1.*", {"mlp.fc1.*"}, same},
           {"fc2.*", {"mlp.fc2.*"}, same}};
+}
+// InternViT, by the names of its own code and by those of transformers.
+std::vector<TensorRow> intern_own() {
+  return {{"patch_embedding.weight", {"embeddings.patch_embedding.weight"}, patches},
+          {"patch_embedding.bias", {"embeddings.patch_embedding.bias"}, same},
+          {"patch_embedding.class_token", {"embeddings.class_embedding"}, one_table},
+          {"patch_embedding.position", {"embeddings.position_embedding"}, one_table},
+          {"norm1.*", {"norm1.*"}, same},
+          {"qkv.*", {"attn.qkv.*"}, joined_by_kind},
+          {"out.*", {"attn.proj.*"}, same},
+          {"scale1.weight", {"ls1"}, same},
+          {"norm2.*", {"norm2.*"}, same},
+          {"fc1.*", {"mlp.fc1.*"}, same},
+          {"fc2.*", {"mlp.fc2.*"}, same},
+          {"scale2.weight", {"ls2"}, same}};
+}
+std::vector<TensorRow> intern() {
+  return {{"patch_embedding.weight", {"embeddings.patch_embeddings.projection.weight"}, patches},
+          {"patch_embedding.bias", {"embeddings.patch_embeddings.projection.bias"}, same},
+          {"patch_embedding.class_token", {"embeddings.cls_token"}, one_table},
+          {"patch_embedding.position", {"embeddings.position_embeddings"}, one_table},
+          {"norm.*", {"layernorm.*"}, same},
+          {"norm1.*", {"layernorm_before.*"}, same},
+          {"qkv.*", {"attention.q_proj.*", "attention.k_proj.*", "attention.v_proj.*"}, by_group},
+          {"out.*", {"attention.projection_layer.*"}, same},
+          {"scale1.weight", {"lambda_1"}, same},
+          {"norm2.*", {"layernorm_after.*"}, same},
+          {"fc1.*", {"mlp.fc1.*"}, same},
+          {"fc2.*", {"mlp.fc2.*"}, same},
+          {"scale2.weight", {"lambda_2"}, same}};
 }
 std::vector<TensorRow> pixtral() {
   return {{"patch_embedding.weight", {"patch_conv.weight"}, patches},
@@ -234,6 +265,9 @@ std::vector<TensorFamily> make_families() {
                       {"position_ids", "head.", "post_layernorm."}});
   families.push_back(
       {{"pixtral"}, ModuleKind::vision, pixtral(), "", "transformer.layers.{i}.", {}});
+  families.push_back(
+      {{"intern_vit_6b"}, ModuleKind::vision, intern_own(), "", "encoder.layers.{i}.", {}});
+  families.push_back({{"internvl_vision"}, ModuleKind::vision, intern(), "", "encoder.layer.{i}."});
   families.push_back({{"qwen2_vl", "qwen2_vl_vision", "qwen2_5_vl", "qwen2_5_vl_vision"},
                       ModuleKind::vision,
                       qwen_tower(),

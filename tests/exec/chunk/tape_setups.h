@@ -97,6 +97,10 @@ inline std::vector<Setup> dense_setups(const TestWork& work) {
   make_convolution(convolution);
   Module gated = language;
   make_gated(gated);
+  Module scaled = vision;
+  scaled.layer_scale = 0.5;
+  list.push_back(
+      {"encoder blocks, layer scales", scaled, {1, 3}, work.input, work.vision, {{patches, 12}}});
   Module gelu = language;
   gelu.activation = Activation::gelu;
   list.push_back({"gates of gelu", gelu, {1, 2}, work.input, work.language, {{rows, 16}}});
@@ -126,12 +130,14 @@ inline std::vector<Setup> sparse_setups(const TestWork& work) {
   Module shared = sparse_language(), level = sparse_language();
   shared.shared_ffn = 8;
   level.balance_weight = 0;
-  Module routed = shared, biased = sparse_language();
+  Module gated = shared, routed = shared, biased = sparse_language();
+  gated.shared_gate = true;
   route_by_sigmoids(routed);
   bias_experts(biased);
   const std::int64_t rows = work.language.tokens;
   return {{"experts", sparse_language(), {1, 2}, work.input, work.language, {{rows, 16}}},
           {"experts, a shared one", shared, {1, 3}, work.input, work.language, {{rows, 16}}},
+          {"experts, a gated shared one", gated, {1, 3}, work.input, work.language, {{rows, 16}}},
           {"experts by sigmoids", routed, {1, 3}, work.input, work.language, {{rows, 16}}},
           {"experts, biases", biased, {1, 3}, work.input, work.language, {{rows, 16}}},
           {"experts, no balance", level, {1, 2}, work.input, work.language, {{rows, 16}}}};

@@ -204,6 +204,9 @@ std::vector<Feature> make_features() {
          m.window = 3;  // of 4 × 4 patches: 3 × 3, 3 × 1, 1 × 3, 1 × 1
          m.full_attention_blocks = {1};
        })},
+      {"layer scales", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::vision || m.kind == ModuleKind::audio) m.layer_scale = 0.8;
+       })},
       {"tied", on_decoder([](Module& m) { m.tied = true; })},
       {"norms and biases of heads", on_modules([](Module& m) {
          if (m.kind != ModuleKind::projector && m.kind != ModuleKind::diffusion)

@@ -46,6 +46,7 @@ const std::vector<ModelFeature>& model_features() {
        }},
       {"gates of gelu", 0, [](Module& m) { m.activation = Activation::gelu; }},
       {"experts by sigmoids, in groups", 8, route_by_sigmoids},
+      {"a gated shared expert", 4, [](Module& m) { m.shared_gate = true; }},
       {"clamped gates and biases of experts", 4,
        [](Module& m) {
          bias_experts(m);

@@ -206,6 +206,7 @@ TEST_SUITE("queued device") {
                   }),
           of_kind(ModuleKind::vision, two, "rotary", [](Module& m) { m.rotary = true; }),
           of_kind(ModuleKind::vision, two, "class tokens", [](Module& m) { m.class_token = true; }),
+          of_kind(ModuleKind::vision, two, "layer scales", [](Module& m) { m.layer_scale = 0.5; }),
           of_kind(ModuleKind::vision, two, "a norm before the first block, none after the last",
                   [](Module& m) {
                     m.class_token = m.input_norm = true;
@@ -221,6 +222,9 @@ TEST_SUITE("queued device") {
     dealt.layout.modules.back().ep = 2;
     dealt.name += ", ep2";
     compare(with_heads(experts), Compared::all);
+    compare(of_kind(ModuleKind::language, experts, "a gated shared expert",
+                    [](Module& m) { m.shared_gate = true; }),
+            Compared::all);
     compare(with_heads(dealt), Compared::kernels);
     compare(with_heads(named(parity_matrix().cases, "cp2 contiguous")), Compared::products);
   }

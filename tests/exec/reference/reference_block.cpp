@@ -50,16 +50,17 @@ Tensor SampleModel::blocks(const Module& m, Tensor x, const std::vector<Attend>&
     const std::string block = m.name + ".block" + std::to_string(first + static_cast<int>(i)) + ".";
     const Tensor normed = norm(m, block + "norm1", x);
     const AttentionKind kind = block_at(m, first + static_cast<int>(i)).attention;
-    const auto added = [&](const char* name, const Tensor& y) {
-      return m.post_norms ? norm(m, block + name, y) : y;
+    const auto added = [&](const std::string& number, const Tensor& y) {
+      if (m.layer_scale != 0) return at(block + "scale" + number + ".weight") * y;
+      return m.post_norms ? norm(m, block + "post_norm" + number, y) : y;
     };
     const Tensor met =
         (kind == AttentionKind::latent        ? latent_attention(m, block, normed, attend[i])
          : kind == AttentionKind::linear      ? delta_rule(m, block, normed)
          : kind == AttentionKind::convolution ? short_convolution(m, block, normed)
                                               : attention(m, block, normed, attend[i]));
-    x = x + added("post_norm1", met);
-    x = x + added("post_norm2", feed_forward(m, block, norm(m, block + "norm2", x)));
+    x = x + added("1", met);
+    x = x + added("2", feed_forward(m, block, norm(m, block + "norm2", x)));
   }
   return x;
 }

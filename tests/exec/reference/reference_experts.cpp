@@ -88,9 +88,14 @@ ReferenceExperts reference_experts(const Module& module, const Tensors& values,
                                      in.defined() ? in[e] : in, out.defined() ? out[e] : out);
     y = y + weights.narrow(1, e, 1) * said;
   }
-  if (module.shared_ffn > 0)
-    y = y + feed_forward(module, x, adapted(module, values, block + "shared.gate_up"),
-                         adapted(module, values, block + "shared.down"));
+  if (module.shared_ffn > 0) {
+    const Tensor shared = feed_forward(module, x, adapted(module, values, block + "shared.gate_up"),
+                                       adapted(module, values, block + "shared.down"));
+    y = y +
+        (module.shared_gate
+             ? torch::sigmoid(torch::linear(x, values.at(block + "shared.gate.weight"))) * shared
+             : shared);
+  }
   if (x.size(0) == 0) return {y, torch::zeros({}, x.options())};
   const auto visits = static_cast<double>(x.size(0) * module.experts_per_token);
   const Tensor p = scores / scores.sum(1, true);

@@ -70,6 +70,11 @@ inline const std::vector<Variant>& variants() {
          vision.class_token = vision.input_norm = true;
          vision.final_norm = false;
        }},
+      {"layer scales",
+       [](Module& vision, Module& audio, Module&, Model&) {
+         vision.layer_scale = 0.7;
+         audio.layer_scale = 1.5;
+       }},
       {"no norm after the last block",
        [](Module& vision, Module&, Module&, Model&) { vision.final_norm = false; }},
       {"rotary encoder, alternating axes",
@@ -93,6 +98,7 @@ inline const std::vector<Variant>& variants() {
       {"frozen encoders",
        [](Module& vision, Module& audio, Module& language, Model&) {
          vision.trainable = audio.trainable = Trainable::frozen;
+         vision.layer_scale = 0.7;
          vision.class_token = language.tied = true;
        }},
       {"frozen language",
@@ -115,6 +121,7 @@ inline const std::vector<Variant>& variants() {
            module->qk_norm = true;
          }
          vision.class_token = vision.gated = vision.input_norm = language.tied = true;
+         vision.layer_scale = 0.7;
        }},
       {"all together",
        [](Module& vision, Module& audio, Module& language, Model& model) {

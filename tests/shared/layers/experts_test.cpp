@@ -219,6 +219,31 @@ TEST_CASE("saved activations of a block with experts") {
   CHECK(bytes(module, full) == 100 * 4096 * 2 + 200 * 8);
 }
 
+TEST_CASE(
+    "a gated shared expert: FLOPs, parameters and saved activations beyond one without gate") {
+  Module plain = mixtral();
+  plain.shared_ffn = 512;
+  Module gated = plain;
+  gated.shared_gate = true;
+  const auto flops = [](const Module& m, Phase phase) {
+    return total_flops(expand(m, kFirstBlock, phase, text(100), {})).value;
+  };
+  // One product of each of 100 rows of 4096 with the gate's row; backward the same for the input
+  // and for the weight.
+  const double product = 2.0 * 100 * 4096;
+  for (const auto& [phase, products] : {std::pair{Phase::forward, 1},
+                                        {Phase::backward, 2},
+                                        {Phase::backward_input, 1},
+                                        {Phase::backward_weight, 1}})
+    CHECK(flops(gated, phase) - flops(plain, phase) == doctest::Approx(products * product));
+  CHECK(parameter_count(gated) == parameter_count(plain) + 32 * 4096);
+  // The shared expert's output and one number per row, in bf16.
+  const ChunkContext bf16{.precision = NumberFormat::bf16};
+  CHECK(tape_bytes(gated, kFirstBlock, text(100), bf16).value -
+            tape_bytes(plain, kFirstBlock, text(100), bf16).value ==
+        100 * (4096 + 1) * 2);
+}
+
 TEST_CASE("experts in a scenario") {
   const std::string keys =
       R"("experts": 8, "experts_per_token": 2, "expert_ffn": 16, "shared_ffn": 24, "balance_weight": 0.01)";

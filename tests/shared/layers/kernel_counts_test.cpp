@@ -2,6 +2,8 @@
 // values of GEMMs and attention, and values that memory-bound kernels read and write, with their
 // launches.
 #include "tests/shared/support/kernel_counts.h"
+#include "shared/chunk/parameters.h"
+#include "shared/chunk/sizes.h"
 
 namespace polyphony {
 
@@ -89,6 +91,26 @@ TEST_CASE("an encoder block: biases, GELU, LayerNorm") {
   // Bias gradients: column sums (one pass) and an accumulation.
   CHECK(counts(m, 1, Phase::backward_weight, kImages) ==
         Counts{2.0 * 8 * 448, 704 + 2 * 448, 0, 0, 8 * (24 + 8 + 12 + 8), 8});
+}
+
+TEST_CASE("layer scales: passes, parameters and saved activations of an encoder block") {
+  Module m = small_vision();
+  const std::int64_t plain = parameter_count(m),
+                     kept = tape_bytes(m, {1, 2}, kImages, ChunkContext{}).value;
+  m.layer_scale = 0.1;
+  CHECK(parameter_count(m) == plain + m.layers * 2 * 8);
+  // The outputs of both parts, 8 rows of 8 fp32 numbers each.
+  CHECK(tape_bytes(m, {1, 2}, kImages, ChunkContext{}).value == kept + 2 * 8 * 8 * 4);
+  // As above, and per part: scaled, 2·8 per row; gradient scaled 2·8, times the output 3·8, summed
+  // 8; an accumulation.
+  CHECK(counts(m, 1, Phase::forward, kImages) == Counts{2.0 * 8 * 448, 704 + 448 + 36, 4.0 * 32 * 8,
+                                                        8 * 4 * 8, 8 * (32 + 24 + 48 + 32 + 2 * 16),
+                                                        7 + 2});
+  CHECK(counts(m, 1, Phase::backward_input, kImages) ==
+        Counts{2.0 * 8 * 448, 704 + 448, 8.0 * 32 * 8, 8 * 8 * 8, 8 * (36 + 96 + 32 + 2 * 48),
+               13 + 2 * 3});
+  CHECK(counts(m, 1, Phase::backward_weight, kImages) ==
+        Counts{2.0 * 8 * 448, 704 + 2 * 448, 0, 0, 8 * (24 + 8 + 12 + 8), 8 + 2});
 }
 
 TEST_CASE("the first and last layers of an image encoder") {

@@ -59,6 +59,12 @@ std::vector<Family> families() {
       {ModuleKind::vision, std::string(R"({"model_type": "clip_vision_model", )") + kSquare + "}"},
       {ModuleKind::vision,
        std::string(R"({"model_type": "pixtral", "hidden_act": "silu", )") + kSquare + "}"},
+      {ModuleKind::vision, std::string(R"({"model_type": "intern_vit_6b", "qkv_bias": true,
+                                           "norm_type": "layer_norm", )") +
+                               kSquare + "}"},
+      {ModuleKind::vision, std::string(R"({"model_type": "internvl_vision", "attention_bias": true,
+                                           "use_mean_pooling": false, )") +
+                               kSquare + "}"},
       {ModuleKind::vision,
        R"({"model_type": "qwen2_vl_vision", "depth": 2, "embed_dim": 32, "mlp_ratio": 2,
            "num_heads": 4, "patch_size": 4, "hidden_size": 32})"},
