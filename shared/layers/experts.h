@@ -11,10 +11,11 @@
 //                       its counts (int64, samples × experts) over the ranks of a sequence, in the
 //                       backward pass
 //   parameters          router [E, H], replicated; gate_up [E, 2X, H] and down [E, H, X] of the
-//                       experts; shared.gate_up and shared.down of the shared expert, and
-//                       with shared_gate shared.gate [1, H], replicated. With expert_bias: router.bias [E], replicated; gate_up.bias [E, 2X], split like
-//                       its rows; down.bias [E, H], replicated over the ranks that split an expert:
-//                       only the first of them adds it, while each computes its whole gradient
+//                       experts; shared.gate_up and shared.down of the shared expert, and with
+//                       shared_gate shared.gate [1, H], replicated. With expert_bias: router.bias
+//                       [E], replicated; gate_up.bias [E, 2X], split like its rows; down.bias
+//                       [E, H], replicated over the ranks that split an expert: only the first of
+//                       them adds it, while each computes its whole gradient
 //   saved activations   its input; e·S·(2H + 3·X/t') + w·S + 32·S (with ep > 1: 48·S), t' ranks per
 //                       expert: rows at the experts and their outputs, inputs of the activation,
 //                       routing weights, indices; with a balance loss w·q·E of logits; of a shared

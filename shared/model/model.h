@@ -168,8 +168,8 @@ struct Module {
   Norm norm = Norm::rms;
   double norm_epsilon = kNormEpsilon;  // added to the variance or mean square in every norm
   bool post_norms = false;  // attention and feed-forward outputs are normalized before being added
-  // Encoders: attention and feed-forward outputs are multiplied by a learned vector [H] before being
-  // added; its initial value (InternViT; Touvron et al., arXiv 2103.17239, §2). 0: none.
+  // Encoders: attention and feed-forward outputs are multiplied by a learned vector [H] before
+  // being added; its initial value (InternViT; Touvron et al., arXiv 2103.17239, §2). 0: none.
   double layer_scale = 0.0;
   // Vision input.
   int image_size = 0;  // pixels, square
@@ -224,8 +224,8 @@ struct Module {
   int experts_per_token = 0;
   int expert_ffn = 0;  // width of one expert
   int shared_ffn = 0;  // width of the expert that processes every token; 0: none
-  // The shared expert's output times the sigmoid of one number, a projection of its input (Qwen2-MoE,
-  // Qwen3-Next).
+  // The shared expert's output is multiplied by the sigmoid of one number, a projection of its
+  // input (Qwen3-Next).
   bool shared_gate = false;
   double balance_weight = 0.0;  // weight of the load-balancing loss (exec/experts/balance.h)
   int dense_blocks = 0;  // number of leading blocks with a dense feed-forward of width F instead
