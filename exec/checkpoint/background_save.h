@@ -34,6 +34,8 @@ class BackgroundSave {
   void begin(std::unique_ptr<CheckpointWriter> writer, bool copies = true);
   // Returns when the state may change. May be called on any thread, and between checkpoints.
   void wait_for_copy();
+  // Returns whether wait_for_copy() would wait.
+  bool copies() const { return copying_.load(std::memory_order_acquire) != 0; }
   // Returns whether this rank's thread works.
   bool works() const { return !thread_.free(); }
   // Goes on with a checkpoint after the threads of all ranks have been seen not to work. Throws if

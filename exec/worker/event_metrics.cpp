@@ -44,6 +44,7 @@ std::vector<traces::Scalar> scalars(const traces::StepMetrics& step) {
           {"train/step_seconds", static_cast<float>(step.seconds.count())},
           {"train/samples_per_second", static_cast<float>(step.samples_per_second)},
           {"train/data_wait_seconds", static_cast<float>(step.waited.count())},
+          {"train/checkpoint_wait_seconds", static_cast<float>(step.saving.count())},
           {"train/skipped", step.skipped ? 1.0f : 0.0f}};
 }
 std::vector<traces::Scalar> scalars(const traces::Accuracy& accuracy) {

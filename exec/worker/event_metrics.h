@@ -5,6 +5,7 @@
 //   train/learning_rate
 //   train/step_seconds, train/samples_per_second
 //   train/data_wait_seconds            how long the step waited for its data
+//   train/checkpoint_wait_seconds      how long training waited for checkpoints
 //   train/skipped                      1: the step's update was skipped, else 0
 //   train/rewinds                      how many there were, at the step to which the last one went
 //   eval/accuracy                      share of the held-out samples that were answered correctly

@@ -1,9 +1,11 @@
 #include "exec/worker/train.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <utility>
 
@@ -37,6 +39,21 @@ bool resumes(const TrainOptions& options) {
          newest_checkpoint(RunPaths{options.out}.checkpoints()).has_value();
 }
 
+// Adds up how long threads waited.
+class Waiting {
+ public:
+  void during(const std::function<void()>& wait) {
+    const Seconds begin = steady_now();
+    wait();
+    seconds_ += (steady_now() - begin).count();
+  }
+  // Returns the sum, and begins a new one.
+  Seconds take() { return Seconds(seconds_.exchange(0)); }
+
+ private:
+  std::atomic<double> seconds_{0};
+};
+
 class Trainer {
  public:
   Trainer(Transport& transport, const Scenario& scenario, const Layout& layout, const Plan& plan,
@@ -59,7 +76,7 @@ class Trainer {
                  .processors = transport.queues() ? processors_of(options.device) : 0,
                  .pretrained = !resumes(options) && options.weights_from.empty(),
                  .ranges = options.ranges,
-                 .before_update = [this] { save_.wait_for_copy(); }}),
+                 .before_update = [this] { wait_for_copy(); }}),
         control_(transport),
         loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device),
         recorder_(options.out, options.trace_first, options.trace_last, transport, dataset),
@@ -107,6 +124,9 @@ class Trainer {
   bool due_checkpoint(std::int64_t done, MetricsFile& metrics);
   void checkpoint(std::int64_t done, MetricsFile& metrics);
   void checkpoint_beside(std::int64_t done, MetricsFile& metrics);
+  void wait_for_copy() {
+    if (save_.copies()) saving_.during([this] { save_.wait_for_copy(); });
+  }
   RankState state();
   KeptCheckpoints kept(std::int64_t done) const;
   bool has_room(Bytes copies);
@@ -120,6 +140,7 @@ class Trainer {
   StepPlanner planner_;
   Program structure_;
   BackgroundSave save_;
+  Waiting saving_;  // for checkpoints, by this rank
   Runner runner_;
   Control control_;
   std::optional<RunFolder> folder_;  // on rank 0
@@ -194,6 +215,7 @@ void Trainer::end_step(const Begun& step, MetricsFile& metrics) {
                            last_seconds_,
                            scenario_.data.global_batch / last_seconds_.count()};
   line.waited = waited;
+  line.saving = saving_.take();
   judge_step(step, scalars, line);
   if (planner_.live()) {
     line.late_plan = step.data.late;
@@ -328,14 +350,16 @@ void Trainer::checkpoint(std::int64_t done, MetricsFile& metrics) {
 
 // Begins a checkpoint that is written while training goes on.
 void Trainer::checkpoint_beside(std::int64_t done, MetricsFile& metrics) {
-  save_.finish();
+  if (save_.begun()) saving_.during([&] { save_.finish(); });
   if (!due_checkpoint(done, metrics)) return;
-  auto writer =
-      std::make_unique<CheckpointWriter>(RunPaths{options_.out}.checkpoints(), done,
-                                         transport_.rank(), state(), structure_, kept(done));
-  const bool room = has_room(writer->size());
-  save_.begin(std::move(writer), room);
-  if (!room) save_.finish();
+  saving_.during([&] {
+    auto writer =
+        std::make_unique<CheckpointWriter>(RunPaths{options_.out}.checkpoints(), done,
+                                           transport_.rank(), state(), structure_, kept(done));
+    const bool room = has_room(writer->size());
+    save_.begin(std::move(writer), room);
+    if (!room) save_.finish();
+  });
   last_checkpoint_ = steady_now();
 }
 
@@ -405,7 +429,7 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
       options_.checkpoint_every.count() > 0 && decision.elapsed >= options_.checkpoint_every;
   if (save_.begun() && !decision.saving) {
     end_steps(metrics, 0);
-    save_.go_on();
+    saving_.during([&] { save_.go_on(); });
   } else if (due) {  // one that is not written by now gets the cores
     checkpoint_beside(done, metrics);
   }

@@ -34,6 +34,7 @@ json body_of(const StepMetrics& step) {
                {"seconds", step.seconds.count()},
                {"samples_per_second", step.samples_per_second}};
   body["waited"] = step.waited.count();
+  if (step.saving.count() > 0) body["saving"] = step.saving.count();
   if (step.late_plan) body["late_plan"] = *step.late_plan;
   if (!step.why.empty()) body["why"] = step.why;
   return body;
@@ -95,6 +96,7 @@ std::optional<MetricsLine> parse_metrics_line(const std::string& text) {
         value.at("samples_per_second").get<double>()};
     if (value.contains("late_plan")) step.late_plan = value.at("late_plan").get<bool>();
     if (value.contains("waited")) step.waited = Seconds(value.at("waited").get<double>());
+    if (value.contains("saving")) step.saving = Seconds(value.at("saving").get<double>());
     if (value.contains("why")) step.why = value.at("why").get<std::string>();
     return step;
   } catch (const json::exception&) {

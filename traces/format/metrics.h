@@ -13,7 +13,8 @@
 // passes over the batches of that many steps.
 //
 // "waited" is how long the step waited for its data, which are prepared while earlier steps run; it
-// is part of neither "seconds" nor any op. Runs that plan during training
+// is part of neither "seconds" nor any op. "saving", if there is any, is how long training waited
+// for checkpoints since the line of the step before: before the step, or before its update. Runs that plan during training
 // (exec/planning/live_plans.h) also have "late_plan" in each step. JSON has no NaN: such losses and
 // norms are null. "check", the last key, is the FNV-1a hash of the line without it.
 #pragma once
@@ -38,6 +39,7 @@ struct StepMetrics {
   double samples_per_second = 0;
   std::optional<bool> late_plan = {};  // if planned during training: whether the plan came too late
   Seconds waited{};                    // for the step's data
+  Seconds saving{};                    // for checkpoints
   std::string why = {};  // skipped: "loss", "gradient norm"; empty: non-finite numbers
 };
 struct Accuracy {

@@ -37,10 +37,13 @@ TEST_CASE("a line of metrics is read back, also with NaN") {
   StepMetrics live = step;
   live.late_plan = true;
   live.waited = Seconds(0.5);
+  live.saving = Seconds(0.25);
   const auto again = parse_metrics_line(to_line(live));
   REQUIRE(again);
   CHECK(std::get<StepMetrics>(*again).late_plan == true);
   CHECK(std::get<StepMetrics>(*again).waited == Seconds(0.5));
+  CHECK(std::get<StepMetrics>(*again).saving == Seconds(0.25));
+  CHECK(to_line(step).find("saving") == std::string::npos);  // no checkpoint, no key
   const auto accuracy = parse_metrics_line(to_line(Accuracy{50, 0.71, 512}));
   REQUIRE(accuracy);
   CHECK(std::get<Accuracy>(*accuracy).share == 0.71);
