@@ -191,14 +191,17 @@ bool PretrainedModule::read(const Parameter& parameter, const ShardIndex& shard,
   std::vector<ElementRun> runs = parameter.runs(shard);
   std::sort(runs.begin(), runs.end(),
             [](const ElementRun& a, const ElementRun& b) { return a.global < b.global; });
+  std::vector<const StoredTensor*> used;
   const TensorSource tensor = [&](const std::string& name) -> TensorBytes {
     const StoredTensor* stored = folder_->find(name);
     POLYPHONY_CHECK(stored != nullptr, name << " was checked");
+    used.push_back(stored);
     TensorBytes bytes{folder_->data(*stored), stored->format};
     if (is_fp8(stored->format)) bytes.scales = scales_of(*folder_, name);
     return bytes;
   };
   gather(names_.of(parameter), runs, tensor, format, out);
+  for (const StoredTensor* stored : used) folder_->let_go(*stored);
   return true;
 }
 

@@ -1,13 +1,5 @@
 #include "shared/weights/tensor_folder.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -69,32 +61,6 @@ std::map<std::string, std::string> read_index(const std::string& path) {
 
 }  // namespace
 
-struct TensorFolder::Mapping {
-  explicit Mapping(const std::string& path) {
-    const auto fail = [&] {
-      throw InputError(path, "", std::string("cannot be read: ") + std::strerror(errno),
-                       "check the file and its permissions");
-    };
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) fail();
-    struct stat status{};
-    if (::fstat(descriptor, &status) == 0) {
-      size = static_cast<std::size_t>(status.st_size);
-      begin = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    }
-    ::close(descriptor);
-    if (begin == MAP_FAILED) fail();
-  }
-  ~Mapping() {
-    if (begin != MAP_FAILED) ::munmap(begin, size);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  void* begin = MAP_FAILED;
-  std::size_t size = 0;
-};
-
 TensorFolder::TensorFolder(const std::string& folder) : folder_(folder) {
   const std::string index = folder + "/" + kIndex, single = folder + "/" + kSingle;
   if (!fs::exists(index)) {
@@ -139,11 +105,18 @@ const StoredTensor* TensorFolder::find(const std::string& name) const {
 }
 
 const std::byte* TensorFolder::data(const StoredTensor& tensor) const {
-  std::unique_ptr<Mapping>& mapping = mappings_[tensor.file];
-  if (!mapping) mapping = std::make_unique<Mapping>(tensor.file);
-  if (std::cmp_greater(tensor.end, mapping->size))
+  std::unique_ptr<MappedFile>& file = files_[tensor.file];
+  if (!file)
+    file = std::make_unique<MappedFile>(tensor.file, "check the file and its permissions");
+  if (std::cmp_greater(tensor.end, file->bytes().size()))
     throw InputError(tensor.file, "", "became shorter while it was read", kSafetensorsDamaged);
-  return static_cast<const std::byte*>(mapping->begin) + tensor.begin;
+  return reinterpret_cast<const std::byte*>(file->bytes().data()) + tensor.begin;
+}
+
+void TensorFolder::let_go(const StoredTensor& tensor) const {
+  if (const auto file = files_.find(tensor.file); file != files_.end())
+    file->second->let_go(static_cast<std::size_t>(tensor.begin),
+                         static_cast<std::size_t>(tensor.end - tensor.begin));
 }
 
 }  // namespace polyphony

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shared/checkpoint/safetensors_header.h"
+#include "shared/files/mapped_file.h"
 
 namespace polyphony {
 
@@ -38,14 +39,16 @@ class TensorFolder {
   const StoredTensor* find(const std::string& name) const;
   // Returns the first byte of a tensor's data. Throws InputError if its file cannot be mapped.
   const std::byte* data(const StoredTensor& tensor) const;
+  // Takes the pages of a tensor's data off this process's account. The system keeps them for other
+  // processes, and for the next call of data(), as long as it has memory.
+  void let_go(const StoredTensor& tensor) const;
 
  private:
-  struct Mapping;
   void add_file(const std::string& path);
 
   std::string folder_;
   std::map<std::string, StoredTensor> tensors_;
-  mutable std::map<std::string, std::unique_ptr<Mapping>> mappings_;  // by path
+  mutable std::map<std::string, std::unique_ptr<MappedFile>> files_;  // by path
 };
 
 }  // namespace polyphony

@@ -14,9 +14,10 @@
 //
 // "waited" is how long the step waited for its data, which are prepared while earlier steps run; it
 // is part of neither "seconds" nor any op. "saving", if there is any, is how long training waited
-// for checkpoints since the line of the step before: before the step, or before its update. Runs that plan during training
-// (exec/planning/live_plans.h) also have "late_plan" in each step. JSON has no NaN: such losses and
-// norms are null. "check", the last key, is the FNV-1a hash of the line without it.
+// for checkpoints since the line of the step before: before the step, or before its update. Runs
+// that plan during training (exec/planning/live_plans.h) also have "late_plan" in each step. JSON
+// has no NaN: such losses and norms are null. "check", the last key, is the FNV-1a hash of the line
+// without it.
 #pragma once
 
 #include <cstdint>
