@@ -62,6 +62,15 @@ bool continues(const LocalRun& run) {
   return run.earlier == EarlierRun::resume && !steps_in(RunPaths{run.out}.checkpoints()).empty();
 }
 
+// Says so if the run has no steps left to train.
+void tell_if_done(const LocalRun& run) {
+  if (!continues(run)) return;
+  const std::int64_t done = steps_in(RunPaths{run.out}.checkpoints()).back();
+  if (done >= run.steps)
+    std::cerr << "run: " << run.out << " has a checkpoint of step " << done
+              << ": nothing is left to train up to step " << run.steps << " (--steps trains on)\n";
+}
+
 // Throws InputError if the run will begin with parameters of another run, and cannot.
 void check_weights_from(const LocalRun& run) {
   if (!run.weights_from.empty() && !continues(run))
@@ -123,6 +132,7 @@ int run_one(const Arguments& args, const std::vector<std::string>& names) {
   }
   check_weights_from(run);
   prepare_run(args, run);
+  tell_if_done(run);
   const TrainedRun trained = train_run(args, run);
   if (!phase.empty() && trained.ended() && !args.has("steps"))
     record_end(run.out, run.scenario.training.steps, trained.summary["steps"].get<std::int64_t>());

@@ -1,6 +1,7 @@
 #include "sim/shown/vary_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "sim/console/console.h"
@@ -14,15 +15,25 @@ Seconds step_of(const Asked& asked) {
   return asked.answer.ranked.front().figures.step;
 }
 
+// Whether the best layout of some question has the encoder and the language module on other ranks,
+// or in other grids.
+bool any_apart(const Varied& varied) {
+  return std::any_of(varied.asked.begin(), varied.asked.end(), [](const Asked& asked) {
+    return !asked.answer.ranked.empty() &&
+           asked.answer.ranked.front().layout.placement != Placement::homogeneous;
+  });
+}
+
 }  // namespace
 
 std::string vary_text(const Varied& varied, bool layouts) {
+  const bool apart = !layouts && any_apart(varied);
   std::vector<std::string> header;
   for (const Variation& variation : varied.variations) header.push_back(variation.path);
-  for (const char* column :
-       {"step time", layouts ? "compared with\nthe fastest" : "compared with\nhomogeneous",
-        "memory"})
-    header.emplace_back(column);
+  header.emplace_back("step time");
+  header.emplace_back(layouts ? "compared with\nthe fastest" : "compared with\nthe first row");
+  if (apart) header.emplace_back("compared with\nthe best\nhomogeneous");
+  header.emplace_back("memory");
   Table table(header);
   std::vector<std::string> words;
   std::vector<const Asked*> rows;
@@ -33,15 +44,21 @@ std::string vary_text(const Varied& varied, bool layouts) {
   for (const Asked* asked : rows) {
     std::vector<std::string> row = asked->values;
     if (asked->answer.ranked.empty()) {
-      row.insert(row.end(), {"-", "", ""});
+      row.emplace_back("-");
+      row.resize(header.size());
       words.push_back(asked->why_not);
     } else {
       const Candidate& best = asked->answer.ranked.front();
-      const Candidate* one = layouts ? &rows.front()->answer.ranked.front()
-                                     : best_of(asked->answer, Placement::homogeneous);
-      row.insert(row.end(), {seconds_text(best.figures.step),
-                             one ? percent_text(best.figures.step / one->figures.step - 1, 1) : "",
-                             bytes_text(best.figures.needed_memory())});
+      const auto beyond = [&](Seconds other) {
+        return std::isfinite(other.count()) ? percent_text(best.figures.step / other - 1, 1) : "";
+      };
+      row.push_back(seconds_text(best.figures.step));
+      row.push_back(beyond(step_of(*rows.front())));
+      if (apart) {
+        const Candidate* one = best_of(asked->answer, Placement::homogeneous);
+        row.push_back(one ? beyond(one->figures.step) : "");
+      }
+      row.push_back(bytes_text(best.figures.needed_memory()));
       words.push_back(layout_words(asked->model, best.layout, asked->answer.ranks));
     }
     table.add(row);

@@ -16,6 +16,7 @@ std::string recorded_text(const Scenario& scenario) {
 std::string trained_text(const Scenario& scenario, const nlohmann::json& summary,
                          const std::optional<Seconds>& predicted) {
   std::string text = counted(summary["steps"].get<std::int64_t>(), "step", "steps");
+  text += " of " + counted(scenario.data.global_batch, "sample", "samples");
   const Seconds step(summary["median_step_seconds"].get<double>());
   if (summary.contains("loss"))
     text += ", loss " + (summary["loss"].is_number() ? number_text(summary["loss"].get<double>(), 4)

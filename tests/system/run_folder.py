@@ -10,7 +10,7 @@ class RunFolder(harness.SystemTest):
         out = self.folder / "run"
         done = run(POLYPHONY, "run", SCENARIOS / "tiny_non_colocated.json", "--out", out, "--steps", 8, "--trace-steps", "4:8")
         self.assert_ok(done)
-        self.assertIn("8 steps, loss ", done.stdout)
+        self.assertRegex(done.stdout, r"8 steps of \d+ samples, loss ")
         losses = harness.losses(out)
         self.assertEqual(sorted(losses), list(range(8)))
         self.assertTrue(all(0 < loss < 10 for loss in losses.values()), losses)
@@ -63,6 +63,9 @@ class RunFolder(harness.SystemTest):
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", whole, "--steps", 6))
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 4))
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 6, "--resume"))
+        again = run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 6, "--resume")
+        self.assert_ok(again)
+        self.assertIn("nothing is left to train up to step 6", again.stderr)
         self.assertEqual(harness.losses(parts), harness.losses(whole))
         self.assertEqual(harness.checkpoints(parts)[-1], 6)
         refused = run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 6)  # an earlier run is never removed without a request
