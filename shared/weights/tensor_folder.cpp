@@ -106,8 +106,7 @@ const StoredTensor* TensorFolder::find(const std::string& name) const {
 
 const std::byte* TensorFolder::data(const StoredTensor& tensor) const {
   std::unique_ptr<MappedFile>& file = files_[tensor.file];
-  if (!file)
-    file = std::make_unique<MappedFile>(tensor.file, "check the file and its permissions");
+  if (!file) file = std::make_unique<MappedFile>(tensor.file, "check the file and its permissions");
   if (std::cmp_greater(tensor.end, file->bytes().size()))
     throw InputError(tensor.file, "", "became shorter while it was read", kSafetensorsDamaged);
   return reinterpret_cast<const std::byte*>(file->bytes().data()) + tensor.begin;

@@ -15,10 +15,9 @@ TEST_CASE("a run's summary states what there is, and nothing that there is not")
   CHECK(trained_text(scenario, summary) == "1 step of 32 samples");
   summary = {{"steps", 20},     {"median_step_seconds", 2.0}, {"interrupted", true},
              {"loss", nullptr}, {"accuracy", 0.75},           {"device", "cuda"}};
-  CHECK(
-      trained_text(scenario, summary) ==
-      "20 steps of 32 samples, loss not a number, median step 2.00 s (16 samples/s), 75.0 % of "
-      "held-out samples right, on cuda; interrupted, --resume continues");
+  CHECK(trained_text(scenario, summary) ==
+        "20 steps of 32 samples, loss not a number, median step 2.00 s (16 samples/s), 75.0 % of "
+        "held-out samples right, on cuda; interrupted, --resume continues");
   summary = {{"steps", 20},
              {"median_step_seconds", 0.0},
              {"interrupted", false},
