@@ -190,13 +190,16 @@ std::string margin_text(const Scenario& scenario, const std::string& set_by, Byt
 
 void print_counts(const Sweep& result, bool details) {
   if (details)
-    std::cout << count(result.combinations)
-              << " combinations: " << count(static_cast<double>(result.legal))
-              << " legal ones checked one by one, " << count(static_cast<double>(result.too_large))
-              << " need too much memory, " << count(static_cast<double>(result.pruned))
-              << " are ruled out by a lower bound of their step time; "
-              << count(static_cast<double>(result.estimated)) << " estimated, "
-              << count(static_cast<double>(result.simulated)) << " simulated\n";
+    std::cout << paragraph(
+        count(result.combinations) + " combinations: " +
+        count(static_cast<double>(result.too_large)) + " need too much memory, " +
+        count(static_cast<double>(result.pruned)) +
+        " are ruled out by a lower bound of their step time; " +
+        count(static_cast<double>(result.legal)) + " legal ones were checked one by one, " +
+        count(static_cast<double>(result.estimated)) + " estimated and " +
+        count(static_cast<double>(result.simulated)) +
+        " simulated. These numbers do not add up: a bound may be that of a part which many "
+        "combinations share, and a layout that is checked can then be ruled out.");
   std::int64_t refused = 0;
   for (const Rejection& r : result.rejected) refused += r.count;
   if (refused > 0 && !details && result.ranked.empty())
