@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "exec/torch_pch.h"
+#include "shared/patch_grid.h"
 #include "shared/work/token_mask.h"
 
 namespace polyphony::exec {
 
 struct WorkInput {
   // Encoder. P = patches of all images of the microbatch, in sample and item order.
-  torch::Tensor patches;  // [P, channels·patch·patch], compute format, values in [-1, 1]
-  std::vector<std::int64_t> image_lengths;  // patches of each image (a square grid)
-  torch::Tensor frames;                     // [2 · tokens of all clips, mel_bins], compute format
+  torch::Tensor patches;          // [P, channels·patch·patch], compute format, values in [-1, 1]
+  std::vector<PatchGrid> images;  // the patches of each image, row by row
+  torch::Tensor frames;           // [2 · tokens of all clips, mel_bins], compute format
   std::vector<std::int64_t> audio_lengths;  // tokens of each clip
   // Language. T = tokens of all samples.
   torch::Tensor token_ids;  // [text tokens] int64, the rows of T that are text, in order
@@ -50,6 +51,12 @@ struct WorkInput {
   std::vector<std::int64_t> context_rows;  // tokens of each rank; sums to G
   torch::Tensor context_samples;           // [G] int64: which sample of the microbatch
   torch::Tensor context_positions;         // [G] int64: position in that sample
+
+  std::vector<std::int64_t> image_lengths() const {  // patches
+    std::vector<std::int64_t> patches_of;
+    for (const PatchGrid& image : images) patches_of.push_back(image.patches());
+    return patches_of;
+  }
 };
 
 }  // namespace polyphony::exec

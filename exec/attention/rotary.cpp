@@ -5,7 +5,6 @@
 
 #include "exec/on_device.h"
 #include "shared/error.h"
-#include "shared/work/rows.h"
 
 namespace polyphony::exec {
 
@@ -73,18 +72,19 @@ Tensor text_angles(const Module& module, const Tensor& positions, std::int64_t w
   return at::cat(parts, 1);
 }
 
-Tensor patch_angles(const Module& module, const std::vector<std::int64_t>& image_lengths,
+Tensor patch_angles(const Module& module, const std::vector<PatchGrid>& images,
                     torch::Device device) {
   std::vector<double> rows, columns;
-  for (const std::int64_t patches : image_lengths) {
+  for (const PatchGrid& image : images) {
     if (module.class_token) {
       rows.push_back(0);
       columns.push_back(0);
     }
-    const std::int64_t side = square_side(patches);
-    for (std::int64_t i = 0; i < patches; ++i) {
-      rows.push_back(static_cast<double>(i / side));
-      columns.push_back(static_cast<double>(i % side));
+    for (std::int32_t row = 0; row < image.rows; ++row) {
+      for (std::int32_t column = 0; column < image.columns; ++column) {
+        rows.push_back(row);
+        columns.push_back(column);
+      }
     }
   }
   const auto angles = [&](const std::vector<double>& places, const Tensor& frequency) {

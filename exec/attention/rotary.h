@@ -11,6 +11,7 @@
 
 #include "exec/torch_pch.h"
 #include "shared/model/model.h"
+#include "shared/patch_grid.h"
 
 namespace polyphony::exec {
 
@@ -21,7 +22,7 @@ torch::Tensor text_angles(const Module& module, const torch::Tensor& positions, 
                           double base, bool extended);
 // Returns the angles of image patches, one row per row of the module's blocks, class tokens
 // included.
-torch::Tensor patch_angles(const Module& module, const std::vector<std::int64_t>& image_lengths,
+torch::Tensor patch_angles(const Module& module, const std::vector<PatchGrid>& images,
                            torch::Device device);
 
 }  // namespace polyphony::exec

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "exec/attention/attention.h"
+#include "shared/patch_grid.h"
 
 namespace polyphony::exec {
 
-SequencePlan plan_windows(const std::vector<std::int64_t>& image_lengths, std::int64_t window,
+SequencePlan plan_windows(const std::vector<PatchGrid>& images, std::int64_t window,
                           torch::Device device);
 
 }  // namespace polyphony::exec

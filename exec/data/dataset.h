@@ -24,8 +24,7 @@
 namespace polyphony::exec {
 
 struct SampleContent {
-  std::vector<torch::Tensor>
-      images;  // one per image item: [channels, size, size] float32 in [-1, 1]
+  std::vector<torch::Tensor> images;    // one per image item: [channels, height, width] float32
   std::vector<torch::Tensor> audio;     // one per audio item: [2·tokens, mel_bins] float32
   std::vector<std::int64_t> token_ids;  // of all text items, in order
   std::vector<std::int64_t> labels;     // of all text items, in order

@@ -134,15 +134,17 @@ void add_contexts(const Program& program, WorkId id, WorkInput& input) {
   input.context_positions = indices(position_of);
 }
 
-// Writes the patches of `image` [channels, size, size] as rows, row-major over the image; features
-// (channel, row, column).
-void write_patches(const torch::Tensor& image, std::int64_t patch, torch::Tensor rows) {
-  const std::int64_t channels = image.size(0), side = image.size(1) / patch;
-  POLYPHONY_CHECK(image.size(1) == image.size(2) && side * side == rows.size(0),
+// Writes the patches of `image` [channels, height, width] as rows, row-major over the image;
+// features (channel, row, column).
+void write_patches(const torch::Tensor& image, PatchGrid grid, std::int64_t patch,
+                   torch::Tensor rows) {
+  const std::int64_t channels = image.size(0);
+  POLYPHONY_CHECK(image.size(1) == grid.rows * patch && image.size(2) == grid.columns * patch,
                   "an image of " << image.size(1) << " × " << image.size(2) << " pixels for "
-                                 << rows.size(0) << " patches of " << patch);
-  rows.view({side, side, channels, patch, patch})
-      .copy_(image.view({channels, side, patch, side, patch}).permute({1, 3, 0, 2, 4}));
+                                 << grid.rows << " × " << grid.columns << " patches of " << patch);
+  rows.view({grid.rows, grid.columns, channels, patch, patch})
+      .copy_(
+          image.view({channels, grid.rows, patch, grid.columns, patch}).permute({1, 3, 0, 2, 4}));
 }
 
 // Returns the index of an item among those of its modality in its sample.
@@ -162,7 +164,7 @@ void add_images(const Program& program, const Work& work, const Dataset& dataset
     const Item& item = program.batch.samples[place.sample].items[place.item];
     if (item.modality != Modality::image) continue;
     images.push_back(place);
-    input.image_lengths.push_back(item.tokens);
+    input.images.push_back(grid_of(item));
     patches += item.tokens;
   }
   const Module* vision = vision_module(program.model);
@@ -177,10 +179,10 @@ void add_images(const Program& program, const Work& work, const Dataset& dataset
     if (loaded != place.sample)
       content = dataset.content(sample, {.text = false, .latents = false, .audio = false});
     loaded = place.sample;
-    const std::int64_t rows = sample.items[place.item].tokens;
-    write_patches(content.images.at(place_of(sample, place.item)), vision->patch,
-                  input.patches.narrow(0, row, rows));
-    row += rows;
+    const Item& item = sample.items[place.item];
+    write_patches(content.images.at(place_of(sample, place.item)), grid_of(item), vision->patch,
+                  input.patches.narrow(0, row, item.tokens));
+    row += item.tokens;
   }
 }
 

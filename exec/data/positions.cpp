@@ -1,10 +1,10 @@
 #include "exec/data/positions.h"
 
+#include <algorithm>
 #include <array>
 
 #include "shared/error.h"
 #include "shared/model/data_modules.h"
-#include "shared/work/rows.h"
 
 namespace polyphony::exec {
 
@@ -26,13 +26,15 @@ torch::Tensor rope_positions(const Model& model, const Sample& sample) {
         run(item.tokens / audio_merge);
         break;
       case Modality::image: {
-        const std::int64_t side = square_side(item.tokens) / image_merge;
-        for (std::int64_t i = 0; i < side * side; ++i) {
-          axes[0].push_back(next);
-          axes[1].push_back(next + i / side);
-          axes[2].push_back(next + i % side);
-        }
-        next += side;
+        const PatchGrid grid = grid_of(item);
+        const std::int64_t rows = grid.rows / image_merge, columns = grid.columns / image_merge;
+        for (std::int64_t row = 0; row < rows; ++row)
+          for (std::int64_t column = 0; column < columns; ++column) {
+            axes[0].push_back(next);
+            axes[1].push_back(next + row);
+            axes[2].push_back(next + column);
+          }
+        next += std::max(rows, columns);
         break;
       }
       case Modality::latent:  // takes no position in the sequence

@@ -8,7 +8,6 @@
 #include "shared/random.h"
 #include "shared/scenario/image_tokens.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/work/rows.h"
 
 namespace polyphony::exec {
 namespace {
@@ -99,8 +98,9 @@ torch::Tensor SyntheticContent::image(const Sample& sample, const Item& item,
                                       std::uint64_t purpose) const {
   POLYPHONY_CHECK(patch_ > 0,
                   "sample " << sample.id << " has an image, but the model has no vision module");
-  const std::int64_t side = square_side(item.tokens) * patch_;
-  return random_values(stream(seed_, sample.id, purpose), {channels_, side, side});
+  const PatchGrid grid = grid_of(item);
+  return random_values(stream(seed_, sample.id, purpose),
+                       {channels_, grid.rows * patch_, grid.columns * patch_});
 }
 
 torch::Tensor SyntheticContent::clip(const Sample& sample, const Item& item,

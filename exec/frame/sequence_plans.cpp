@@ -80,14 +80,14 @@ std::int64_t sequence_length(const Module& module, const WorkInput& data) {
   const auto sum = [](const std::vector<std::int64_t>& lengths) {
     return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   };
-  const auto images = static_cast<std::int64_t>(data.image_lengths.size());
+  const auto images = static_cast<std::int64_t>(data.images.size());
   switch (module.kind) {
     case ModuleKind::vision:
-      return sum(data.image_lengths) + (module.class_token ? images : 0);
+      return sum(data.image_lengths()) + (module.class_token ? images : 0);
     case ModuleKind::audio:
       return sum(data.audio_lengths);
     case ModuleKind::projector:
-      return sum(module.source == ModuleKind::audio ? data.audio_lengths : data.image_lengths) /
+      return sum(module.source == ModuleKind::audio ? data.audio_lengths : data.image_lengths()) /
              merged_rows(module);
     case ModuleKind::language:
       return sum(data.lengths);
@@ -103,11 +103,11 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
   const auto dtype = c10::typeMetaToScalarType(format.dtype());
   switch (module.kind) {
     case ModuleKind::vision: {
-      std::vector<std::int64_t> lengths = data.image_lengths;
+      std::vector<std::int64_t> lengths = data.image_lengths();
       for (std::int64_t& length : lengths) length += module.class_token ? 1 : 0;
       SequencePlan plan = plan_images(lengths, format.device());
       if (module.rotary)
-        add_rotation(plan, patch_angles(module, data.image_lengths, format.device()), dtype);
+        add_rotation(plan, patch_angles(module, data.images, format.device()), dtype);
       return plan;
     }
     case ModuleKind::audio:
@@ -131,9 +131,8 @@ SequencePlan plan_windows(const Module& module, const WorkInput& data,
     return plan_text(module, data, window_angles(module, data), module.sliding_window, dtype,
                      context, way);
   if (module.window == 0) return {};
-  SequencePlan plan = plan_windows(data.image_lengths, module.window, format.device());
-  if (module.rotary)
-    add_rotation(plan, patch_angles(module, data.image_lengths, format.device()), dtype);
+  SequencePlan plan = plan_windows(data.images, module.window, format.device());
+  if (module.rotary) add_rotation(plan, patch_angles(module, data.images, format.device()), dtype);
   return plan;
 }
 

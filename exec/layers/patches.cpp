@@ -7,7 +7,6 @@
 #include "exec/frame/sequence_plans.h"
 #include "exec/on_device.h"
 #include "shared/error.h"
-#include "shared/work/rows.h"
 
 namespace polyphony::exec {
 
@@ -19,18 +18,19 @@ namespace {
 
 // Returns rows of the position table: a smaller image uses the table's upper left corner, a class
 // token row 0.
-Tensor position_rows(const Module& module, const std::vector<std::int64_t>& lengths,
+Tensor position_rows(const Module& module, const std::vector<PatchGrid>& images,
                      torch::Device device) {
   const std::int64_t table_side = module.image_size / module.patch;
   const std::int64_t first = module.class_token ? 1 : 0;
   std::vector<std::int64_t> rows;
-  for (const std::int64_t patches : lengths) {
-    const std::int64_t side = square_side(patches);
-    POLYPHONY_CHECK(side <= table_side, "an image of " << patches << " patches, "
-                                                       << table_side * table_side << " positions");
+  for (const PatchGrid& image : images) {
+    POLYPHONY_CHECK(image.rows <= table_side && image.columns <= table_side,
+                    "an image of " << image.rows << " × " << image.columns << " patches, "
+                                   << table_side << " × " << table_side << " positions");
     if (module.class_token) rows.push_back(0);
-    for (std::int64_t i = 0; i < patches; ++i)
-      rows.push_back(first + i / side * table_side + i % side);
+    for (std::int64_t row = 0; row < image.rows; ++row)
+      for (std::int64_t column = 0; column < image.columns; ++column)
+        rows.push_back(first + row * table_side + column);
   }
   return indices_on(rows, device);
 }
@@ -98,7 +98,7 @@ class ClassTokenFunction : public torch::autograd::Function<ClassTokenFunction> 
 
 // Returns rows [begin, begin + count) of the axis: embedded patches and class tokens.
 Tensor with_class_tokens(const Frame& frame, const Layer& layer, LocalParameter* token) {
-  const std::vector<std::int64_t>& lengths = frame.data.image_lengths;
+  const std::vector<std::int64_t> lengths = frame.data.image_lengths();
   const std::int64_t rows = sequence_length(frame.module, frame.data);
   const std::int64_t begin = frame.own ? frame.own->begin() : 0;
   const std::int64_t count = frame.own ? frame.own->count() : rows;
@@ -115,7 +115,7 @@ Tensor with_class_tokens(const Frame& frame, const Layer& layer, LocalParameter*
 
 Tensor patch_embedding(const Frame& frame, const Layer& layer) {
   const Module& module = frame.module;
-  const std::vector<std::int64_t>& lengths = frame.data.image_lengths;
+  const std::vector<PatchGrid>& images = frame.data.images;
   const Tensor& patches = frame.data.patches;
   Tensor x;
   if (LocalParameter* token = layer.find("patch_embedding.class_token"))
@@ -125,17 +125,17 @@ Tensor patch_embedding(const Frame& frame, const Layer& layer) {
                           layer.at("patch_embedding.weight"), layer.find("patch_embedding.bias"));
   LocalParameter* table = layer.find("patch_embedding.position");
   if (table == nullptr) return x;
-  const std::int64_t places = table->value.size(0) - (module.class_token ? 1 : 0);
+  const PatchGrid whole = square_grid(table->value.size(0) - (module.class_token ? 1 : 0));
   Tensor rows;
   if (frame.own)
-    rows = frame.own->part(position_rows(module, lengths, x.device()));
-  else if (std::any_of(lengths.begin(), lengths.end(), [&](auto n) { return n != places; }))
-    rows = position_rows(module, lengths, x.device());
+    rows = frame.own->part(position_rows(module, images, x.device()));
+  else if (std::any_of(images.begin(), images.end(), [&](auto& grid) { return grid != whole; }))
+    rows = position_rows(module, images, x.device());
   return add_position(frame.pass, x, rows, table);
 }
 
 Tensor drop_class_tokens(const Frame& frame, const Tensor& x) {
-  const std::vector<std::int64_t>& lengths = frame.data.image_lengths;
+  const std::vector<std::int64_t> lengths = frame.data.image_lengths();
   const std::int64_t rows = sequence_length(frame.module, frame.data);
   const Tensor patches = places_of(lengths, 0, rows, x.device()).patches;
   if (!frame.own) return select_rows(x, patches);

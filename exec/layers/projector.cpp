@@ -17,21 +17,21 @@ namespace {
 struct CellOrder {
   Tensor index, inverse;  // [P]
 };
-CellOrder cell_order(const std::vector<std::int64_t>& lengths, std::int64_t merge,
+CellOrder cell_order(const std::vector<PatchGrid>& images, std::int64_t merge,
                      torch::Device device) {
   std::vector<std::int64_t> order;
   std::int64_t first = 0;
-  for (const std::int64_t patches : lengths) {
-    const std::int64_t side = square_side(patches);
-    POLYPHONY_CHECK(side % merge == 0, side << " patches a side do not merge by " << merge);
-    const std::int64_t cells = side / merge;
-    for (std::int64_t cell = 0; cell < cells * cells; ++cell) {
+  for (const PatchGrid& image : images) {
+    POLYPHONY_CHECK(image.rows % merge == 0 && image.columns % merge == 0,
+                    image.rows << " × " << image.columns << " patches do not merge by " << merge);
+    const std::int64_t in_row = image.columns / merge, cells = image.rows / merge * in_row;
+    for (std::int64_t cell = 0; cell < cells; ++cell) {
       for (std::int64_t i = 0; i < merge * merge; ++i) {
-        const std::int64_t row = cell / cells * merge + i / merge;
-        order.push_back(first + row * side + cell % cells * merge + i % merge);
+        const std::int64_t row = cell / in_row * merge + i / merge;
+        order.push_back(first + row * image.columns + cell % in_row * merge + i % merge);
       }
     }
-    first += patches;
+    first += image.patches();
   }
   const Tensor index = indices_on(order, device);
   return {index, at::empty_like(index).index_copy_(0, index, at::arange(first, index.options()))};
@@ -46,12 +46,12 @@ struct Source {
 Source source_of(const Frame& frame, torch::Device device) {
   const Module& module = frame.module;
   const bool audio = module.source == ModuleKind::audio;
-  const std::vector<std::int64_t>& lengths =
-      audio ? frame.data.audio_lengths : frame.data.image_lengths;
+  const std::vector<std::int64_t> lengths =
+      audio ? frame.data.audio_lengths : frame.data.image_lengths();
   Source source{
       std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}), merged_rows(module), {}};
   if (source.merged == 1) return source;
-  if (!audio) source.order = cell_order(lengths, module.merge, device);
+  if (!audio) source.order = cell_order(frame.data.images, module.merge, device);
   for (const std::int64_t length : lengths)
     POLYPHONY_CHECK(length % source.merged == 0,
                     length << " rows do not merge by " << source.merged);

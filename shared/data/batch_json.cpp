@@ -21,15 +21,27 @@ struct Line {
   }
 };
 
+// Limits a count of tokens, and of the patches along a side of an image.
+constexpr std::int64_t kMost = 1 << 30;
+
 std::int32_t count_at(const json& item, std::size_t index, const Line& line,
                       const std::string& pointer) {
   if (index >= item.size()) return 0;
   if (!item[index].is_number_integer())
     line.fail(pointer + "/" + std::to_string(index), "must be an integer");
   const auto value = item[index].get<std::int64_t>();
-  if (value < 0 || value > (1 << 30))
+  if (value < 0 || value > kMost)
     line.fail(pointer + "/" + std::to_string(index), "must be between 0 and 2^30");
   return static_cast<std::int32_t>(value);
+}
+
+// Reads the rows and columns of an image.
+PatchGrid grid_at(const json& sides, const Line& line, const std::string& pointer) {
+  if (sides.size() != 2) line.fail(pointer, "must be a number of patches, or [rows, columns]");
+  const PatchGrid grid{count_at(sides, 0, line, pointer), count_at(sides, 1, line, pointer)};
+  if (grid.rows == 0 || grid.columns == 0 || grid.patches() > kMost)
+    line.fail(pointer, "must be rows and columns of 1 to 2^30 patches");
+  return grid;
 }
 
 Sample parse_sample(const json& value, std::uint32_t default_id, const Line& line,
@@ -59,7 +71,10 @@ Sample parse_sample(const json& value, std::uint32_t default_id, const Line& lin
     else if (modality != "text")
       line.fail(where + "/0",
                 "modality must be text, image, audio or latent (got \"" + modality + "\")");
-    item.tokens = count_at(entry, 1, line, where);
+    if (item.modality == Modality::image && entry[1].is_array())
+      item = image_item(grid_at(entry[1], line, where + "/1"));
+    else
+      item.tokens = count_at(entry, 1, line, where);
     item.loss_tokens = count_at(entry, 2, line, where);
     if (item.loss_tokens > item.tokens)
       line.fail(where + "/2", "must not be more than the tokens of the item");
@@ -89,6 +104,7 @@ json sample_json(const Sample& sample) {
   json items = json::array();
   for (const Item& item : sample.items) {
     json entry = {name(item.modality), item.tokens};
+    if (item.columns > 0) entry[1] = {grid_of(item).rows, item.columns};
     if (item.loss_tokens > 0) entry.push_back(item.loss_tokens);
     items.push_back(std::move(entry));
   }

@@ -1,7 +1,8 @@
 // Samples as JSON lines: the output of a data set scan, the input of a recorded data source, and
 // the batches that a trace records.
-//   {"id": 17, "items": [["image", 64], ["text", 9, 1]]}     modality, tokens (image: encoder
-//   patches), label tokens of a text item
+//   {"id": 17, "items": [["image", 64], ["image", [4, 8]], ["text", 9, 1]]}     modality, tokens
+//   (image: encoder patches of a square, or rows and columns of patches), label tokens of a text
+//   item
 //   {"step": 12, "samples": [{"id": …}, …]}                   one global batch, in batch order
 // In the first form `id` may be omitted; it is then the number of the line, from 0.
 #pragma once

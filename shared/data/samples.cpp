@@ -6,6 +6,18 @@
 
 namespace polyphony {
 
+Item image_item(PatchGrid grid) {
+  return {Modality::image, static_cast<std::int32_t>(grid.patches()), 0,
+          grid.rows == grid.columns ? 0 : grid.columns};
+}
+
+PatchGrid grid_of(const Item& image) {
+  if (image.columns == 0) return square_grid(image.tokens);
+  POLYPHONY_CHECK(image.tokens % image.columns == 0,
+                  image.tokens << " patches in rows of " << image.columns);
+  return {image.tokens / image.columns, image.columns};
+}
+
 BatchTotals totals_of(const Batch& batch) {
   BatchTotals totals;
   totals.samples = static_cast<std::int64_t>(batch.samples.size());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shared/enum_names.h"
+#include "shared/patch_grid.h"
 
 namespace polyphony {
 
@@ -25,8 +26,14 @@ struct Item {
   Modality modality = Modality::text;
   std::int32_t tokens = 0;       // text: language tokens; image: encoder patches; latent: patches
   std::int32_t loss_tokens = 0;  // text only: the last loss_tokens positions predict a label
+  std::int32_t columns = 0;      // image: patches in a row of its grid; 0: the image is a square
   bool operator==(const Item&) const = default;
 };
+// Returns the item of an image with this grid.
+Item image_item(PatchGrid grid);
+// Returns the grid of an image's patches. Fails a CHECK if the item has none: an abstract module
+// takes any number of tokens.
+PatchGrid grid_of(const Item& image);
 
 struct Sample {
   std::uint32_t id = 0;  // position in the data set, or number of the draw

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "shared/chunk/expand_layer.h"
 #include "shared/plan/work_curve.h"
@@ -11,18 +11,23 @@
 namespace polyphony {
 namespace {
 
-// Returns five of the sizes that occur (not every number of tokens is an image's), spaced about
-// evenly in ratio.
-std::vector<std::int32_t> some_of(const std::set<std::int32_t>& all) {
+// An item of each size, in tokens.
+using BySize = std::map<std::int32_t, Item>;
+
+// Returns items of five of the sizes that occur (not every number of tokens is an image's), spaced
+// about evenly in ratio.
+std::vector<Item> some_of(const BySize& all) {
   constexpr int kSizes = 5;
-  const double least = *all.begin(), most = *all.rbegin();
-  std::set<std::int32_t> sizes;
+  const double least = all.begin()->first, most = all.rbegin()->first;
+  BySize some;
   for (int i = 0; i < kSizes; ++i) {
     const double wanted = least * std::pow(most / least, static_cast<double>(i) / (kSizes - 1));
     const auto next = all.lower_bound(static_cast<std::int32_t>(std::lround(wanted)));
-    sizes.insert(next == all.end() ? *all.rbegin() : *next);
+    some.insert(next == all.end() ? *all.rbegin() : *next);
   }
-  return {sizes.begin(), sizes.end()};
+  std::vector<Item> items;
+  for (const auto& [tokens, item] : some) items.push_back(item);
+  return items;
 }
 
 // Returns the modality that a module reads.
@@ -43,14 +48,17 @@ double price_of(const Model& model, ModuleId module, const Item& item, const Wor
   return sum;
 }
 
-ItemCost fit_at(const Model& model, ModuleId module, const std::vector<std::int32_t>& sizes,
+// Returns the item of a modality that has so many tokens; an image is a square.
+Item plain_item(Modality modality, std::int32_t tokens) {
+  return {modality, tokens, modality == Modality::text ? tokens : 0};
+}
+
+ItemCost fit_at(const Model& model, ModuleId module, const std::vector<Item>& items,
                 const WorkPrice& price) {
-  const Modality modality = modality_of(model, module);
   std::vector<std::pair<double, double>> points;
-  for (const std::int32_t tokens : sizes) {
-    const Item item{modality, tokens, modality == Modality::text ? tokens : 0};
+  for (const Item& item : items) {
     const double of = price_of(model, module, item, price);
-    if (of > 0) points.emplace_back(tokens, of);
+    if (of > 0) points.emplace_back(item.tokens, of);
   }
   return points.empty() ? ItemCost{.linear = 1} : fit_item_cost(points);  // free: by tokens
 }
@@ -77,14 +85,15 @@ ItemCost fit_item_cost(const Model& model, ModuleId module, const Batch& batch,
                        const WorkPrice& price) {
   const bool language = module == language_module(model);
   const Modality modality = modality_of(model, module);
-  std::set<std::int32_t> all;
-  const auto add = [&](std::int64_t tokens) {
-    if (tokens > 0) all.insert(static_cast<std::int32_t>(tokens));
+  BySize all;
+  const auto add = [&](const Item& item) {
+    if (item.tokens > 0) all.emplace(item.tokens, item);
   };
   for (const Sample& sample : batch.samples) {
-    if (language) add(language_rows(model, sample));
+    if (language)
+      add(plain_item(modality, static_cast<std::int32_t>(language_rows(model, sample))));
     for (const Item& item : sample.items)
-      if (!language && item.modality == modality) add(item.tokens);
+      if (!language && item.modality == modality) add(item);
   }
   if (all.empty()) return {};  // no items
   return fit_at(model, module, some_of(all), price);
@@ -105,8 +114,10 @@ ItemCost item_flops(const Scenario& scenario, ModuleId id) {
     }
     return sum;
   };
-  const std::int32_t whole = whole_rows(model, id);
-  return fit_at(model, id, {16 * whole, 64 * whole, 256 * whole}, price);
+  std::vector<Item> items;
+  for (const std::int32_t cells : {16, 64, 256})
+    items.push_back(plain_item(modality_of(model, id), cells * whole_rows(model, id)));
+  return fit_at(model, id, items, price);
 }
 
 }  // namespace polyphony

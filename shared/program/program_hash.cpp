@@ -119,8 +119,8 @@ auto fields(const Op& value) {
   return std::tie(stream, group, what, waits_for, buffers);
 }
 auto fields(const Item& value) {
-  const auto& [modality, tokens, loss_tokens] = value;
-  return std::tie(modality, tokens, loss_tokens);
+  const auto& [modality, tokens, loss_tokens, columns] = value;
+  return std::tie(modality, tokens, loss_tokens, columns);
 }
 auto fields(const Sample& value) {
   const auto& [id, items] = value;

@@ -33,7 +33,8 @@ void add_item(const Model& model, ModuleId module, const Sample& sample, std::ui
   size.tokens += rows;
   size.gathered += rows;
   size.pairs += rows * rows;
-  size.window_pairs += window_pairs(model.modules[module.value], rows);
+  if (model.modules[module.value].window > 0)
+    size.window_pairs += window_pairs(model.modules[module.value], grid_of(sample.items[place]));
   ++size.sequences;
   if (model.modules[module.value].kind == ModuleKind::diffusion) {
     const std::int64_t read = condition_rows(model, sample, place).size();

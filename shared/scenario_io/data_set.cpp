@@ -12,7 +12,6 @@
 #include "shared/program/work.h"
 #include "shared/scenario_io/easy_vqa.h"
 #include "shared/tokenizer/tokenizer.h"
-#include "shared/work/rows.h"
 
 namespace polyphony {
 namespace {
@@ -22,6 +21,14 @@ struct Objection {
   std::string what, hint;
 };
 
+// Whether the vision module can take an image of this grid.
+bool takes_grid(const Module& vision, std::int32_t merge, PatchGrid grid) {
+  const std::int32_t side = vision.image_size / vision.patch;
+  const bool placed = vision.rotary || (grid.rows <= side && grid.columns <= side);
+  return placed && grid.patches() <= patches_of(vision) && grid.rows % merge == 0 &&
+         grid.columns % merge == 0;
+}
+
 Objection object_to_image(const Model& model, const Item& item) {
   const std::string image = "has an image of " + std::to_string(item.tokens) + " patches";
   const Module* vision = vision_module(model);
@@ -29,12 +36,15 @@ Objection object_to_image(const Model& model, const Item& item) {
   if (!vision)
     return {image + ", but the model has no vision module", "add one, or remove the images"};
   if (vision->abstract.is && item.tokens % (merge * merge) == 0) return {};
-  if (is_square(item.tokens) && item.tokens <= patches_of(*vision) &&
-      square_side(item.tokens) % merge == 0)
-    return {};
-  return {image + "; images must be squares of at most " + std::to_string(patches_of(*vision)) +
-              " patches, with sides that are a multiple of " + std::to_string(merge),
-          "change the recorded number, or model.vision.image_size"};
+  const bool has_grid = item.columns > 0 || is_square(item.tokens);
+  if (has_grid && !vision->abstract.is && takes_grid(*vision, merge, grid_of(item))) return {};
+  return {image + "; images must be squares or [rows, columns] of at most " +
+              std::to_string(patches_of(*vision)) + " patches, with sides that are a multiple of " +
+              std::to_string(merge) +
+              (vision->rotary || vision->abstract.is
+                   ? ""
+                   : " and at most " + std::to_string(vision->image_size / vision->patch)),
+          "change the recorded numbers, or model.vision.image_size"};
 }
 
 Objection object_to_clip(const Model& model, const Item& item) {

@@ -8,7 +8,7 @@
 namespace polyphony {
 namespace {
 
-constexpr std::uint64_t kVersion = 3;
+constexpr std::uint64_t kVersion = 4;
 
 // Archives: each visits the fields of a structure one after another, to write, read or digest them,
 // so that one list of fields serves all three.
@@ -135,6 +135,7 @@ void each_batch(Archive& archive, Samples& batch) {
       each_enum(b, item.modality);
       b.number(item.tokens);
       b.number(item.loss_tokens);
+      b.number(item.columns);
     });
   });
 }

@@ -1,18 +1,6 @@
 #include "shared/work/rows.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "shared/error.h"
-
 namespace polyphony {
-
-std::int64_t square_side(std::int64_t patches) {
-  const auto side =
-      static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(patches))));
-  POLYPHONY_CHECK(side * side == patches, patches << " patches do not form a square");
-  return side;
-}
 
 bool has_class_rows(const Module& module, int layer_end) {
   return module.class_token && layer_end >= 1 && layer_end <= 1 + module.layers;
@@ -39,14 +27,16 @@ WorkSize layer_size(const Module& module, int layer, const WorkSize& size) {
   return inside;
 }
 
-std::int64_t window_pairs(const Module& module, std::int64_t patches) {
+std::int64_t window_pairs(const Module& module, PatchGrid image) {
   if (module.window == 0) return 0;
-  const std::int64_t side = square_side(patches), window = module.window;
-  const std::int64_t rest = side % window;
   // Windows are the products of intervals of rows and of columns, so that the sum over windows of
-  // (height · width)² is the square of the sum over intervals of length².
-  const std::int64_t squares = side / window * window * window + rest * rest;
-  return squares * squares;
+  // (height · width)² is the product of the sums over intervals of length².
+  const std::int64_t window = module.window;
+  const auto squares = [&](std::int64_t side) {
+    const std::int64_t rest = side % window;
+    return side / window * window * window + rest * rest;
+  };
+  return squares(image.rows) * squares(image.columns);
 }
 
 }  // namespace polyphony

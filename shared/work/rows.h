@@ -3,11 +3,12 @@
 //   class token  adds one row per image from patch_embedding to the last block: (n + 1)² pairs
 //   windows      blocks that attend inside windows: Σ over windows of (patches in the window)²
 //                pairs (for language modules, counted with the mask in shared/program/work.cpp)
-// Images are squares. They are cut into windows from the upper left; the windows at the right and
-// lower edges may be smaller. Source: own count.
+// Images are cut into windows from the upper left; the windows at the right and lower edges may be
+// smaller. Source: own count.
 #pragma once
 
 #include "shared/model/model.h"
+#include "shared/patch_grid.h"
 #include "shared/work/work_size.h"
 
 namespace polyphony {
@@ -23,9 +24,6 @@ WorkSize layer_size(const Module& module, int layer, const WorkSize& size);
 // Returns whether a block (0: the first) attends over whole sequences, not inside windows.
 bool sees_all(const Module& module, int block);
 // Returns the pairs of one image inside windows; 0 for a module without windows.
-std::int64_t window_pairs(const Module& module, std::int64_t patches);
-// Returns the number of patches along a side of a square image. Fails a CHECK if `patches` is not a
-// square number.
-std::int64_t square_side(std::int64_t patches);
+std::int64_t window_pairs(const Module& module, PatchGrid image);
 
 }  // namespace polyphony

@@ -212,6 +212,12 @@ TEST_SUITE("variants") {
         {{0, 1, 2, 2, 2, 2, 4, 5, 6}, {0, 1, 2, 2, 3, 3, 4, 5, 6}, {0, 1, 2, 3, 2, 3, 4, 5, 6}},
         torch::kInt64);
     CHECK(torch::equal(rope_positions(model, sample), expected));
+    // 2 × 6 patches are 1 × 3 cells from 0; 6 × 2 are 3 × 1 cells from 0 + 3; text follows at 6.
+    const Sample oblong{0, {image_item({2, 6}), image_item({6, 2}), {Modality::text, 1, 1}}};
+    CHECK(torch::equal(
+        rope_positions(model, oblong),
+        torch::tensor({{0, 0, 0, 3, 3, 3, 6}, {0, 0, 0, 3, 4, 5, 6}, {0, 1, 2, 3, 3, 3, 6}},
+                      torch::kInt64)));
     model.modules[4].rope_sections = {};
     CHECK(torch::equal(rope_positions(model, sample), torch::arange(9, torch::kInt64)));
   }

@@ -44,12 +44,14 @@ class NumberedDataset : public Dataset {
     std::int64_t images = 0, position = 0, label = 0;
     for (const Item& item : sample.items) {
       if (item.modality == Modality::image) {
-        const std::int64_t size = item.tokens == 16 ? 8 : 4;
-        const auto axis = torch::arange(size, torch::kFloat32);
+        const PatchGrid grid = grid_of(item);
+        const auto rows = torch::arange(2 * grid.rows, torch::kFloat32);
+        const auto columns = torch::arange(2 * grid.columns, torch::kFloat32);
         const auto channel = torch::arange(3, torch::kFloat32);
         if (parts.images)
-          content.images.push_back(channel.view({3, 1, 1}) * 1000 + axis.view({1, size, 1}) * 10 +
-                                   axis + 10000.0 * static_cast<double>(images++));
+          content.images.push_back(channel.view({3, 1, 1}) * 1000 +
+                                   rows.view({1, 2 * grid.rows, 1}) * 10 + columns +
+                                   10000.0 * static_cast<double>(images++));
       } else if (parts.text) {
         for (std::int32_t i = 0; i < item.tokens; ++i)
           content.token_ids.push_back(100 * sample.id + position++);
@@ -96,7 +98,7 @@ TEST_SUITE("dataset") {
     // Sample 2 at 0: text 0, image 1 to 4 (16 patches), image 5 (4 patches), text 6, 7. Sample 0 at
     // 8: text 8 to 10. Sample 1 at 11: image 11, text 12, 13.
     CHECK(input.lengths == Numbers{8, 3, 3});
-    CHECK(input.image_lengths == Numbers{16, 4, 4});
+    CHECK(input.image_lengths() == Numbers{16, 4, 4});
     CHECK(numbers(input.text_rows) == Numbers{0, 6, 7, 8, 9, 10, 12, 13});
     CHECK(numbers(input.edge_rows.at(1)) == Numbers{1, 2, 3, 4, 5, 11});
     CHECK(numbers(input.positions) == Numbers{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 0, 1, 2});
@@ -126,6 +128,23 @@ TEST_SUITE("dataset") {
     CHECK_FALSE(input.token_ids.defined());
   }
 
+  TEST_CASE("patches of an image of 2 × 4 and one of 4 × 2 are rows in the order of their grids") {
+    Program program = three_samples();
+    program.batch.samples[2].items[1] = image_item({2, 4});  // rows 0 to 7
+    program.batch.samples[1].items[0] = image_item({4, 2});  // from row 8 + 4 on
+    const WorkInput input =
+        pack_work(program, WorkId(0), NumberedDataset(), torch::kFloat64, {true, false, false, {}});
+    CHECK((input.images == std::vector<PatchGrid>{{2, 4}, {2, 2}, {4, 2}}));
+    CHECK(input.patches.sizes() == torch::IntArrayRef({20, 12}));
+    const auto at = [&](int row, int feature) {
+      return input.patches[row][feature].item<double>();
+    };
+    CHECK(at(3, 1) == 7);       // patch (0, 3), pixel (0, 7)
+    CHECK(at(4, 2) == 30);      // patch (1, 0), pixel (3, 0)
+    CHECK(at(13, 0) == 2);      // sample 1: patch (0, 1), pixel (0, 2)
+    CHECK(at(19, 11) == 2073);  // patch (3, 1): its last pixel (7, 3) in channel 2
+  }
+
   TEST_CASE("only requested parts are loaded") {
     const WorkInput text = pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat32,
                                      {false, true, false, {}});
@@ -135,7 +154,7 @@ TEST_SUITE("dataset") {
                                         torch::kFloat32, {false, false, false, {}});
     CHECK_FALSE(neither.token_ids.defined());
     CHECK(neither.lengths == Numbers{8, 3, 3});
-    CHECK(neither.image_lengths == Numbers{16, 4, 4});
+    CHECK(neither.image_lengths() == Numbers{16, 4, 4});
     CHECK(neither.positions.numel() == 14);
   }
 
@@ -192,7 +211,7 @@ TEST_SUITE("dataset") {
     const std::string path = folder / "mix.jsonl";
     spill(path,
           "{\"items\": [[\"text\", 9, 1]]}\n{\"items\": [[\"image\", 16], [\"text\", 4]]}\n"
-          "{\"items\": [[\"image\", 4], [\"image\", 16], [\"text\", 2, 2]]}\n{\"items\": "
+          "{\"items\": [[\"image\", [2, 4]], [\"image\", 16], [\"text\", 2, 2]]}\n{\"items\": "
           "[[\"text\", 1]]}\n");
     const auto dataset = open_dataset(small_scenario(RecordedData{path}), "");
     std::vector<std::uint32_t> ids;
@@ -200,7 +219,7 @@ TEST_SUITE("dataset") {
       ids.push_back(sample.id);
       if (sample.id == 2) {
         const SampleContent content = dataset->content(sample, {});
-        CHECK(content.images.at(0).sizes() == torch::IntArrayRef({3, 4, 4}));
+        CHECK(content.images.at(0).sizes() == torch::IntArrayRef({3, 4, 8}));
         CHECK(content.images.at(1).sizes() == torch::IntArrayRef({3, 8, 8}));
         CHECK(content.labels.size() == 2);
       }
@@ -222,11 +241,13 @@ TEST_SUITE("dataset") {
           message(": cannot be read (check /data/source/recorded in small.json)"));
     CHECK(refused("{\"items\": [[\"text\", 2]]}\n{\"items\": [[\"image\", 15], [\"text\", 2]]}") ==
           message(": sample 1 (counted from 0) has an image of 15 patches; images must be squares "
-                  "of at most 16 patches, with sides that are a multiple of 2 (change the recorded "
-                  "number, or model.vision.image_size)"));
+                  "or [rows, columns] of at most 16 patches, with sides that are a multiple of 2 "
+                  "and at most 4 (change the recorded numbers, or model.vision.image_size)"));
+    CHECK(refused("{\"items\": [[\"image\", [2, 8]]]}").find("multiple of 2 and at most 4") !=
+          std::string::npos);
     CHECK(refused("{\"items\": [[\"image\", 9]]}").find("sides that are a multiple of 2") !=
           std::string::npos);
-    CHECK(refused("{\"items\": [[\"image\", 64]]}").find("squares of at most 16") !=
+    CHECK(refused("{\"items\": [[\"image\", 64]]}").find("of at most 16 patches") !=
           std::string::npos);
     CHECK(refused("{\"items\": [[\"text\", 0]]}") ==
           message(": sample 0 (counted from 0) has no tokens (remove it)"));

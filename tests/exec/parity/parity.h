@@ -34,6 +34,7 @@ struct Case {
   int experts = 0;         // of the language module; 2 per token, and a shared one
   bool audio = false;      // an audio encoder in addition to that of images, and audio clips
   std::function<void(Model&)> variant;  // changes the modules; may be empty
+  bool oblong = false;                  // most images have 2 × 4 or 4 × 2 patches
   bool text_only = false;               // no sample has an image or a clip
   bool language_only = false;           // and the model has no encoder
   NumberFormat precision = NumberFormat::fp64;

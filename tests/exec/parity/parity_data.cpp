@@ -10,8 +10,9 @@
 namespace polyphony::exec::testing {
 namespace {
 
-// Fixed samples: every awkward shape at least once. "I" an image of 16 patches, "i" one of 4; "A"
-// a clip of 12 tokens, "a" one of 4; a text item is its tokens and labels.
+// Fixed samples: every awkward shape at least once. "I" an image of 16 patches (in a case with
+// oblong images: of 2 × 4 or 4 × 2), "i" one of 4; "A" a clip of 12 tokens, "a" one of 4; a text
+// item is its tokens and labels.
 using Text = std::array<std::int32_t, 2>;
 struct Shape {
   std::vector<std::variant<char, Text>> items;
@@ -42,6 +43,7 @@ class ShapesDataset : public Dataset {
  public:
   ShapesDataset(const Scenario& scenario, const Case& c)
       : content_(scenario),
+        oblong_(c.oblong),
         text_only_(c.text_only),
         diffusion_(c.diffusion),
         audio_(c.audio),
@@ -78,14 +80,17 @@ class ShapesDataset : public Dataset {
 
  private:
   void add(char item, Sample& sample) const {
-    if (item == 'I' || item == 'i')
+    if (oblong_ && item == 'I')
+      sample.items.push_back(
+          image_item((sample.id + sample.items.size()) % 2 ? PatchGrid{2, 4} : PatchGrid{4, 2}));
+    else if (item == 'I' || item == 'i')
       sample.items.push_back({Modality::image, item == 'I' ? 16 : 4, 0});
     else if (audio_)
       sample.items.push_back({Modality::audio, item == 'A' ? 12 : 4, 0});
   }
 
   SyntheticContent content_;
-  bool text_only_, diffusion_, audio_;
+  bool oblong_, text_only_, diffusion_, audio_;
   std::uint64_t drawn_;
 };
 

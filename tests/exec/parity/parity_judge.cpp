@@ -74,7 +74,7 @@ const Truth& truth_of(const Case& c, const Scenario& scenario, const Dataset& da
   of_model.model = scenario.model;
   const std::string key = resolved_text(scenario) + std::to_string(hash(of_model)) +
                           std::to_string(c.steps) + (c.text_only ? " without images" : "") +
-                          " drawn " + std::to_string(c.drawn);
+                          (c.oblong ? " oblong" : "") + " drawn " + std::to_string(c.drawn);
   const auto [entry, fresh] = known.try_emplace(key);
   if (fresh) entry->second = make_truth(c, scenario, dataset);
   return entry->second;

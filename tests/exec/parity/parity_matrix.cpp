@@ -190,6 +190,7 @@ std::vector<Feature> make_features() {
          d.rest.frozen = {ModuleKind::vision};
          d.rest.lora = {ModuleKind::language};
        }},
+      {"oblong images", [](Draft& d) { d.rest.oblong = true; }},
       {"text only", [](Draft& d) { d.rest.text_only = true; }},
       {"leaders between grids of tp2", lead},
       {"leaders of sp", [](Draft& d) { lead(d), d.encoder.sp = d.language.sp = true; }},

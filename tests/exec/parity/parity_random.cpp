@@ -37,6 +37,7 @@ Case draw_model(std::uint64_t seed) {
       feature.change(model.modules[language_module(model).value]);
     };
   }
+  c.oblong = also("oblong images");
   return c;
 }
 

@@ -26,13 +26,14 @@ class Plain {
   }
 
   // One image through encoder and projector: [patches, ·] -> [patches / merge², H of the language].
-  Tensor image(const Module& m, const Module& projector, const Tensor& patches) const {
-    const auto side = std::llround(std::sqrt(static_cast<double>(patches.size(0))));
+  Tensor image(const Module& m, const Module& projector, PatchGrid grid,
+               const Tensor& patches) const {
     const std::int64_t table_side = m.image_size / m.patch;
     const Tensor table =
         weights.at("vision.patch_embedding.position").view({table_side, table_side, m.hidden});
-    Tensor x = linear("vision.patch_embedding", patches) +
-               table.slice(0, 0, side).slice(1, 0, side).reshape({side * side, m.hidden});
+    Tensor x =
+        linear("vision.patch_embedding", patches) +
+        table.slice(0, 0, grid.rows).slice(1, 0, grid.columns).reshape({grid.patches(), m.hidden});
     for (int b = 0; b < m.layers; ++b) {
       const std::string block = "vision.block" + std::to_string(b) + ".";
       x = x + attention(m, block, layer_norm(block + "norm1", x));
@@ -40,10 +41,10 @@ class Plain {
           linear(block + "fc2", torch::gelu(linear(block + "fc1", layer_norm(block + "norm2", x))));
     }
     x = layer_norm("vision.norm", x);
-    const std::int64_t cells = side / projector.merge;
-    x = x.view({cells, projector.merge, cells, projector.merge, m.hidden})
+    const std::int64_t merge = projector.merge;
+    x = x.view({grid.rows / merge, merge, grid.columns / merge, merge, m.hidden})
             .permute({0, 2, 1, 3, 4})
-            .reshape({cells * cells, -1});
+            .reshape({grid.patches() / (merge * merge), -1});
     return linear("projector.fc2", torch::gelu(linear("projector.fc1", x)));
   }
 
@@ -128,10 +129,10 @@ PlainResult plain_model(const std::vector<Stage>& stages, const TestWork& work) 
   const Module& language = stages.at(2).module;
   std::vector<Tensor> images;
   std::int64_t first = 0;
-  for (const std::int64_t patches : in.image_lengths) {
-    images.push_back(plain.image(stages.at(0).module, stages.at(1).module,
-                                 in.patches.narrow(0, first, patches)));
-    first += patches;
+  for (const PatchGrid& grid : in.images) {
+    images.push_back(plain.image(stages.at(0).module, stages.at(1).module, grid,
+                                 in.patches.narrow(0, first, grid.patches())));
+    first += grid.patches();
   }
   Tensor x = torch::zeros({work.language.tokens, language.hidden}, torch::kFloat64);
   x = x.index_copy(0, in.text_rows,

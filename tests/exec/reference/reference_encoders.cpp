@@ -15,44 +15,45 @@ namespace {
 const auto kWide = torch::TensorOptions(torch::kFloat64);
 
 // Row i and column j of patch p each rotate half of the pairs.
-Tensor patch_angle(const Module& m, std::int64_t side) {
+Tensor patch_angle(const Module& m, std::int64_t rows, std::int64_t columns) {
   const std::int64_t quarter = m.head_dim / 4;
-  Tensor angle = torch::zeros({side * side, 2 * quarter}, kWide);
-  for (std::int64_t p = 0; p < side * side; ++p) {
+  Tensor angle = torch::zeros({rows * columns, 2 * quarter}, kWide);
+  for (std::int64_t p = 0; p < rows * columns; ++p) {
     for (std::int64_t i = 0; i < quarter; ++i) {
       const double frequency =
           std::pow(m.rope_theta, -static_cast<double>(i) / static_cast<double>(quarter));
       // Pixtral's columns have the frequencies between those of the rows.
       const double between =
           m.alternating_axes ? std::pow(m.rope_theta, -2.0 / static_cast<double>(m.head_dim)) : 1;
-      angle[p][i] = static_cast<double>(p / side) * frequency;
-      angle[p][quarter + i] = static_cast<double>(p % side) * frequency * between;
+      angle[p][i] = static_cast<double>(p / columns) * frequency;
+      angle[p][quarter + i] = static_cast<double>(p % columns) * frequency * between;
     }
   }
   return m.class_token ? torch::cat({torch::zeros({1, 2 * quarter}, kWide), angle}) : angle;
 }
 
-Tensor window_mask(std::int64_t side, std::int64_t window) {
-  Tensor mask = torch::zeros({side * side, side * side}, kWide);
+Tensor window_mask(std::int64_t patches, std::int64_t columns, std::int64_t window) {
+  Tensor mask = torch::zeros({patches, patches}, kWide);
   const auto window_of = [&](std::int64_t p) {
-    return std::pair(p / side / window, p % side / window);
+    return std::pair(p / columns / window, p % columns / window);
   };
-  for (std::int64_t p = 0; p < side * side; ++p)
-    for (std::int64_t q = 0; q < side * side; ++q)
+  for (std::int64_t p = 0; p < patches; ++p)
+    for (std::int64_t q = 0; q < patches; ++q)
       if (window_of(p) != window_of(q)) mask[p][q] = -INFINITY;
   return mask;
 }
 
 }  // namespace
 
-// image [C, S, S]
+// image [C, height, width]
 Tensor SampleModel::image_rows(const Tensor& image, const Module* projector, int last) {
   const Module& m = *find(ModuleKind::vision);
   const std::string embedding = m.name + ".patch_embedding";
-  const std::int64_t side = image.size(1) / m.patch, patches = side * side;
+  const std::int64_t rows = image.size(1) / m.patch, columns = image.size(2) / m.patch;
+  const std::int64_t patches = rows * columns;
   Tensor x = linear(embedding, image.to(kWide)
                                    .unfold(1, m.patch, m.patch)
-                                   .unfold(2, m.patch, m.patch)  // [C, s, s, p, p]
+                                   .unfold(2, m.patch, m.patch)  // [C, r, c, p, p]
                                    .permute({1, 2, 0, 3, 4})
                                    .reshape({patches, -1}));
   if (m.class_token) x = torch::cat({at(embedding + ".class_token"), x});
@@ -61,26 +62,27 @@ Tensor SampleModel::image_rows(const Tensor& image, const Module* projector, int
     const Tensor& table = at(embedding + ".position");
     const std::int64_t first = m.class_token ? 1 : 0, table_side = m.image_size / m.patch;
     const Tensor square = table.slice(0, first).view({table_side, table_side, m.hidden});
-    x = x + torch::cat({table.slice(0, 0, first),
-                        square.slice(0, 0, side).slice(1, 0, side).reshape({patches, m.hidden})});
+    x = x +
+        torch::cat({table.slice(0, 0, first),
+                    square.slice(0, 0, rows).slice(1, 0, columns).reshape({patches, m.hidden})});
   }
   if (m.input_norm) x = norm(m, m.name + ".input_norm", x);
   std::vector<Attend> attend;
   for (int b = 0; b < (last < 0 ? m.layers : last); ++b) {
     const auto& full = m.full_attention_blocks;
     const bool whole = m.window == 0 || std::count(full.begin(), full.end(), b) > 0;
-    attend.push_back(
-        {whole ? torch::zeros({x.size(0), x.size(0)}, kWide) : window_mask(side, m.window),
-         m.rotary ? patch_angle(m, side) : Tensor()});
+    attend.push_back({whole ? torch::zeros({x.size(0), x.size(0)}, kWide)
+                            : window_mask(patches, columns, m.window),
+                      m.rotary ? patch_angle(m, rows, columns) : Tensor()});
   }
   x = blocks(m, x, attend);
   if (last < 0 && m.final_norm) x = norm(m, m.name + ".norm", x);
   if (m.class_token) x = x.slice(0, 1);
   if (projector == nullptr) return x;
-  const std::int64_t merge = projector->merge, cells = side / merge;
-  return project(*projector, x.view({cells, merge, cells, merge, m.hidden})
+  const std::int64_t merge = projector->merge;
+  return project(*projector, x.view({rows / merge, merge, columns / merge, merge, m.hidden})
                                  .permute({0, 2, 1, 3, 4})
-                                 .reshape({cells * cells, merge * merge * m.hidden}));
+                                 .reshape({patches / (merge * merge), merge * merge * m.hidden}));
 }
 
 // [2n, bins]

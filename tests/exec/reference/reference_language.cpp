@@ -121,11 +121,13 @@ Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width,
   for (const Item& item : sample.items) {
     const std::int64_t rows = sequence_rows(item);
     if (item.modality == Modality::image && !m.rope_sections.empty()) {
-      const std::int64_t side = root(rows);
-      for (std::int64_t y = 0; y < side; ++y)
-        for (std::int64_t x = 0; x < side; ++x)
-          places.push_back({next, next + static_cast<double>(y), next + static_cast<double>(x)});
-      next += static_cast<double>(side);
+      const Module* projector = projector_of(ModuleKind::vision);
+      const std::int64_t columns =
+          item.columns == 0 ? root(rows) : item.columns / (projector ? projector->merge : 1);
+      for (std::int64_t i = 0; i < rows; ++i)
+        places.push_back({next, next + static_cast<double>(i / columns),
+                          next + static_cast<double>(i % columns)});
+      next += static_cast<double>(std::max(columns, rows / columns));
       continue;
     }
     for (std::int64_t i = 0; i < rows; ++i, next += 1) places.push_back({next, next, next});

@@ -11,29 +11,24 @@ using torch::Tensor;
 
 namespace {
 
-std::int64_t side_of(std::int64_t square) {
-  std::int64_t side = 0;
-  while (side * side < square) ++side;
-  return side;
-}
-
 // Pairs of patches in one window.
-std::int64_t count_window_pairs(std::int64_t patches, std::int64_t window) {
-  const std::int64_t side = side_of(patches);
+std::int64_t count_window_pairs(PatchGrid grid, std::int64_t window) {
+  const std::int64_t patches = grid.patches(), columns = grid.columns;
   std::int64_t pairs = 0;
   for (std::int64_t p = 0; p < patches && window > 0; ++p)
     for (std::int64_t q = 0; q < patches; ++q)
-      pairs += p / side / window == q / side / window && p % side / window == q % side / window;
+      pairs += p / columns / window == q / columns / window &&
+               p % columns / window == q % columns / window;
   return pairs;
 }
 
-// Rows as patches [channels · patch²] of an image [channels, S, S].
+// Rows as patches [channels · patch²] of an image [channels, height, width].
 Tensor patches_of(const Tensor& image, std::int64_t patch) {
-  const std::int64_t side = image.size(1) / patch;
+  const std::int64_t patches = image.size(1) / patch * (image.size(2) / patch);
   return image.unfold(1, patch, patch)
       .unfold(2, patch, patch)
       .permute({1, 2, 0, 3, 4})
-      .reshape({side * side, -1});
+      .reshape({patches, -1});
 }
 
 // Collects what a work holds.
@@ -47,13 +42,15 @@ struct Collector {
 
   WorkSize& size(std::size_t module) { return work.sizes[module]; }
   // An item through its encoder and projector, to the rows that it takes in the sequence.
-  void encode(ModuleKind kind, std::int64_t tokens) {
+  void encode(ModuleKind kind, const Item& item) {
+    const std::int64_t tokens = item.tokens;
     for (std::size_t m = 0; m < model.modules.size(); ++m) {
       if (model.modules[m].kind != kind) continue;
       size(m).tokens += tokens;
       size(m).pairs += tokens * tokens;
       size(m).sequences += 1;
-      size(m).window_pairs += count_window_pairs(tokens, model.modules[m].window);
+      if (kind == ModuleKind::vision)
+        size(m).window_pairs += count_window_pairs(grid_of(item), model.modules[m].window);
       std::size_t source = m;
       std::int64_t rows = tokens;
       for (std::size_t e = 0; e < model.edges.size(); ++e) {  // edges are in topological order
@@ -91,12 +88,12 @@ Packed pack(const Model& model, const std::vector<Sample>& samples, const Datase
     for (const Item& item : sample.items) {
       if (item.modality == Modality::image) {
         c.patches.push_back(patches_of(content.images.at(image++), patch));
-        input.image_lengths.push_back(item.tokens);
-        c.encode(ModuleKind::vision, item.tokens);
+        input.images.push_back(grid_of(item));
+        c.encode(ModuleKind::vision, item);
       } else if (item.modality == Modality::audio) {
         c.frames.push_back(content.audio.at(clip++));
         input.audio_lengths.push_back(item.tokens);
-        c.encode(ModuleKind::audio, item.tokens);
+        c.encode(ModuleKind::audio, item);
       } else {
         for (std::int32_t i = 0; i < item.tokens; ++i) {
           if (i >= item.tokens - item.loss_tokens) c.loss_rows.push_back(c.row);

@@ -89,10 +89,11 @@ std::int64_t of_blocks(const Chunk& c) {
 
 std::int64_t of_positions(const Chunk& c) {
   if (!c.trains() || c.module.rotary) return 0;
-  const std::vector<std::int64_t>& lengths = c.data.image_lengths;
-  const std::int64_t side = c.module.image_size / c.module.patch;
-  const bool whole =
-      std::all_of(lengths.begin(), lengths.end(), [&](auto n) { return n == side * side; });
+  const std::vector<PatchGrid>& images = c.data.images;
+  const int side = c.module.image_size / c.module.patch;
+  const bool whole = std::all_of(images.begin(), images.end(), [&](const PatchGrid& grid) {
+    return grid == PatchGrid{side, side};
+  });
   return c.shares_rows() || !whole ? kIndex * sequence_length(c.module, c.data) : 0;
 }
 
@@ -125,10 +126,9 @@ std::int64_t of_layer(const Chunk& c, LayerKind kind) {
     case LayerKind::patch_embedding:
       return of_patches(c);
     case LayerKind::encoder_norm:
-      return c.module.class_token
-                 ? kIndex * (sequence_length(c.module, c.data) -
-                             static_cast<std::int64_t>(c.data.image_lengths.size()))
-                 : 0;
+      return c.module.class_token ? kIndex * (sequence_length(c.module, c.data) -
+                                              static_cast<std::int64_t>(c.data.images.size()))
+                                  : 0;
     case LayerKind::projector_mlp:
     case LayerKind::projector_linear: {
       if (c.module.merge == 1 || c.module.source == ModuleKind::audio) return 0;

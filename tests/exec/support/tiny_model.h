@@ -109,7 +109,7 @@ inline TestWork make_work(const std::vector<SampleShape>& samples, torch::Dtype 
     const auto start = static_cast<std::int64_t>(positions.size());
     std::int64_t length = 0;
     for (const std::int64_t patches : sample.images) {
-      in.image_lengths.push_back(patches);
+      in.images.push_back(square_grid(patches));
       work.vision.tokens += patches;
       work.vision.pairs += patches * patches;
       work.vision.sequences += 1;

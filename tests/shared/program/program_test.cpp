@@ -18,6 +18,7 @@ TEST_CASE("equal Programs have equal hashes, and every change changes the hash")
   CHECK(changed([](Program& p) { p.totals.loss_tokens += 1; }));
   CHECK(changed([](Program& p) { p.model.modules[0].rope_theta = 500000; }));
   CHECK(changed([](Program& p) { p.batch.samples[1].items[0].loss_tokens -= 1; }));
+  CHECK(changed([](Program& p) { p.batch.samples[1].items[0].columns = 1; }));
   CHECK(changed([](Program& p) { p.streams[0].name = "compute "; }));
   CHECK(changed([](Program& p) { p.messages[0].to_row = 1; }));
   CHECK(changed([](Program& p) { std::get<Compute>(p.ops[0].what).phase = Phase::recompute; }));

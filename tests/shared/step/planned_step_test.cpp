@@ -220,6 +220,19 @@ TEST_CASE("item costs are fitted to image sizes that occur") {
   CHECK(cost.square == 0);
 }
 
+TEST_CASE("item costs are those of an image's own grid") {
+  Scenario scenario = varied(1, 4);
+  scenario.model.modules[0].window = 3;
+  std::vector<std::int64_t> asked;
+  fit_item_cost(scenario.model, ModuleId(0), {{{0, {image_item({2, 8}), {Modality::text, 5, 1}}}}},
+                [&](ModuleId module, const WorkSize& size) {
+                  if (module == ModuleId(0)) asked.push_back(size.window_pairs);
+                  return 1e-6 * static_cast<double>(size.tokens);
+                });
+  // Windows of 2 × 3, 2 × 3 and 2 × 2 patches: 36 + 36 + 16 pairs. A square would have 100.
+  CHECK(asked == std::vector<std::int64_t>{88});
+}
+
 TEST_CASE("item costs: a quadratic is found, no part is below zero") {
   const auto points = [](double square, double linear, double constant) {
     std::vector<std::pair<double, double>> made;

@@ -265,7 +265,9 @@ TEST_CASE("a part has the works that its rank runs or exchanges rows with, and n
 TEST_CASE("a part as bytes: it is restored, and damaged bytes are reported") {
   for (const Layout& layout : layouts()) {
     const Case c(layout);
-    const StepPart part = c.parts().of(Rank(1));
+    StepPart part = c.parts().of(Rank(1));
+    CHECK(read_step_part(to_bytes(part)) == part);
+    part.batch.samples.at(0).items.at(0) = image_item({2, 8});
     CHECK(read_step_part(to_bytes(part)) == part);
   }
   const Case c(layouts().front());

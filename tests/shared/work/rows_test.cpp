@@ -14,7 +14,7 @@ WorkSize three_images(const Module& module) {
   return {.tokens = 36,
           .pairs = 2 * 256 + 16,
           .sequences = 3,
-          .window_pairs = 2 * window_pairs(module, 16) + window_pairs(module, 4)};
+          .window_pairs = 2 * window_pairs(module, {4, 4}) + window_pairs(module, {2, 2})};
 }
 
 double attention_flops(const Module& module, std::uint16_t layer, const WorkSize& size) {
@@ -42,12 +42,15 @@ TEST_CASE("a class token adds one row per image, from the embedding to the last 
 
 TEST_CASE("window pairs are the sum of squares of the windows of an image") {
   Module m = examples::vision_12b();
-  CHECK(window_pairs(m, 16) == 0);
+  CHECK(window_pairs(m, {4, 4}) == 0);
   m.window = 3;
   // 4 × 4 patches are cut into windows of 9, 3, 3 and 1 patches.
-  CHECK(window_pairs(m, 16) == 81 + 9 + 9 + 1);
-  CHECK(window_pairs(m, 4) == 16);
-  CHECK(window_pairs(m, 36) == 4 * 81);
+  CHECK(window_pairs(m, {4, 4}) == 81 + 9 + 9 + 1);
+  CHECK(window_pairs(m, {2, 2}) == 16);
+  CHECK(window_pairs(m, {6, 6}) == 4 * 81);
+  // 2 rows of 8 columns: windows of 2 × 3, 2 × 3 and 2 × 2 patches; on its side the same.
+  CHECK(window_pairs(m, {2, 8}) == 36 + 36 + 16);
+  CHECK(window_pairs(m, {8, 2}) == 36 + 36 + 16);
   m.full_attention_blocks = {1};
   CHECK_FALSE(sees_all(m, 0));
   CHECK(sees_all(m, 1));
