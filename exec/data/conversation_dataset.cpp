@@ -13,25 +13,19 @@ namespace {
 // The first images and clips say little about the share of damaged ones.
 constexpr std::int64_t kFew = 100;
 
-// Returns the folder of a module's published weights; empty if it has none.
-std::string folder_of(const Scenario& scenario, const Module& module) {
-  const auto m = static_cast<std::size_t>(&module - scenario.model.modules.data());
-  return m < scenario.weights.size() ? scenario.weights[m].folder : "";
-}
-
 std::optional<ImageProcessor> processor_of(const Scenario& scenario) {
   const Module* vision = vision_module(scenario.model);
   if (!vision) return {};
   if (vision->channels != 3)
     throw InputError(scenario.file, "/model/" + vision->name + "/channels",
                      std::to_string(vision->channels) + " channels, but images have 3", "write 3");
-  return ImageProcessor::of(folder_of(scenario, *vision), vision->image_size);
+  return ImageProcessor::of(weights_folder(scenario, *vision), vision->image_size);
 }
 
 std::optional<LogMel> log_mel_of(const Scenario& scenario) {
   const Module* audio = audio_module(scenario.model);
   if (!audio) return {};
-  return LogMel::of(folder_of(scenario, *audio), *audio);
+  return LogMel::of(weights_folder(scenario, *audio), *audio);
 }
 
 }  // namespace
@@ -67,14 +61,14 @@ void ConversationDataset::count_damaged(Decoded& kind, const std::string& what) 
             << kind.instead << "\n";
 }
 
-torch::Tensor ConversationDataset::image(const FilePart& file) const {
+torch::Tensor ConversationDataset::image(const FilePart& file, PatchGrid grid) const {
   ++images_.all;
   try {
-    return processor_->process(decode_image(read_part(file), file.path));
+    return processor_->process(decode_image(read_part(file), file.path), grid);
   } catch (const InputError& error) {
     count_damaged(images_, error.what());
     constexpr unsigned char kGray = 128;
-    return processor_->process({1, 1, std::vector<unsigned char>(3, kGray)});
+    return processor_->process({1, 1, std::vector<unsigned char>(3, kGray)}, grid);
   }
 }
 
@@ -94,8 +88,12 @@ SampleContent ConversationDataset::content(const Sample& sample, ContentParts pa
   const ConversationSamples& from = sample.id < trained ? training_ : held_out_;
   const std::size_t position = sample.id < trained ? sample.id : sample.id - trained;
   SampleContent content;
-  if (parts.images && processor_)
-    for (const FilePart& file : from.images(position)) content.images.push_back(image(file));
+  if (parts.images && processor_) {
+    const std::vector<FilePart> files = from.images(position);
+    auto file = files.begin();
+    for (const Item& item : sample.items)
+      if (item.modality == Modality::image) content.images.push_back(image(*file++, grid_of(item)));
+  }
   if (parts.audio && log_mel_) {
     const std::vector<FilePart> files = from.clips(position);
     auto file = files.begin();

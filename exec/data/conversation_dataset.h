@@ -41,7 +41,7 @@ class ConversationDataset : public Dataset {
     const char *name, *instead;
     std::atomic<std::int64_t> all{0}, damaged{0};
   };
-  torch::Tensor image(const FilePart& file) const;
+  torch::Tensor image(const FilePart& file, PatchGrid grid) const;
   torch::Tensor clip(const FilePart& file, std::int64_t tokens) const;
   void count_damaged(Decoded& kind, const std::string& what) const;
 

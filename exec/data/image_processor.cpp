@@ -1,12 +1,10 @@
 #include "exec/data/image_processor.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
+#include "shared/datasets/image_settings.h"
 #include "shared/error.h"
-#include "shared/files/whole.h"
-#include "shared/text/strict_json.h"
 
 namespace polyphony::exec {
 namespace {
@@ -16,7 +14,6 @@ constexpr Triple kHalf{0.5, 0.5, 0.5};
 // OPENAI_CLIP_MEAN and OPENAI_CLIP_STD of transformers/utils/constants.py.
 constexpr Triple kClipMean{0.48145466, 0.4578275, 0.40821073};
 constexpr Triple kClipDeviation{0.26862954, 0.26130258, 0.27577711};
-constexpr std::int64_t kLongestEdge = 1 << 14;
 constexpr std::int64_t kDefaultEdge = 224;           // of all types below
 constexpr std::int64_t kBilinear = 2, kBicubic = 3;  // PIL.Image.Resampling
 
@@ -29,90 +26,39 @@ struct Type {
   bool number_is_edge;  // a number as "size" is a shorter edge, too
   bool crop, can_pad;
 };
-constexpr std::array<Type, 5> kTypes{
+constexpr std::array<Type, 6> kTypes{
     {{"CLIP", kBicubic, kClipMean, kClipDeviation, true, true, true, false},
      {"Siglip", kBicubic, kHalf, kHalf, false, true, false, false},
      {"Llava", kBicubic, kClipMean, kClipDeviation, true, true, true, true},
      {"ViT", kBilinear, kHalf, kHalf, false, false, false, false},
-     {"Bit", kBicubic, kClipMean, kClipDeviation, true, true, true, false}}};
-
-// Sizes of supported files. Nulls are removed before the check.
-const ObjectForm kSizeForm{"image_size",
-                           "height and width, or the shorter edge",
-                           {{"height", integer_form(1, kLongestEdge), "pixels"},
-                            {"width", integer_form(1, kLongestEdge), "pixels"},
-                            {"shortest_edge", integer_form(1, kLongestEdge), "pixels"}},
-                           {}};
-Form size_form() { return any_form({integer_form(1, kLongestEdge), object_form(kSizeForm)}); }
-Form triple_form(double least) {
-  const Form one = number_form(least, 1e3);
-  return any_form({one, list_form(one, 3, 3)});
-}
-const ObjectForm kForm{
-    "image_processor",
-    "the settings of an image processor",
-    {{"image_processor_type", text_form("CLIPImageProcessor"), "its class"},
-     {"feature_extractor_type", text_form("CLIPFeatureExtractor"), "its class in old files"},
-     {"do_pad", boolean_form(), "pads to a square"},
-     {"image_aspect_ratio", choice_form({"square", "pad"}), "as do_pad"},
-     {"do_resize", boolean_form(), "resizes to size"},
-     {"size", size_form(), "pixels"},
-     {"resample", integer_form(0, 5), "PIL's number of the filter"},
-     {"do_center_crop", boolean_form(), "crops to crop_size"},
-     {"crop_size", size_form(), "pixels"},
-     {"do_rescale", boolean_form(), "multiplies by rescale_factor"},
-     {"rescale_factor", number_form(1e-9, 1e9), "usually 1/255"},
-     {"do_normalize", boolean_form(), "subtracts image_mean, divides by image_std"},
-     {"image_mean", triple_form(-1e3), "by channel"},
-     {"image_std", triple_form(1e-6), "by channel"},
-     // These do not change the pixels of an RGB image.
-     {"processor_class", text_form("CLIPProcessor"), "the processor of the whole model"},
-     {"do_convert_rgb", boolean_form(), "images are always RGB here"},
-     {"data_format", text_form("channels_first"), "order of the result"},
-     {"input_data_format", text_form("channels_first"), "order of the input"},
-     {"device", text_form("cpu"), "where transformers computes"},
-     {"return_tensors", text_form("pt"), "type of the result"},
-     {"disable_grouping", boolean_form(), "batches of equal sizes"},
-     {"image_seq_length", integer_form(0), "tokens of an image"},
-     {"_valid_processor_keys", list_form(text_form("images")), "names of arguments"}},
-    {}};
+     {"Bit", kBicubic, kClipMean, kClipDeviation, true, true, true, false},
+     {kNativeFamily, kBicubic, kClipMean, kClipDeviation, false, false, false, false}}};
 
 std::string pixels(const PixelSize& size) {
   return std::to_string(size.height) + " × " + std::to_string(size.width) + " pixels";
 }
 
-// Returns the settings of the folder's image processor, without nulls, which mean the default.
-JsonValue settings(const std::string& folder, int image_size) {
-  const std::string all = folder + "/processor_config.json";
-  const std::string own = folder + "/preprocessor_config.json";
-  const auto parsed = [](const std::string& text, const std::string& file) {
-    return JsonValue::merge(JsonValue::parse("{}", file), JsonValue::parse(text, file));
-  };
-  // Since version 5, transformers writes all processors of a model to one file.
-  if (!folder.empty() && std::filesystem::exists(all)) {
-    const JsonValue root = parsed(read_file(all), all);
-    if (root.is_object() && root.has("image_processor")) return root.at("image_processor");
-  }
-  if (!folder.empty() && std::filesystem::exists(own)) return parsed(read_file(own), own);
+// Returns the settings of the folder's image processor; SigLIP's if it has none.
+ImageSettings settings_in(const std::string& folder, int image_size) {
+  if (std::optional<ImageSettings> settings = image_settings(folder)) return *std::move(settings);
   const std::string edge = std::to_string(image_size);
-  return parsed(R"({"image_processor_type": "SiglipImageProcessor", "size": {"height": )" + edge +
-                    R"(, "width": )" + edge + "}}",
-                own);
+  return parse_image_settings(
+      R"({"image_processor_type": "SiglipImageProcessor", "size": {"height": )" + edge +
+          R"(, "width": )" + edge + "}}",
+      folder + "/preprocessor_config.json");
 }
 
-Type type_of(const JsonValue& json) {
-  const char* key = "image_processor_type";
-  if (json.is_object() && !json.has(key)) key = "feature_extractor_type";
-  if (!json.is_object() || !json.has(key) || !json.at(key).is_text())
+Type type_of(const ImageSettings& settings) {
+  const JsonValue& json = settings.json;
+  if (settings.family.empty())
     json.refuse("has no image_processor_type", "add it, for example \"CLIPImageProcessor\"");
-  const std::string name = json.at(key).text();
   for (const Type& type : kTypes)
-    for (const char* end : {"ImageProcessor", "ImageProcessorFast", "FeatureExtractor"})
-      if (name == std::string(type.name) + end) return type;
-  const bool own_size = name.starts_with("Qwen2VL");
-  json.refuse_at(
-      key, name + " is not supported" + (own_size ? ": its images keep their own size" : ""),
-      "use a vision model with the image processor of CLIP, SigLIP, LLaVA-1.5, ViT or BiT");
+    if (settings.family == type.name) return type;
+  const char* key = "image_processor_type";
+  if (!json.has(key)) key = "feature_extractor_type";
+  json.refuse_at(key, json.at(key).text() + " is not supported",
+                 "use a vision model with the image processor of CLIP, SigLIP, LLaVA-1.5, ViT, "
+                 "BiT, Qwen2-VL or Qwen2.5-VL");
 }
 
 Triple triple(const JsonValue& json, const char* key, const Triple& otherwise) {
@@ -146,6 +92,7 @@ struct ImageProcessorReader {
           "use 2 (bilinear) or 3 (bicubic)");
     out.filter_ = resample == kBicubic ? Filter::bicubic : Filter::bilinear;
     out.resize_ = flag("do_resize", true);
+    if (out.native_) return;
     out.shortest_ = type.shortest_edge ? kDefaultEdge : 0;
     out.size_ = {kDefaultEdge, kDefaultEdge};
     if (!json.has("size")) return;
@@ -223,6 +170,10 @@ struct ImageProcessorReader {
   }
   void check_result() const {
     if (out.crop_) return;  // checked
+    if (!out.resize_ && out.native_)
+      json.refuse_at("do_resize", "is false: sides would be no multiples of patches",
+                     "set it to true");
+    if (out.native_) return;
     if (!out.resize_)
       json.refuse_at("do_resize", "is false without do_center_crop: images would keep their size",
                      "set it to true");
@@ -236,11 +187,12 @@ struct ImageProcessorReader {
 };
 
 ImageProcessor ImageProcessor::of(const std::string& folder, int image_size) {
-  const JsonValue json = settings(folder, image_size);
-  const Type type = type_of(json);
-  json.check(object_form(kForm));
-  ImageProcessorReader reader{json, type, ImageProcessor()};
+  const ImageSettings settings = settings_in(folder, image_size);
+  const Type type = type_of(settings);
+  settings.check();
+  ImageProcessorReader reader{settings.json, type, ImageProcessor()};
   reader.out.image_size_ = image_size;
+  reader.out.native_ = native_images(settings);
   reader.read_padding();
   reader.read_resize();
   reader.read_crop();
@@ -250,7 +202,9 @@ ImageProcessor ImageProcessor::of(const std::string& folder, int image_size) {
 }
 
 // The longer edge is rounded down, as in get_resize_output_image_size() of transformers.
-PixelSize ImageProcessor::resized(PixelSize from) const {
+PixelSize ImageProcessor::resized(PixelSize from, PatchGrid grid) const {
+  if (native_)
+    return {std::int64_t{grid.rows} * native_->patch, std::int64_t{grid.columns} * native_->patch};
   if (!resize_) return from;
   if (!shortest_) return size_;
   const auto [height, width] = from;
@@ -258,10 +212,11 @@ PixelSize ImageProcessor::resized(PixelSize from) const {
                         : PixelSize{shortest_ * height / width, shortest_};
 }
 
-torch::Tensor ImageProcessor::process(const DecodedImage& image) const {
+torch::Tensor ImageProcessor::process(const DecodedImage& image, PatchGrid grid) const {
+  POLYPHONY_CHECK(!native_ || grid.patches() > 0, image.name << " has no grid");
   const std::int64_t longer = std::max(image.height, image.width);
   const PixelSize from = pad_ ? PixelSize{longer, longer} : PixelSize{image.height, image.width};
-  const PixelSize to = resized(from);
+  const PixelSize to = resized(from, grid);
   for (const PixelSize& size : {from, to})
     if (size.height * size.width > kMostPixels)
       throw InputError(image.name, "",

@@ -154,6 +154,27 @@ TEST_SUITE("images") {
       }
   }
 
+  TEST_CASE("images that keep their sizes become grids of patches, with CLIP's values") {
+    const ImageProcessor qwen = processor(
+        type("Qwen2VLImageProcessor", R"("patch_size": 2, "merge_size": 1, "min_pixels": 4)"), 0);
+    // 4 × 6 pixels are kept: white is 1.930336 in red, 2.145897 in blue (see above).
+    const Tensor kept = qwen.process(gray(4, 6, std::vector<unsigned char>(24, 255)), {2, 3});
+    REQUIRE(kept.sizes() == torch::IntArrayRef({3, 4, 6}));
+    CHECK(kept[0].allclose(torch::full({4, 6}, 1.930336)));
+    CHECK(kept[2].allclose(torch::full({4, 6}, 2.145897)));
+    REQUIRE(qwen.native());
+    CHECK((native_grid(*qwen.native(), 4, 6) == PatchGrid{2, 3}));
+    // PIL's bicubic pixels, 32 rows and columns.
+    const ImageProcessor plain =
+        processor(type("Qwen2VLImageProcessor", R"("patch_size": 4,)" + kPlain), 0);
+    const std::string expected = slurp(kImages + "bicubic-32.rgb");
+    const Tensor pil =
+        torch::from_blob(const_cast<char*>(expected.data()), {32, 32, 3}, torch::kUInt8)
+            .permute({2, 0, 1})
+            .to(torch::kFloat32);
+    CHECK(plain.process(decode_image(slurp(kImages + "rgb.png"), "rgb.png"), {8, 8}).equal(pil));
+  }
+
   TEST_CASE("threads share an image processor") {
     const ImageProcessor clip =
         processor(type("CLIPImageProcessor", R"("size": 8, "crop_size": 8)"), 8);
@@ -182,10 +203,15 @@ TEST_SUITE("images") {
   }
 
   TEST_CASE("what is not supported is refused with file and key") {
-    CHECK(refused(type("Qwen2VLImageProcessor", R"("min_pixels": 3136)")) ==
-          "preprocessor_config.json: /image_processor_type: Qwen2VLImageProcessor is not "
-          "supported: its images keep their own size (use a vision model with the image processor "
-          "of CLIP, SigLIP, LLaVA-1.5, ViT or BiT)");
+    CHECK(refused(type("Idefics3ImageProcessor")) ==
+          "preprocessor_config.json: /image_processor_type: Idefics3ImageProcessor is not "
+          "supported (use a vision model with the image processor of CLIP, SigLIP, LLaVA-1.5, ViT, "
+          "BiT, Qwen2-VL or Qwen2.5-VL)");
+    CHECK(refused(type("Qwen2VLImageProcessor", R"("do_resize": false)")) ==
+          "preprocessor_config.json: /do_resize: is false: sides would be no multiples of patches "
+          "(set it to true)");
+    CHECK(refused(type("Qwen2VLImageProcessor", R"("do_center_crop": true)"))
+              .starts_with("preprocessor_config.json: /do_center_crop: "));
     CHECK(refused("{}") ==
           "preprocessor_config.json: has no image_processor_type (add it, for example "
           "\"CLIPImageProcessor\")");
@@ -238,7 +264,14 @@ TEST_SUITE("images") {
         const DecodedImage image = decode_image(slurp(file), file);
         values.assign(image.rgb.begin(), image.rgb.end());
         if (folder == "-") return;
-        const Tensor result = ImageProcessor::of(folder, std::stoi(size)).process(image);
+        const ImageProcessor processor = ImageProcessor::of(folder, std::stoi(size));
+        PatchGrid grid;
+        if (processor.native()) {
+          const auto own = native_grid(*processor.native(), image.height, image.width);
+          if (!own) throw InputError(file, "", "has no grid", "");
+          grid = *own;
+        }
+        const Tensor result = processor.process(image, grid);
         values.assign(static_cast<const char*>(result.const_data_ptr()), result.nbytes());
       });
       spill(out, values);
