@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "shared/datasets/found.h"
+#include "shared/datasets/native_images.h"
 #include "shared/fnv.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/work.h"
@@ -14,8 +15,9 @@
 namespace polyphony {
 namespace {
 
-// Increase it with every change that gives other samples: of templates, tokenizers, labels, cuts.
-constexpr int kVersion = 1;
+// Increase it with every change of records, and every one that gives other samples: of templates,
+// tokenizers, labels, cuts, sizes of images.
+constexpr int kVersion = 2;
 
 // Returns a file's path, size and time of change.
 std::string state_of(const std::string& path) {
@@ -35,7 +37,10 @@ std::string settings_of(const Scenario& scenario, const std::string& path) {
        << source.system << "\ntoo long " << name(source.too_long) << "\nmost left out "
        << source.most_left_out << "\nsequence " << scenario.data.sequence << "\nvocabulary "
        << model.modules[language_module(model).value].vocab << "\n";
-  if (const Module* vision = vision_module(model))
+  if (const std::optional<NativeImages> native = native_images(scenario))
+    text << "native patch " << native->patch << " merge " << native->merge << " pixels "
+         << native->least << " to " << native->most << "\n";
+  else if (const Module* vision = vision_module(model))
     text << "patches " << patches_of(*vision) << " rows "
          << language_rows(model, Item{Modality::image, patches_of(*vision), 0}) << "\n";
   if (const Module* audio = audio_module(model))

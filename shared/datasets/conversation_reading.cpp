@@ -14,10 +14,7 @@ namespace {
 
 SampleShape shape_of(const Scenario& scenario, const ConversationData& source) {
   SampleShape shape;
-  if (const Module* vision = vision_module(scenario.model)) {
-    shape.patches = patches_of(*vision);
-    shape.image_rows = language_rows(scenario.model, Item{Modality::image, shape.patches, 0});
-  }
+  shape.images = vision_module(scenario.model) != nullptr;
   shape.audio = audio_module(scenario.model) != nullptr;
   if (source.too_long == TooLong::cut) shape.most = scenario.data.sequence;
   return shape;
@@ -51,6 +48,7 @@ ConversationReading::ConversationReading(const Scenario& scenario, const std::st
   check_vocabulary(scenario, tokenizer_, source_.tokenizer);
   marks_ = marks_of(source_, tokenizer_);
   shape_ = shape_of(scenario, source_);
+  native_ = native_images(scenario);
 }
 
 ConversationSamples ConversationReading::read() {
@@ -113,14 +111,32 @@ std::string ConversationReading::lacks(const Found& found, std::size_t images,
   return "";
 }
 
-SampleMedia ConversationReading::media_of(const Found& found) const {
-  SampleMedia media{.images = found.pictures.size()};
-  if (!shape_.audio) return media;
-  for (const FoundSound& sound : found.sounds) {
-    const std::int32_t tokens = clip_tokens(scenario_.model, sound.length).tokens;
-    media.clips.push_back(
-        {tokens, language_rows(scenario_.model, Item{Modality::audio, tokens, 0})});
+std::string ConversationReading::refused_image(const Found& found) const {
+  if (!shape_.images) return "";
+  for (const FoundPicture& picture : found.pictures) {
+    if (!picture.size.decoded) return "has an image that is not PNG, JPEG or WebP";
+    if (!image_of(picture.size)) return kTooLongPicture;
   }
+  return "";
+}
+
+std::optional<Item> ConversationReading::image_of(const PictureSize& size) const {
+  if (!native_) return Item{Modality::image, patches_of(*vision_module(scenario_.model)), 0};
+  const std::optional<PatchGrid> grid = native_grid(*native_, size.height, size.width);
+  return grid ? std::optional(image_item(*grid)) : std::nullopt;
+}
+
+SampleMedia ConversationReading::media_of(const Found& found) const {
+  SampleMedia media;
+  const auto add = [&](std::vector<SampleMedia::Medium>& all, const Item& item) {
+    all.push_back({item, language_rows(scenario_.model, item)});
+  };
+  if (shape_.images)
+    for (const FoundPicture& picture : found.pictures)
+      add(media.images, image_of(picture.size).value());
+  if (shape_.audio)
+    for (const FoundSound& sound : found.sounds)
+      add(media.clips, {Modality::audio, clip_tokens(scenario_.model, sound.length).tokens, 0});
   return media;
 }
 
@@ -128,10 +144,8 @@ SampleMedia ConversationReading::media_of(const Found& found) const {
 void ConversationReading::encode(Read& read) const {
   const Found& found = read.found;
   EncodedConversation& encoded = read.encoded;
-  const auto is_unknown = [](const FoundPicture& picture) { return !picture.size.decoded; };
-  if (shape_.patches > 0 && std::any_of(found.pictures.begin(), found.pictures.end(), is_unknown))
-    read.why = "has an image that is not PNG, JPEG or WebP";
-  else
+  read.why = refused_image(found);
+  if (read.why.empty())
     read.why =
         lacks(found, found.conversation.marks(kImageMark), found.conversation.marks(kAudioMark));
   if (!read.why.empty()) return;
@@ -173,7 +187,8 @@ MediaPlace ConversationReading::place_of(const FilePart& file) {
 void ConversationReading::add_record(const EncodedConversation& encoded, const Found& found) {
   std::vector<ItemNumbers> items;
   for (const Item& item : encoded.items)
-    items.push_back({static_cast<std::int32_t>(item.modality), item.tokens, item.loss_tokens});
+    items.push_back(
+        {static_cast<std::int32_t>(item.modality), item.tokens, item.loss_tokens, item.columns});
   std::vector<MediaPlace> images, clips;
   for (std::size_t i = 0; i < encoded.images; ++i)
     images.push_back(place_of(found.pictures[i].file));

@@ -5,11 +5,13 @@
 #include <deque>
 #include <future>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "shared/datasets/conversation_samples.h"
 #include "shared/datasets/found.h"
+#include "shared/datasets/native_images.h"
 #include "shared/tokenizer/tokenizer.h"
 
 namespace polyphony {
@@ -78,6 +80,10 @@ class ConversationReading {
   void add_record(const EncodedConversation& encoded, const Found& found);
   MediaPlace place_of(const FilePart& file);
   SampleMedia media_of(const Found& found) const;
+  // Returns why one of the images is refused; empty: none is.
+  std::string refused_image(const Found& found) const;
+  // Returns the item of an image; nothing if it is refused.
+  std::optional<Item> image_of(const PictureSize& size) const;
   std::string skipped() const {
     return std::to_string(left_out_.all()) + " of " + std::to_string(visited_) +
            " samples are skipped: " + left_out_.text();
@@ -92,6 +98,7 @@ class ConversationReading {
   Tokenizer tokenizer_;
   Marks marks_;
   SampleShape shape_;
+  std::optional<NativeImages> native_;
   ConversationSamples result_;
   LeftOut left_out_;
   std::int64_t visited_ = 0, cut_ = 0, clips_cut_ = 0;

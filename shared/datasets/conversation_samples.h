@@ -6,9 +6,11 @@
 //   last label is left out.
 //   A text item ends where labels end, so that its last loss_tokens positions predict them
 //   (shared/data/data.h).
-// Nothing is decoded. An image has the patches of the vision module's image size; a clip has tokens
-// by its own length, at most the audio module's audio_tokens (clip_tokens.h). Without a vision or
-// an audio module, images or clips are left out of the samples.
+// Nothing is decoded. An image has the patches of the vision module's image size or, if the image
+// processor of the module's published weights keeps images' own sizes, a grid of its own
+// (native_images.h); a clip has tokens by its own length, at most the audio module's audio_tokens
+// (clip_tokens.h). Without a vision or an audio module, images or clips are left out of the
+// samples.
 #pragma once
 
 #include <cstdint>
@@ -66,26 +68,24 @@ ConversationSamples read_conversations(const Scenario& scenario, const std::stri
 
 // One conversation as the model reads it.
 struct EncodedConversation {
-  std::vector<Item> items;  // images with `patches` patches
+  std::vector<Item> items;
   std::vector<std::int32_t> ids, labels;
   std::size_t images = 0, clips = 0;
   bool cut = false;  // labels are lost
 };
 // The images and audio clips of a conversation.
 struct SampleMedia {
-  struct Clip {
-    std::int32_t tokens = 0;  // of the encoder
-    std::int64_t rows = 0;    // in the sequence
+  struct Medium {
+    Item item;
+    std::int64_t rows = 0;  // in the sequence
   };
-  std::size_t images = 0;
-  std::vector<Clip> clips = {};
+  std::vector<Medium> images = {}, clips = {};
 };
-// The lengths that decide where a conversation is cut.
+// What of a conversation becomes a sample.
 struct SampleShape {
-  std::int32_t patches = 0;     // of an image; 0: images are left out
-  std::int64_t image_rows = 0;  // of an image in the sequence
-  std::int64_t most = 0;        // rows of a sample; 0: no limit
-  bool audio = false;           // false: audio clips are left out
+  bool images = false;    // false: images are left out
+  bool audio = false;     // false: audio clips are left out
+  std::int64_t most = 0;  // rows of a sample; 0: no limit
 };
 // Returns the conversation without what is beyond `shape.most` rows; without items if no label is
 // left. More images or clips than `media` has are counted, too. `front`: ids in front of the first

@@ -118,13 +118,14 @@ class ItemWriter {
 
   void add(Modality modality) {
     const bool is_image = modality == Modality::image;
-    SampleMedia::Clip clip;
-    if (out_.clips < media_.clips.size()) clip = media_.clips[out_.clips];
-    const std::int64_t rows = is_image ? shape_.image_rows : clip.rows;
-    if (full_ || !fits(rows)) return;
-    out_.items.push_back({modality, is_image ? shape_.patches : clip.tokens, 0});
-    rows_ += rows;
-    ++(is_image ? out_.images : out_.clips);
+    const std::vector<SampleMedia::Medium>& all = is_image ? media_.images : media_.clips;
+    std::size_t& count = is_image ? out_.images : out_.clips;
+    SampleMedia::Medium medium{{modality, 0, 0}};
+    if (count < all.size()) medium = all[count];
+    if (full_ || !fits(medium.rows)) return;
+    out_.items.push_back(medium.item);
+    rows_ += medium.rows;
+    ++count;
   }
 
   // An item ends after the last position that predicts a label, and at an image or clip.
@@ -186,10 +187,10 @@ EncodedConversation encode_conversation(const Conversation& conversation, const 
                                         const SampleShape& shape) {
   EncodedConversation result;
   ItemWriter writer(shape, media, result);
-  std::vector<Turn> turns = with_marks(conversation, shape.patches > 0 ? media.images : 0,
+  std::vector<Turn> turns = with_marks(conversation, shape.images ? media.images.size() : 0,
                                        shape.audio ? media.clips.size() : 0, source.system);
   for (Turn& turn : turns) {
-    if (shape.patches == 0) erase_all(turn.text, kImageMark);
+    if (!shape.images) erase_all(turn.text, kImageMark);
     if (!shape.audio) erase_all(turn.text, kAudioMark);
   }
   const SplitText split = split_at_marks(render(source.chat, turns, eos));

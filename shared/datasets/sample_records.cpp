@@ -40,6 +40,8 @@ bool is_consistent(const SampleRecord& record, std::size_t paths) {
     const bool text = item.modality == static_cast<int>(Modality::text);
     const bool image = item.modality == static_cast<int>(Modality::image);
     if (!text && !image && item.modality != static_cast<int>(Modality::audio)) return false;
+    if (item.columns < 0 || (item.columns > 0 && (!image || item.tokens % item.columns != 0)))
+      return false;
     ids += text ? item.tokens : 0;
     labels += item.loss_tokens;
     if (!text) ++(image ? images : clips);
@@ -58,7 +60,8 @@ std::vector<Item> items_of(const SampleRecord& record) {
   std::vector<Item> items;
   items.reserve(record.items.size());
   for (const ItemNumbers& item : record.items)
-    items.push_back({static_cast<Modality>(item.modality), item.tokens, item.loss_tokens});
+    items.push_back(
+        {static_cast<Modality>(item.modality), item.tokens, item.loss_tokens, item.columns});
   return items;
 }
 

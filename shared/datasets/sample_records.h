@@ -31,7 +31,7 @@ struct MediaPlace {
   std::uint32_t path = 0, zero = 0;
 };
 struct ItemNumbers {
-  std::int32_t modality = 0, tokens = 0, loss_tokens = 0;
+  std::int32_t modality = 0, tokens = 0, loss_tokens = 0, columns = 0;
 };
 
 // What a record has. Refers to the record's bytes.
@@ -48,7 +48,8 @@ void append_record(const SampleRecord& record, std::string& bytes);
 
 // Returns the record that begins at `at`, a multiple of 8. Returns nothing if there is no whole
 // one, or if its numbers contradict each other: ids and labels must be as many as text items say,
-// images and clips as many as their items, and a path one of the first `paths`.
+// images and clips as many as their items, rows of patches whole, and a path one of the first
+// `paths`.
 std::optional<SampleRecord> record_at(std::string_view bytes, std::size_t at, std::size_t paths);
 
 }  // namespace polyphony

@@ -21,12 +21,11 @@ struct Objection {
   std::string what, hint;
 };
 
-// Whether the vision module can take an image of this grid.
+// Learned positions are for images of up to the module's size; rotary ones have no limit.
 bool takes_grid(const Module& vision, std::int32_t merge, PatchGrid grid) {
   const std::int32_t side = vision.image_size / vision.patch;
-  const bool placed = vision.rotary || (grid.rows <= side && grid.columns <= side);
-  return placed && grid.patches() <= patches_of(vision) && grid.rows % merge == 0 &&
-         grid.columns % merge == 0;
+  return grid.rows % merge == 0 && grid.columns % merge == 0 &&
+         (vision.rotary || (grid.rows <= side && grid.columns <= side));
 }
 
 Objection object_to_image(const Model& model, const Item& item) {
@@ -35,16 +34,19 @@ Objection object_to_image(const Model& model, const Item& item) {
   const std::int32_t merge = merge_of(model);
   if (!vision)
     return {image + ", but the model has no vision module", "add one, or remove the images"};
-  if (vision->abstract.is && item.tokens % (merge * merge) == 0) return {};
+  if (vision->abstract.is) {
+    if (item.tokens % (merge * merge) == 0) return {};
+    return {image + "; their number must be a multiple of " + std::to_string(merge * merge),
+            "change the recorded number"};
+  }
   const bool has_grid = item.columns > 0 || is_square(item.tokens);
-  if (has_grid && !vision->abstract.is && takes_grid(*vision, merge, grid_of(item))) return {};
-  return {image + "; images must be squares or [rows, columns] of at most " +
-              std::to_string(patches_of(*vision)) + " patches, with sides that are a multiple of " +
-              std::to_string(merge) +
-              (vision->rotary || vision->abstract.is
-                   ? ""
-                   : " and at most " + std::to_string(vision->image_size / vision->patch)),
-          "change the recorded numbers, or model.vision.image_size"};
+  if (has_grid && takes_grid(*vision, merge, grid_of(item))) return {};
+  const std::string most =
+      vision->rotary ? "" : " and at most " + std::to_string(vision->image_size / vision->patch);
+  return {image + "; images must be squares, or [rows, columns], whose sides are a multiple of " +
+              std::to_string(merge) + most,
+          vision->rotary ? "change the recorded number"
+                         : "change the recorded number, or model.vision.image_size"};
 }
 
 Objection object_to_clip(const Model& model, const Item& item) {

@@ -47,8 +47,10 @@ int scan_command(int argc, char** argv) {
       "out", "file for the samples; the summary then goes to stdout",
       cxxopts::value<std::string>())(
       "native",
-      "images keep their size (rounded to whole cells of patches, at most the model's image size); "
-      "without it all are scaled to the model's image size")(
+      "images keep their size, as the image processor of the model's weights rounds it "
+      "(Qwen2-VL's); "
+      "of other models, squares of whole cells of patches, at most the model's image size; without "
+      "it all are scaled to the model's image size")(
       "tokenizer",
       "tokenizer.json (Hugging Face): texts are counted in its tokens, exactly; without it by "
       "bytes",
@@ -78,7 +80,8 @@ int scan_command(int argc, char** argv) {
     return args.real(option);
   };
   const Counting by{
-      args.has("native"), positive("clip-tokens"),
+      args.has("native"), args.has("native") ? native_images(scenario) : std::nullopt,
+      positive("clip-tokens"),
       args.has("tokenizer") ? std::optional(Tokenizer::load(args.text("tokenizer"))) : std::nullopt,
       positive("bytes-per-token")};
 
@@ -97,7 +100,12 @@ int scan_command(int argc, char** argv) {
                                 leave_out(found.name, "its text is not valid UTF-8");
                                 return true;
                               }
-                              Sample sample = count(scenario.model, found, by);
+                              const std::optional<Sample> known = count(scenario.model, found, by);
+                              if (!known) {
+                                leave_out(found.name, kTooLongPicture);
+                                return true;
+                              }
+                              Sample sample = *known;
                               sample.id = static_cast<std::uint32_t>(samples.size());
                               if (const int most = scenario.data.sequence;
                                   most > 0 && language_rows(scenario.model, sample) > most) {

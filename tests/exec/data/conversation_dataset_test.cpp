@@ -30,13 +30,14 @@ const char* const kTokenizer =
         "model": {"type": "BPE", "merges": [],
                   "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, "e": 4}}})";
 
-void write_png(const std::string& path, unsigned char red) {
-  constexpr int kSide = 8;
-  std::vector<unsigned char> pixels(3 * kSide * kSide, 0);
+void write_png(const std::string& path, unsigned char red, unsigned height = 8,
+               unsigned width = 8) {
+  std::vector<unsigned char> pixels(std::size_t{3} * height * width, 0);
   for (std::size_t i = 0; i < pixels.size(); i += 3) pixels[i] = red;
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
-  image.width = image.height = kSide;
+  image.width = width;
+  image.height = height;
   image.format = PNG_FORMAT_RGB;
   REQUIRE(png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 0, nullptr));
 }
@@ -119,6 +120,41 @@ TEST_SUITE("conversation data set") {
     CHECK(held_out.token_ids == std::vector<std::int64_t>{1, 4});
     CHECK(held_out.labels == std::vector<std::int64_t>{4, 5});
     CHECK(held_out.images[0][0].eq(1).all().item<bool>());
+  }
+
+  // Cells of 2 × 2 patches of 2 pixels. 8 × 8 pixels are 2 × 2 cells; 9 × 23 (rows × columns) are
+  // rounded to 8 × 24.
+  TEST_CASE("images that keep their sizes have the pixels of their grids, damaged ones, too") {
+    const TempFolder folder;
+    Scenario scenario = scenario_at(folder);
+    Module projector{.name = "projector", .kind = ModuleKind::projector};
+    projector.merge = 2;
+    Module vision = scenario.model.modules[0];
+    vision.patch = 2;
+    vision.rotary = true;
+    scenario.model = {{vision, projector, scenario.model.modules[1]},
+                      {{ModuleId(0), ModuleId(1)}, {ModuleId(1), ModuleId(2)}}};
+    scenario.weights = {{folder.path(), "", "qwen2_vl"}, {}, {}};
+    spill(folder / "preprocessor_config.json",
+          R"({"image_processor_type": "Qwen2VLImageProcessor", "patch_size": 2, "min_pixels": 16,
+              "image_mean": 0.5, "image_std": 0.5})");
+    write_png(folder / "dark.png", 0, 9, 23);
+    const auto dataset = open_dataset(scenario, "");
+    REQUIRE(dataset->training().size() == 2);
+    CHECK(dataset->training()[0].items[0] == image_item({4, 4}));
+    const Sample wide = dataset->training()[1];
+    CHECK(wide.items[0] == image_item({4, 12}));
+    CHECK(dataset->content(dataset->training()[0], {}).images.at(0).sizes() ==
+          torch::IntArrayRef({3, 8, 8}));
+    const torch::Tensor image = dataset->content(wide, {}).images.at(0);
+    CHECK(image.sizes() == torch::IntArrayRef({3, 8, 24}));
+    CHECK(image.eq(-1).all().item<bool>());
+    if (kThreadSanitizer) return;
+    const std::string whole = slurp(folder / "dark.png");
+    spill(folder / "dark.png", whole.substr(0, whole.size() - 20));
+    const torch::Tensor gray = dataset->content(wide, {}).images.at(0);
+    CHECK(gray.sizes() == torch::IntArrayRef({3, 8, 24}));
+    CHECK(gray.abs().max().item<double>() < 0.01);
   }
 
   TEST_CASE("audio: two frames per token of each clip, in order, decoded when asked for") {

@@ -130,6 +130,32 @@ TEST_SUITE("conversation index") {
     check_replaced();
   }
 
+  TEST_CASE(
+      "an index keeps the grids of images, and is replaced when the image processor changes") {
+    Place place;
+    place.scenario.model.modules[0].rotary = true;
+    place.scenario.weights = {{place.folder.path(), "", "qwen2_vl"}, {}};
+    const auto write = [&](const std::string& keys) {
+      spill(place.folder / "preprocessor_config.json",
+            R"({"image_processor_type": "Qwen2VLImageProcessor", "patch_size": 4, "merge_size": 1,
+                "min_pixels": )" +
+                keys + "}");
+    };
+    std::string wide = kPng;
+    wide[19] = 20;  // pixels: 5 patches of 4, in 2 rows
+    spill(place.path,
+          tar_member("1.png", wide) + tar_member("1.txt", "a b") + std::string(1024, '\0'));
+    write("1");
+    CHECK(place.read().samples().at(0).items.at(0) == image_item({2, 5}));
+    CHECK(place.has_index());
+    CHECK(same(place.read(), place.plain()));
+    // β = √(640 / 160) = 2: 4 × 10 patches.
+    write("640");
+    CHECK_FALSE(place.has_index());
+    CHECK(place.read().samples().at(0).items.at(0) == image_item({4, 10}));
+    CHECK(same(place.read(), place.plain()));
+  }
+
   TEST_CASE("a damaged index is replaced, wherever the damage is") {
     const Place place;
     const ConversationSamples plain = place.plain();

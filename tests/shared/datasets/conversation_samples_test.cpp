@@ -63,9 +63,11 @@ std::string whole(const std::vector<RenderedPart>& parts, bool only_trained = fa
 std::string text_of(const std::vector<std::int32_t>& ids) { return letters().decode(ids); }
 
 EncodedConversation encode(const std::vector<Turn>& turns, std::size_t images,
-                           ConversationData source = {}, const SampleShape& shape = {4, 1, 0},
-                           const std::vector<SampleMedia::Clip>& clips = {}) {
-  return encode_conversation({turns}, {images, clips}, source, letters(), "</s>", {}, shape);
+                           ConversationData source = {}, const SampleShape& shape = {true},
+                           const std::vector<SampleMedia::Medium>& clips = {},
+                           std::int64_t image_rows = 1) {
+  const SampleMedia media{{images, {image_item({2, 2}), image_rows}}, clips};
+  return encode_conversation({turns}, media, source, letters(), "</s>", {}, shape);
 }
 
 Scenario scenario_at(const TempFolder& folder, bool sees = true) {
@@ -163,8 +165,9 @@ TEST_SUITE("conversations") {
       "clips stand at their marks; those without one come after images, before the question") {
     ConversationData source;
     source.chat = ChatTemplate::plain;
-    const SampleShape hears{4, 1, 0, true};
-    const std::vector<SampleMedia::Clip> clips{{6, 3}, {4, 2}};
+    const SampleShape hears{true, true};
+    const std::vector<SampleMedia::Medium> clips{{{Modality::audio, 6, 0}, 3},
+                                                 {{Modality::audio, 4, 0}, 2}};
     const std::vector<Turn> turns{{Speaker::user, "a<audio>b"}, {Speaker::assistant, "cd"}};
     // A mark for the first clip; the second comes in front, after the image.
     const EncodedConversation one = encode(turns, 1, source, hears, clips);
@@ -179,15 +182,15 @@ TEST_SUITE("conversations") {
     CHECK(text_of(one.labels) == "cd</s>");
     // A token right after a clip is not predicted.
     const EncodedConversation caption =
-        encode({{Speaker::assistant, "cat"}}, 0, source, hears, {{2, 1}});
+        encode({{Speaker::assistant, "cat"}}, 0, source, hears, {{{Modality::audio, 2, 0}, 1}});
     CHECK(caption.items == std::vector<Item>{{Modality::audio, 2, 0}, {Modality::text, 3, 3}});
     CHECK(text_of(caption.labels) == "at</s>");
     // Without an audio module the marks are gone.
-    const EncodedConversation deaf = encode(turns, 0, source, {4, 1, 0}, clips);
+    const EncodedConversation deaf = encode(turns, 0, source, {true}, clips);
     CHECK(deaf.items == std::vector<Item>{{Modality::text, 4, 3}});
     // Rows: 3 of the first clip, then "a", 2 of the second, then "b" and "c".
     for (std::int64_t most = 1; most < 10; ++most) {
-      const EncodedConversation cut = encode(turns, 0, source, {4, 1, most, true}, clips);
+      const EncodedConversation cut = encode(turns, 0, source, {true, true, most}, clips);
       CHECK(cut.items.empty() == (most < 7));
       CHECK(cut.clips == (most < 7 ? 0U : 2U));
     }
@@ -209,7 +212,7 @@ TEST_SUITE("conversations") {
                                   {Speaker::user, "hi"},
                                   {Speaker::assistant, "j"}};
     for (std::int64_t most = 1; most < 14; ++most) {
-      const EncodedConversation cut = encode(turns, 1, source, {4, 2, most});
+      const EncodedConversation cut = encode(turns, 1, source, {true, false, most}, {}, 2);
       std::int64_t rows = 0, labels = 0;
       for (const Item& item : cut.items) {
         rows += item.modality == Modality::image ? 2 : item.tokens;
@@ -222,8 +225,8 @@ TEST_SUITE("conversations") {
       CHECK(cut.items.empty() == (most < 5));
       CHECK(cut.cut == (most < 13));
     }
-    CHECK(text_of(encode(turns, 1, source, {4, 2, 7}).labels) == "def");
-    CHECK(text_of(encode(turns, 1, source, {4, 2, 13}).labels) == "defg</s>j</s>");
+    CHECK(text_of(encode(turns, 1, source, {true, false, 7}, {}, 2).labels) == "def");
+    CHECK(text_of(encode(turns, 1, source, {true, false, 13}, {}, 2).labels) == "defg</s>j</s>");
   }
 
   TEST_CASE("a data set: ids of each sample, its images, and what is skipped") {
@@ -244,6 +247,44 @@ TEST_SUITE("conversations") {
     const Scenario text = scenario_at(blind, false);
     spill(blind / "a.jsonl", line("<image>what?", "cat"));
     CHECK(read_conversations(text, blind / "a.jsonl").images(0).empty());
+  }
+
+  // 8 × 8 pixels, as p.png, and 8 × 20 (rows × columns): cells of 8 pixels, each of 2 × 2 patches,
+  // which make a token. 20 / 8 = 2.5 is rounded to 2.
+  TEST_CASE("images that keep their sizes have grids, and tokens, of their own") {
+    const TempFolder folder;
+    Scenario scenario = scenario_at(folder);
+    Module projector{.name = "projector", .kind = ModuleKind::projector};
+    projector.merge = 2;
+    Model& model = scenario.model;
+    model.modules[0].rotary = true;
+    model = {{model.modules[0], projector, model.modules[1]},
+             {{ModuleId(0), ModuleId(1)}, {ModuleId(1), ModuleId(2)}}};
+    std::get<ConversationData>(scenario.data.source).most_left_out = 0.5;
+    scenario.weights = {{folder.path(), "", "qwen2_vl"}, {}, {}};
+    spill(folder / "preprocessor_config.json",
+          R"({"image_processor_type": "Qwen2VLImageProcessor", "patch_size": 4, "min_pixels": 1})");
+    const auto png = [&](const std::string& name, char width, char height) {
+      std::string header("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR\0\0\0\x08\0\0\0\x08\x08\x02", 26);
+      header[19] = width;
+      header[23] = height;
+      spill(folder / name, header);
+    };
+    png("wide.png", 20, 8);
+    png("line.png", 1, static_cast<char>(201));
+    spill(folder / "a.jsonl",
+          line("a", "b") + line("a", "b", "wide.png") + line("a", "b", "line.png"));
+    const ConversationSamples all = read_conversations(scenario, folder / "a.jsonl");
+    REQUIRE(all.samples().size() == 2);
+    CHECK(all.samples()[0].items == std::vector<Item>{image_item({2, 2}), {Modality::text, 2, 2}});
+    CHECK(all.samples()[1].items == std::vector<Item>{image_item({2, 4}), {Modality::text, 2, 2}});
+    CHECK(all.remarks().find(
+              "has an image that is over 200 times as long as wide (first: sample 2)") !=
+          std::string::npos);
+    // Two tokens of the image and two of text.
+    scenario.data.sequence = 3;
+    CHECK(read_conversations(scenario, folder / "a.jsonl").samples()[1].items ==
+          std::vector<Item>{image_item({2, 4}), {Modality::text, 1, 1}});
   }
 
   TEST_CASE("a data set with audio: tokens by length, places, cut clips, and marks too many") {

@@ -103,17 +103,19 @@ TEST_SUITE("data set") {
     const auto refused = [&](const std::string& lines) {
       return refusal([&] { load_samples(scenario, "", in_memory({{"mix.jsonl", lines}})); });
     };
-    CHECK(refused("{\"items\": [[\"text\", 2]]}\n{\"items\": [[\"image\", 15]]}") ==
-          "mix.jsonl: sample 1 (counted from 0) has an image of 15 patches; images must be squares "
-          "or [rows, columns] of at most 16 patches, with sides that are a multiple of 2 and at "
-          "most 4 (change the recorded numbers, or model.vision.image_size)");
-    // Learned positions are a table of 4 × 4; rotary ones have no limit but the number of patches.
-    CHECK(refused("{\"items\": [[\"image\", [2, 8]]]}").find("at most 4 ") != std::string::npos);
+    CHECK(
+        refused("{\"items\": [[\"text\", 2]]}\n{\"items\": [[\"image\", 15]]}") ==
+        "mix.jsonl: sample 1 (counted from 0) has an image of 15 patches; images must be squares, "
+        "or [rows, columns], whose sides are a multiple of 2 and at most 4 (change the recorded "
+        "number, or model.vision.image_size)");
+    // Learned positions are a table of 4 × 4; rotary ones have no limit.
+    CHECK(refused("{\"items\": [[\"image\", [2, 8]]]}").find("at most 4") != std::string::npos);
     scenario.model.modules[0].rotary = true;
     CHECK(refused("{\"items\": [[\"image\", [2, 8]]]}").empty());
-    CHECK(refused("{\"items\": [[\"image\", [2, 10]]]}").find("at most 16") != std::string::npos);
-    CHECK(refused("{\"items\": [[\"image\", [1, 4]]]}").find("a multiple of 2") !=
+    CHECK(refused("{\"items\": [[\"image\", [1, 4]]]}").find("a multiple of 2 (change") !=
           std::string::npos);
+    CHECK(refused("{\"items\": [[\"image\", 15]]}").find("must be squares") != std::string::npos);
+    scenario.model.modules[0].rotary = false;
     CHECK(refused("{\"items\": [[\"image\", 16], [\"text\", 2]]}") ==
           "mix.jsonl: sample 0 (counted from 0) has 6 tokens, more than the 5 of /data/sequence in "
           "the scenario (increase /data/sequence, or remove the sample)");

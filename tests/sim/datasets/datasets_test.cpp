@@ -57,16 +57,33 @@ TEST_SUITE("data sets") {
     found.conversation.turns = {{Speaker::user, "four"}, {Speaker::assistant, "eight by"}};
     const auto patches = [&](bool native) {
       std::vector<int> all;
-      for (const Item& item : count(model, found, {.native = native}).items)
+      const Sample sample = count(model, found, {.native = native}).value();
+      for (const Item& item : sample.items)
         if (item.modality == Modality::image) all.push_back(item.tokens);
       return all;
     };
     CHECK(patches(false) == std::vector<int>{1024, 1024, 1024});
     CHECK(patches(true) ==
           std::vector<int>{400, 4, 1024});  // √(640 · 160) = 320 pixels: 10 cells of 32
-    const Sample sample = count(model, found, {});
+    const Sample sample = count(model, found, {}).value();
     CHECK(sample.items.back().tokens == 3);
     CHECK(sample.items.back().loss_tokens == 2);
+  }
+
+  // Cells of 32 pixels: 160 / 32 = 5, 640 / 32 = 20; one of 8 × 8 pixels is enlarged to 1,024.
+  TEST_CASE("token counts: the grids of an image processor that keeps images' sizes") {
+    Model model = examples::small_on_cpu(1, 1).model;
+    model.modules[0].patch = 16;
+    model.modules[1].merge = 2;
+    Found found;
+    for (const PictureSize size : {PictureSize{640, 160}, {8, 8}})
+      found.pictures.push_back({size, {}});
+    const Counting by{.native = true, .sizes = NativeImages{16, 2, 1024, 1 << 20}};
+    const Sample sample = count(model, found, by).value();
+    CHECK(sample.items.at(0) == image_item({10, 40}));
+    CHECK(sample.items.at(1) == image_item({2, 2}));
+    found.pictures.push_back({PictureSize{201, 1}, {}});
+    CHECK_FALSE(count(model, found, by));
   }
 
   TEST_CASE("token counts: audio by its length, rounded up to the merge, at most the module's") {
@@ -81,7 +98,8 @@ TEST_SUITE("data sets") {
       found.sounds.push_back({Seconds(length), {}});
     const auto tokens = [&](double a_second) {
       std::vector<int> all;
-      for (const Item& item : count(model, found, {.clip_tokens_a_second = a_second}).items)
+      const Sample sample = count(model, found, {.clip_tokens_a_second = a_second}).value();
+      for (const Item& item : sample.items)
         if (item.modality == Modality::audio) all.push_back(item.tokens);
       return all;
     };
