@@ -73,7 +73,8 @@ void read_gelu(const JsonValue& config, const char* key, const char* usual, HfMo
   }
 }
 
-// These towers take images of any size; the default is 448 pixels unless the scenario sets another.
+// These towers take images of any size (shared/datasets/native_images.h). Where images have none of
+// their own, as synthetic ones, it is 448 pixels unless the scenario sets another.
 void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
   const bool second = type.starts_with("qwen2_vl");
@@ -107,7 +108,8 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
   }
   result.image_size_notes.emplace_back(
       "the configuration has no image size: " + std::to_string(m.image_size) +
-      " pixels are assumed, set \"image_size\" for another");
+      " pixels are assumed where images do not keep their own sizes, set \"image_size\" for "
+      "another");
   result.merge = whole_or(config, "spatial_merge_size", kMostMerge, 0);
   m.patch_bias = false;
   result.notes.emplace_back("temporal patches are omitted: images only, no video");
