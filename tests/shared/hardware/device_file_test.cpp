@@ -72,7 +72,9 @@ TEST_SUITE("device files") {
     CHECK(find_device("H20")->device.memory_rate.value == 4e12);
     CHECK(find_device("A40")->node_link == Link{BytesPerSecond(31.5e9), Seconds(2e-6)});
     CHECK(find_device("H800")->node_link == Link{BytesPerSecond(200e9), Seconds(0.94e-6)});
-    CHECK(find_device("GB200")->fabric_link == Link{BytesPerSecond(100e9), Seconds(5e-6)});
+    // 400 Gb/s, ConnectX-7, for each GPU.
+    CHECK(find_device("GB200")->fabric_link == Link{BytesPerSecond(50e9), Seconds(5e-6)});
+    CHECK(find_device("B200")->device.memory_rate.value == 7.7e12);
     CHECK(find_device("B200")->host_link == Link{BytesPerSecond(63e9), Seconds(2e-6)});
     CHECK(find_device("B200")->host_memory.value == 89.6e9);
     CHECK(find_device("cpu-core")->node_link == Link{BytesPerSecond(2e9), Seconds(20e-6)});
