@@ -6,14 +6,19 @@ namespace polyphony {
 namespace {
 
 constexpr Seconds us(double value) { return Seconds(value * 1e-6); }
-constexpr NcclProtocol kRings[] = {{us(6.6), us(0.6), us(2.7), 0.5},
-                                   {us(14.0), us(1.9), us(4.0), 0.92},
-                                   {us(8.4), us(3.4), us(14.0), 1.0}};
-constexpr NcclProtocol kTrees[] = {{us(6.8), us(0.6), us(5.0), 0.46},
-                                   {us(14.0), us(1.25), us(8.5), 0.85},
-                                   {us(8.4), us(4.0), us(14.0), 0.92}};
+constexpr LibraryProtocol kRings[] = {{us(6.6), us(0.6), us(2.7), 0.5},
+                                      {us(14.0), us(1.9), us(4.0), 0.92},
+                                      {us(8.4), us(3.4), us(14.0), 1.0}};
+constexpr LibraryProtocol kTrees[] = {{us(6.8), us(0.6), us(5.0), 0.46},
+                                      {us(14.0), us(1.25), us(8.5), 0.85},
+                                      {us(8.4), us(4.0), us(14.0), 0.92}};
 
-constexpr NcclProtocol kSwitch[] = {{us(0), us(25), us(0), 1}};  // protocol Simple only
+constexpr LibraryProtocol kSwitch[] = {{us(0), us(25), us(0), 1}};  // protocol Simple only
+
+constexpr LibraryProtocol kRcclRings[] = {{us(12), us(0.8), us(9.5), 0.08},
+                                          {us(17), us(2.1), us(25), 1.0}};
+constexpr LibraryProtocol kRcclTrees[] = {{us(12), us(0.9), us(10.5), 0.06},
+                                          {us(17), us(2.3), us(25), 0.59}};
 
 bool exchanges(const Ring&, CollectiveKind kind) { return kind == CollectiveKind::all_to_all; }
 bool goes_round(const Ring& ring, CollectiveKind kind) { return !exchanges(ring, kind); }
@@ -46,15 +51,30 @@ double switch_gain(const Ring& ring) {
   return ring.in_switch * 2 * (ring.ranks - 1) / (ring.ranks + 1);
 }
 
-constexpr CollectiveAlgorithm kAlgorithms[] = {
+constexpr CollectiveAlgorithm kNccl[] = {
     {"exchange", kRings, exchanges, exchange_hops},
     {"ring", kRings, goes_round, ring_steps},
     {"tree", kTrees, grows_trees, tree_steps},
     {"in-switch", kSwitch, switch_reduces, one_hop, switch_gain},
 };
+constexpr CollectiveAlgorithm kRccl[] = {
+    {"exchange", kRcclRings, exchanges, exchange_hops},
+    {"ring", kRcclRings, goes_round, ring_steps},
+    {"tree", kRcclTrees, grows_trees, tree_steps},
+};
 
 }  // namespace
 
-std::span<const CollectiveAlgorithm> collective_algorithms() { return kAlgorithms; }
+std::span<const CollectiveAlgorithm> collective_algorithms(CollectiveLibrary library) {
+  switch (library) {
+    case CollectiveLibrary::gloo:
+      return {};
+    case CollectiveLibrary::nccl:
+      return kNccl;
+    case CollectiveLibrary::rccl:
+      return kRccl;
+  }
+  return {};
+}
 
 }  // namespace polyphony

@@ -8,8 +8,25 @@
 namespace polyphony {
 namespace {
 
-// Rate of an all-to-all over NVLink as a fraction of a ring's: 0.60 / 0.74 (collectives.h).
-constexpr double kExchangeShare = 0.81;
+// Returns the rate of an all-to-all inside a domain as a fraction of a ring's: 0.60 / 0.74 over
+// NVLink, 1 − 0.12 over xGMI (collectives.h).
+double exchange_share(CollectiveLibrary library) {
+  switch (library) {
+    case CollectiveLibrary::gloo:
+      return 1;
+    case CollectiveLibrary::nccl:
+      return 0.81;
+    case CollectiveLibrary::rccl:
+      return 0.88;
+  }
+  return 1;
+}
+
+// Returns the share of the node link's rate that `members` of a domain have together in a mesh.
+double mesh_share(const Cluster& cluster, double members) {
+  if (cluster.peer_link.value == 0 || members <= 1) return 1;
+  return std::min(1.0, (members - 1) * cluster.peer_link.value / cluster.node_link.rate.value);
+}
 
 // The links of a group: the factors of its slowest members, and the number of their NICs.
 struct GroupLinks {
@@ -89,7 +106,7 @@ double distinct_share(int places, const ExpertChoice& of) {
 
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                const HardwareProfile& profile, Others others, const ExpertChoice& choices) {
-  Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl,
+  Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.collectives,
             profile.in_switch_efficiency};
   if (cluster.free_links) ring.ranks = 1;
   const int n = ring.ranks;
@@ -102,7 +119,9 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
   }
   ring.nodes = std::max(1, between);
   const GroupLinks links = links_of(members, cluster);
-  const BytesPerSecond inside = cluster.node_link.rate * profile.collective_efficiency * links.link,
+  ring.links = mesh_share(cluster, static_cast<double>(n) / std::max(1, between + over_bus));
+  const BytesPerSecond inside = cluster.node_link.rate *
+                                (profile.collective_efficiency * links.link * ring.links),
                        nic = cluster.fabric_link.rate * profile.fabric_efficiency * links.nic,
                        alone = cluster.alone_between() * profile.fabric_efficiency;
   ring.rate = inside;
@@ -115,7 +134,7 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
     ring.hop = std::max(ring.hop, profile.collective_latency + cluster.bus.latency);
   }
   const double copies = distinct_share(n, choices);
-  ring.exchange = ring.rate * ((profile.nccl ? kExchangeShare : 1) / copies);
+  ring.exchange = ring.rate * (exchange_share(profile.collectives) / copies);
   if (between == 0) return ring;
   const double node_share = static_cast<double>(n) / between;  // members per node
   const double sharing = static_cast<double>(n) / links.nics;  // members per NIC
@@ -176,15 +195,15 @@ Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes) {
 }
 
 Protocol choose_protocol(const Ring& ring, CollectiveKind kind, Bytes bytes) {
-  if (!ring.nccl) return {ring.hop * ring_hops(kind, ring.ranks), 1};
+  if (ring.library == CollectiveLibrary::gloo) return {ring.hop * ring_hops(kind, ring.ranks), 1};
   const Bytes moved = ring_bytes(kind, ring.ranks, bytes);
   Protocol best;
   Seconds least{};
-  for (const CollectiveAlgorithm& algorithm : collective_algorithms()) {
+  for (const CollectiveAlgorithm& algorithm : collective_algorithms(ring.library)) {
     if (!algorithm.runs(ring, kind)) continue;
     const Hops hops = algorithm.hops(ring, kind);
     const double gain = algorithm.gain(ring);
-    for (const NcclProtocol& p : algorithm.protocols) {
+    for (const LibraryProtocol& p : algorithm.protocols) {
       const Protocol offered{p.base + hops.inside * p.inside + hops.between * p.between,
                              p.share * gain};
       const Seconds time = offered.latency + moved / (rate_of(ring, kind) * offered.share);

@@ -1,7 +1,7 @@
 // The duration of collectives: of S bytes over a group of n ranks on k nodes.
 //   time = latency + bytes over an edge / (rate · share)
-// Without NCCL, the latency is that of all hops and the share is 1. With NCCL, the fastest of its
-// protocols is used and, for all-reduce between nodes, trees of 2·log2(k) hops
+// With Gloo, the latency is that of all hops and the share is 1. With NCCL or RCCL, the fastest of
+// the library's protocols is used and, for all-reduce between nodes, trees of 2·log2(k) hops
 // (shared/cost/collective_algorithms.h).
 //
 // Ring: n − 1 hops (all-reduce: 2(n − 1)), hops/n · S bytes over each edge. Between nodes, each of
@@ -11,14 +11,21 @@
 // All-to-all: each rank sends S/n to every other rank. Traffic that leaves the node uses the rank's
 // own NIC, traffic that leaves the leaf switch its share of the uplinks. If rows go to `choices` of
 // `experts`, one copy goes to every rank that has one of them: distinct_share() of the copies.
-// NVLink reaches 0.60 of its rate in an all-to-all, and 0.74 in a ring (SimuMax 1.2, B200).
+// NVLink reaches 0.60 of its rate in an all-to-all, and 0.74 in a ring (SimuMax 1.2, B200); xGMI
+// 0.88 of a ring's rate (AMD-AGI/Primus at fd1eeab, collective_args.py: the derate of a full mesh,
+// calibrated on MI325X).
+//
+// Mesh (Cluster::peer_link): a member has one link to each other member, so n members of a domain
+// have n − 1 links each. Rings that use different links run at the same time, as in RCCL, which has
+// seven of them for eight GPUs (ROCm/rccl src/graph/rome_models.cc, rome_model_79).
 //
 // "Node" means a scale-up domain (Cluster::domain). If a node has several domains, one ring crosses
 // its bus. A NIC that several members share carries all their channels; a channel is one
 // connection. The slowest member's link determines the rate (Cluster::degraded).
 //
 // Sources: nccl-tests doc/PERFORMANCE.md (bandwidth terms); NCCL src/graph/tuning.cc (protocols).
-// Not modeled: PAT, channels that do not reach the link's rate.
+// Not modeled: PAT, channels that do not reach the link's rate; messages that other ranks of a mesh
+// forward.
 #pragma once
 
 #include <utility>
@@ -37,10 +44,11 @@ struct Ring {
   int nodes = 1;
   BytesPerSecond rate{};      // rate of a ring
   BytesPerSecond exchange{};  // rate of an all-to-all
-  Seconds hop{};              // latency of a hop, without NCCL
-  bool nccl = false;
+  Seconds hop{};              // latency of a hop, with Gloo
+  CollectiveLibrary library = CollectiveLibrary::gloo;
   double in_switch = 0;  // HardwareProfile::in_switch_efficiency; 0 if no switch joins all members
   double channels = 1;   // number of NICs that carry a ring between two nodes
+  double links = 1;      // share of Cluster::node_link that the group's links have in a mesh
 };
 // What other groups do at the same time.
 //   idle   nothing; if their flows compete for links, the simulator accounts for it

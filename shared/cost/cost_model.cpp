@@ -145,7 +145,7 @@ class Pricer {
       return 2 * message.bytes / (profile_.device.memory_rate * profile_.memory_efficiency);
     }
     const double efficiency =
-        message_efficiency(table_.network, profile_, message.source, message.destination);
+        message_efficiency(cluster_, profile_, message.source, message.destination);
     const Gather gather = gather_of(message);
     table_.flows.push_back(
         {message.source, message.destination, scaled(message.bytes, efficiency * gather.parts)});
@@ -195,7 +195,9 @@ class Pricer {
     for (std::size_t i = 0; i < n; ++i) {
       const Rank from = members[i], to = members[(i + 1) % n];
       if (!table_.network.over_fabric(from, to)) {
-        table_.flows.push_back({from, to, scaled(bytes, profile_.collective_efficiency * shown)});
+        const double links = table_.network.same_node(from, to) ? ring.links : 1;
+        table_.flows.push_back(
+            {from, to, scaled(bytes, profile_.collective_efficiency * links * shown)});
       } else if (cluster_.leaf.nodes > 0) {
         const Bytes one = scaled(bytes, profile_.fabric_efficiency * ring.channels * shown);
         for (const auto& [a, b] : channels_between(members, i, cluster_))

@@ -1,6 +1,10 @@
 // The duration of a message from one rank to another: the latencies of both ends and of the link,
 // then its bytes at the rate of a single flow. Not included: other flows on the same links, and
 // rows that tensor-parallel receivers gather from each other.
+//
+// In a mesh (Cluster::peer_link) a message has one of its rank's links. It is modeled as a message
+// over all of them that reaches only the share of one, so two messages to different peers at the
+// same time are predicted too slow.
 #pragma once
 
 #include "shared/hardware/hardware.h"
@@ -11,7 +15,7 @@ namespace polyphony {
 // Returns the latency before the first byte is transferred.
 Seconds message_delay(const Cluster& cluster, const HardwareProfile& profile, Rank from, Rank to);
 // Returns the fraction of the link's rate that messages reach.
-double message_efficiency(const Network& network, const HardwareProfile& profile, Rank from,
+double message_efficiency(const Cluster& cluster, const HardwareProfile& profile, Rank from,
                           Rank to);
 
 // Message times on one cluster.

@@ -26,7 +26,10 @@ const ObjectForm& node_form() {
         "device's own when absent"},
        {"link_latency", latency_form("2us"),
         "latency of a transfer between accelerators of one node; a shipped device's own, or 0, "
-        "when absent"}},
+        "when absent"},
+       {"peer_link", link_rate_form("64GBps"),
+        "part of link that goes to each single other accelerator, where no switch joins them (a "
+        "mesh, such as xGMI); a shipped device's own, or all of link, when absent"}},
       {}};
   return form;
 }

@@ -33,7 +33,9 @@ std::vector<Bytes> library_memory(const Program& program, const Cluster& cluster
                                   const HardwareProfile& profile) {
   std::vector<std::int64_t> bytes(program.rank_ops.size());
   std::vector<Bytes> result(bytes.size());
-  if (!profile.nccl || profile.stack.memory.keeping != Keeping::polyphony) return result;
+  if (profile.collectives != CollectiveLibrary::nccl ||
+      profile.stack.memory.keeping != Keeping::polyphony)
+    return result;
   const auto first = program.only.valid() ? program.only.value : 0;
   const auto add = [&](Rank rank, std::int64_t more) {
     const std::size_t at = rank.value - first;

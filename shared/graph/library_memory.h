@@ -29,8 +29,8 @@
 
 namespace polyphony {
 
-// Returns the memory by rank of the Program; 0 if the profile is not of GPUs with NCCL, or of
-// another framework, whose groups are others.
+// Returns the memory by rank of the Program; 0 if the profile is not of GPUs with NCCL (for RCCL's
+// buffers there is no source), or of another framework, whose groups are others.
 std::vector<Bytes> library_memory(const Program& program, const Cluster& cluster,
                                   const HardwareProfile& profile);
 

@@ -4,6 +4,8 @@
 //   Rates are per direction.
 //   domain      consecutive ranks that one switch connects: a node (default), a part of one (NVLink
 //               pairs), or several (NVL72)
+//   peer_link   if accelerators are joined pair by pair (a mesh, as xGMI) and not by a switch:
+//               the rate of one pair's link, of which node_link is the sum
 //   nics        of a node, shared evenly by consecutive ranks; absent: one per rank
 //   bus         an accelerator's own PCIe link. It carries what goes to other domains of the node
 //               and, if a bus is stated, what goes through a NIC
@@ -69,11 +71,12 @@ struct Cluster {
   Device device;
   int nodes = 1;
   int ranks_per_node = 1;
-  Link node_link;    // between accelerators of one domain
-  Link fabric_link;  // per NIC, between nodes
-  int domain = 0;    // ranks that node_link connects; 0: those of a node
-  Link bus{};        // between domains of one node, and to the NIC; zero: not a limit
-  Link host_link{};  // an accelerator's link to host memory; a stated bus is used instead
+  Link node_link;              // between accelerators of one domain
+  Link fabric_link;            // per NIC, between nodes
+  int domain = 0;              // ranks that node_link connects; 0: those of a node
+  BytesPerSecond peer_link{};  // in a mesh, of node_link to each other rank; zero: a switch
+  Link bus{};                  // between domains of one node, and to the NIC; zero: not a limit
+  Link host_link{};            // an accelerator's link to host memory; a stated bus is used instead
   BytesPerSecond host_memory{};  // of a node's memory, reads plus writes; zero: never the limit
   int nics = 0;                  // per node; 0: one per rank
   BytesPerSecond connection{};   // most of a NIC's rate per transfer; zero: all of it

@@ -43,6 +43,7 @@ ShippedDevice read(const JsonValue& root) {
   read.device = read_device(root);
   root.read("link", read.node_link.rate);
   root.read("link_latency", read.node_link.latency);
+  root.read("peer_link", read.peer_link);
   root.read("nic", read.fabric_link.rate);
   root.read("nic_latency", read.fabric_link.latency);
   root.read("domain", read.domain);
@@ -55,6 +56,8 @@ ShippedDevice read(const JsonValue& root) {
   if (root.has("nodes"))
     for (const std::string& name : root.at("nodes").keys())
       read.nodes.push_back({name, static_cast<int>(root.at("nodes").at(name).integer())});
+  if (root.has("collectives"))
+    read.collectives = enum_named<CollectiveLibrary>(root.at("collectives").text());
   if (!root.has("fit")) return read;
   const JsonValue fit = root.at("fit");
   if (fit.is_object()) {
@@ -102,6 +105,9 @@ const ObjectForm& device_file_form() {
          "rate of its link to the others of its node, in one direction"},
         {"link_latency", latency_form("0.94e-6s"),
          "latency of a transfer between accelerators of one node; 0 when absent"},
+        {"peer_link", link_rate_form("64GBps"),
+         "part of link that goes to each single other accelerator, where no switch joins them (a "
+         "mesh); all of link when absent"},
         {"nic", link_rate_form("400Gbps"), "its share of its node's NICs, in one direction"},
         {"nic_latency", latency_form("5e-6s"),
          "latency of a transfer between nodes; 0 when absent"},
@@ -119,6 +125,8 @@ const ObjectForm& device_file_form() {
          "power while it waits or communicates; unknown when absent"},
         {"nodes", object_form(nodes_form()),
          "named nodes of it that scenarios may name; of shipped devices only"},
+        {"collectives", choice_form({"nccl", "rccl"}),
+         "the library that runs its collectives; nccl when absent"},
         {"fit", any_form({text_form("h100"), object_form(fit_form())}),
          "efficiencies of its kernels: the name of a shipped fit, or an object with its numbers; "
          "assumed, deliberately slow, when absent"},

@@ -5,6 +5,8 @@
 //    "host_link": "63GBps", "host_latency": "2us", "host_memory_share": "76.8GBps",
 //    "busy_power": "700W", "idle_power": "210W", "nodes": {"hgx-h100": 8}, "fit": "h100",
 //    "source": {"figures": "…", "memory": ["…", "…"]}}
+// and, of accelerators that no switch joins or whose library is AMD's:
+//   {…, "peer_link": "64GBps", "collectives": "rccl"}
 // The keys mean the same as in a scenario's cluster. "fit" is the name of a shipped fit, or a fit
 // (shared/hardware/fit_json.h); without it efficiencies are assumed, as for cpu-core. A user's
 // device has a name of its own, and no named nodes.

@@ -36,7 +36,9 @@ struct ShippedDevice {
   Link host_link{};              // to the host's memory
   BytesPerSecond host_memory{};  // its share of the node's memory rate, reads plus writes
   std::vector<NamedNode> nodes{};
-  std::string file{};  // a user's own device: its file
+  std::string file{};                                       // a user's own device: its file
+  BytesPerSecond peer_link{};                               // Cluster::peer_link
+  CollectiveLibrary collectives = CollectiveLibrary::nccl;  // of devices with a fit
 };
 
 const std::vector<ShippedDevice>& shipped_devices();

@@ -18,8 +18,7 @@
 //   corrections   measured ÷ modeled time by (layer kind, phase), from calibration; 1 if absent
 //   layer_times   measured times of modules' layers, which replace those of their kernels
 //   stack         what the software framework adds (shared/hardware/software.h)
-//   nccl          collectives follow NCCL's protocols (shared/cost/collectives.h); otherwise they
-//                 take collective_latency per ring hop
+//   collectives   the library whose protocols collectives follow (shared/cost/collectives.h)
 //   step_error    stated relative error of a step time predicted with the profile; candidates whose
 //                 times differ by less are tied
 //   certainty     errors of single parameters, fitted ranges, jitter (shared/hardware/certainty.h)
@@ -34,12 +33,22 @@
 #include <utility>
 
 #include "shared/chunk/expand.h"
+#include "shared/enum_names.h"
 #include "shared/hardware/certainty.h"
 #include "shared/hardware/cluster.h"
 #include "shared/hardware/measured_layers.h"
 #include "shared/hardware/software.h"
 
 namespace polyphony {
+
+// The library that runs collectives. Its constants: shared/cost/collective_algorithms.cpp.
+//   gloo  on CPU cores: a ring, of which every hop takes HardwareProfile::collective_latency
+//   nccl  NVIDIA's
+//   rccl  AMD's
+enum class CollectiveLibrary : std::uint8_t { gloo, nccl, rccl };
+constexpr auto names(CollectiveLibrary) {
+  return names_of<CollectiveLibrary>("gloo", "nccl", "rccl");
+}
 
 struct HardwareProfile {
   std::string name;      // "h100-roofline"
@@ -70,7 +79,7 @@ struct HardwareProfile {
   double optimizer_bytes_efficiency =
       0.8;  // of the memory rate, over parameters + gradients + moments read and written
   double step_error = 0.25;
-  bool nccl = false;
+  CollectiveLibrary collectives = CollectiveLibrary::gloo;
   // Expert dispatch keeps its counts on the device, so the host need not wait for them (HybridEP,
   // on NVLink domains).
   bool counts_on_device = false;

@@ -216,7 +216,10 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
   for (const TimeKey& time : kTimes) {
     form.fields.push_back({time.key, time.form("3us"), time.about});
   }
-  form.fields.push_back({"nccl", boolean_form(), "collectives follow NCCL's protocols"});
+  form.fields.push_back({"collectives", choice_form(enum_names<CollectiveLibrary>()),
+                         "the library whose protocols collectives follow; gloo when absent"});
+  form.fields.push_back(
+      {"nccl", boolean_form(), "true: \"collectives\": \"nccl\"; of profiles of earlier versions"});
   form.fields.push_back(
       {"counts_on_device", boolean_form(), "expert dispatch does not make the host wait"});
   form.fields.push_back(
@@ -232,12 +235,24 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
   return form;
 }
 
+// Profiles of earlier versions have "nccl" instead of "collectives".
+CollectiveLibrary read_library(const JsonValue& json) {
+  if (json.has("collectives") && json.has("nccl"))
+    json.refuse_at("nccl", "nccl must not be given together with collectives, which replaces it",
+                   "keep \"collectives\" alone");
+  if (json.has("collectives")) return enum_named<CollectiveLibrary>(json.at("collectives").text());
+  bool nccl = false;
+  json.read("nccl", nccl);
+  return nccl ? CollectiveLibrary::nccl : CollectiveLibrary::gloo;
+}
+
 // Checks link efficiencies against the lower limit if the links are an accelerator's, whose rates
 // come from data sheets.
-void check_links(const JsonValue& json, bool nccl) {
+void check_links(const JsonValue& json, CollectiveLibrary library) {
+  if (library == CollectiveLibrary::gloo) return;
   for (const NumberKey& number : kNumbers) {
     if (number.high != kMostOfAssumedLink || !json.has(number.key)) continue;
-    if (nccl) json.at(number.key).check(number_form(kLeastEfficiency, kMostOfLink));
+    json.at(number.key).check(number_form(kLeastEfficiency, kMostOfLink));
   }
 }
 
@@ -312,7 +327,9 @@ ParameterRange parameter_range(const HardwareProfile& profile, const std::string
   for (const NumberKey& number : kNumbers)
     if (key == number.key)
       return {number.low,
-              profile.nccl && number.high == kMostOfAssumedLink ? kMostOfLink : number.high};
+              profile.collectives != CollectiveLibrary::gloo && number.high == kMostOfAssumedLink
+                  ? kMostOfLink
+                  : number.high};
   for (const StackKey& number : kStackNumbers)
     if (key == kStackPath + number.key) return {number.low, number.high};
   if (key.starts_with(kCorrectionsPath)) return {kLeastCorrection, kMostCorrection};
@@ -333,10 +350,10 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
   profile.device = read_device(json.at("device"));
   for (const NumberKey& number : kNumbers) json.read(number.key, profile.*number.member);
   for (const TimeKey& time : kTimes) json.read(time.key, profile.*time.member);
-  json.read("nccl", profile.nccl);
+  profile.collectives = read_library(json);
   json.read("counts_on_device", profile.counts_on_device);
   json.read("products_wait", profile.products_wait);
-  check_links(json, profile.nccl);
+  check_links(json, profile.collectives);
   if (json.has("stack")) profile.stack = read_stack(json.at("stack"));
   if (json.has("corrections")) {
     const JsonValue layers_json = json.at("corrections");
@@ -363,7 +380,7 @@ nlohmann::ordered_json json_value(const HardwareProfile& profile) {
                                  {"device", json_value(profile.device)}};
   for (const NumberKey& number : kNumbers) json[number.key] = profile.*number.member;
   for (const TimeKey& time : kTimes) json[time.key] = to_text(profile.*time.member);
-  json["nccl"] = profile.nccl;
+  json["collectives"] = name(profile.collectives);
   json["counts_on_device"] = profile.counts_on_device;
   json["products_wait"] = profile.products_wait;
   json["stack"] = write_stack(profile.stack);

@@ -3,7 +3,8 @@
 //   {"profile": 1, "name": "my-node", "software": "torch 2.11", "source": "profiled 2026-11-21",
 //    "device": {"name": "H100", "fp32": "67TFLOPS", "bf16": "989TFLOPS", "memory_rate": "3350GBps",
 //    "memory": "80GiB"}, "gemm_efficiency": 0.71, "gemm_half_size": 256, "dispatch": "3us", ...,
-//    "nccl": true, "stack": {"name": "fsdp", "traffic": 0.7, "host": "8us", "matrix": "fp8"},
+//    "collectives": "nccl",
+//    "stack": {"name": "fsdp", "traffic": 0.7, "host": "8us", "matrix": "fp8"},
 //    "corrections": {"decoder_block": {"forward": 1.04, "backward": 0.98}},
 //    "certainty": {…: shared/hardware/certainty_json.h}}
 // An absent key keeps the default of shared/hardware/hardware.h; an absent peak means that the

@@ -8,25 +8,34 @@ namespace {
 // Sources of what is not fitted to step times. Kernels: shared/hardware/fits.
 //
 // NVLink: collectives 0.74 (SimuMax, B200 all-reduce), 0.65 (Calculon); fabric 0.9 (Calculon).
+// xGMI: a message 0.75 of its link (rocm.blogs.amd.com, "Understanding RCCL Bandwidth and xGMI
+// Performance on AMD Instinct MI300X": 48 of 64 GB/s), rings over all links of eight MI300Xs 0.70
+// (stas00/ml-engineering, network, "Peer-to-peer bandwidth": 312.9 of 448 GB/s; the Azure AI
+// benchmarking guide, ND MI300X v5, has 316.8).
+//
 // Copies to and from the host: 55.2 of PCIe's 63.0 GB/s in each direction with pinned memory
 // (scenarios/measured, an H100 and an H200; other devices are assumed to be the same), 10 us each,
 // like messages.
 //
-// Messages have the efficiency of collectives, and 10 us each (aiconfigurator); collectives follow
-// NCCL's protocols (shared/cost/collectives.h).
+// Messages over NVLink have the efficiency of collectives, and 10 us each (aiconfigurator);
+// collectives follow the library's protocols (shared/cost/collectives.h).
 //
 // Assumed: 20 us for the runner and autograd per compute op, 100 us for the launches of an
 // optimizer step.
 HardwareProfile fitted_profile(const ShippedDevice& shipped, const Fit& fit) {
   HardwareProfile profile;
   profile.name = default_profile(shipped.device.name);
-  profile.software = "kernels of this project; NVIDIA libraries of 2020 to 2026";
+  const bool amd = shipped.collectives == CollectiveLibrary::rccl;
+  profile.software = std::string("kernels of this project; ") +
+                     (amd ? "AMD libraries of 2024 to 2025" : "NVIDIA libraries of 2020 to 2026");
   profile.source =
       std::string("GEMMs and Triton's attention: fitted to ") + fit.rows +
-      "; peaks: " + (shipped.file.empty() ? "data sheets" : shipped.file) +
-      "; NVLink: SimuMax 1.2; memory and message latency: aiconfigurator; "
-      "hops: NCCL tuning.cc; fabric: Calculon; op and optimizer overhead: assumed; not fitted on "
-      "your machine";
+      "; peaks: " + (shipped.file.empty() ? "data sheets" : shipped.file) + "; " +
+      (amd ? "xGMI: AMD's ROCm blog, ml-engineering; message latency: aiconfigurator; hops: RCCL "
+             "tuning.cc"
+           : "NVLink: SimuMax 1.2; memory and message latency: aiconfigurator; hops: NCCL "
+             "tuning.cc") +
+      "; fabric: Calculon; op and optimizer overhead: assumed; not fitted on your machine";
   profile.device = shipped.device;
   profile.stack = *find_stack("polyphony");
   profile.gemm_efficiency = fit.gemm_efficiency;
@@ -40,10 +49,10 @@ HardwareProfile fitted_profile(const ShippedDevice& shipped, const Fit& fit) {
   profile.dispatch = Seconds(3e-6);
   profile.op_overhead = Seconds(20e-6);
   profile.message_latency = Seconds(10e-6);
-  profile.message_efficiency = 0.74;
+  profile.message_efficiency = amd ? 0.75 : 0.74;
   profile.collective_latency = Seconds(2.5e-6);
-  profile.collective_efficiency = 0.74;
-  profile.nccl = true;
+  profile.collective_efficiency = amd ? 0.70 : 0.74;
+  profile.collectives = shipped.collectives;
   profile.counts_on_device = shipped.domain > 0;
   profile.fabric_efficiency = 0.9;
   profile.host_latency = Seconds(10e-6);

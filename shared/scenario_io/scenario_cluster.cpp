@@ -23,6 +23,7 @@ const ShippedDevice& shipped(const JsonValue& place, const std::string& device) 
 void use_device(Cluster& cluster, const ShippedDevice& device) {
   cluster.device = device.device;
   cluster.node_link = device.node_link;
+  cluster.peer_link = device.peer_link;
   cluster.fabric_link = device.fabric_link;
   cluster.host_link = device.host_link;
   cluster.profile = device.file.empty() ? default_profile(device.device.name) : device.file;
@@ -89,6 +90,7 @@ NamedDevice read_own_node(const JsonValue& value, const JsonValue& node, const O
                 "\"450GBps\"");
   node.read("link", cluster.node_link.rate);
   node.read("link_latency", cluster.node_link.latency);
+  node.read("peer_link", cluster.peer_link);
   return named;
 }
 

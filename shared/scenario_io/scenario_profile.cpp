@@ -52,7 +52,7 @@ void take_fp8(const Scenario& scenario, const std::string& name, HardwareProfile
   const Device& device = profile.device;
   if (device.fp8.value > 0) {
     profile.stack.matrix = NumberFormat::fp8;
-  } else if (profile.nccl && device.bf16 > device.fp32) {
+  } else if (profile.collectives != CollectiveLibrary::gloo && device.bf16 > device.fp32) {
     throw InputError(name.empty() ? scenario.file : name,
                      name.empty() ? "/training/fp8" : "/device",
                      device.name + " has no peak rate in fp8",

@@ -119,6 +119,7 @@ Json cluster_json(const Cluster& cluster) {
   json["node"]["ranks"] = cluster.ranks_per_node;
   json["node"]["link"] = to_text(cluster.node_link.rate);
   json["node"]["link_latency"] = to_text(cluster.node_link.latency);
+  if (cluster.peer_link.value > 0) json["node"]["peer_link"] = to_text(cluster.peer_link);
   json["nodes"] = cluster.nodes;
   json["nic"] = to_text(cluster.fabric_link.rate);
   json["nic_latency"] = to_text(cluster.fabric_link.latency);

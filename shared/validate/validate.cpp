@@ -85,6 +85,9 @@ void check_cluster(const Refusal& refuse, const Cluster& cluster) {
   if (cluster.ranks_per_node > 1 && !positive(cluster.node_link.rate.value))
     refuse("/cluster/node/link", "link must be above 0",
            "write the rate between accelerators of a node, such as \"450GBps\"");
+  if (cluster.peer_link.value > cluster.node_link.rate.value)
+    refuse("/cluster/node/peer_link", "peer_link must be at most link, of which it is a part",
+           "write the rate to a single other accelerator, such as \"64GBps\"");
   if (cluster.nodes > 1 && !positive(cluster.fabric_link.rate.value))
     refuse("/cluster/nic", "nic must be above 0",
            "write the rate of a NIC between nodes, such as \"400Gbps\"");

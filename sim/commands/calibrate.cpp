@@ -18,8 +18,8 @@ namespace {
 HardwareProfile with_table(const HardwareProfile& prior, const Cluster& cluster,
                            const std::string& file) {
   const traces::CollectiveTimes times = traces::read_nccl_tests(read_file(file), file);
-  if (!prior.nccl)
-    throw InputError("--nccl-tests", "", prior.name + " has no NCCL",
+  if (prior.collectives == CollectiveLibrary::gloo)
+    throw InputError("--nccl-tests", "", prior.name + " has neither NCCL nor RCCL",
                      "a table corrects an accelerator's profile");
   const traces::CollectiveFit fit = traces::fit_collective(prior, cluster, times, file);
   std::cerr << file << ": " << ring_parameter(times) << " " << number_text(fit.before, 3) << " -> "

@@ -23,14 +23,15 @@ int profile_of_table(const Arguments& args) {
                      suggest(name, device_names()));
   const ShippedDevice device = shipped ? *shipped : read_own_device(read_file(name), name);
   const HardwareProfile prior = roofline_profile(device);
-  if (!prior.nccl)
-    throw InputError("--device", "", name + " has no NCCL",
+  if (prior.collectives == CollectiveLibrary::gloo)
+    throw InputError("--device", "", name + " has neither NCCL nor RCCL",
                      "an accelerator: " + suggest("", device_names()));
   Cluster cluster;
   cluster.device = device.device;
   cluster.node_link = device.node_link;
   cluster.fabric_link = device.fabric_link;
   cluster.domain = device.domain;
+  cluster.peer_link = device.peer_link;
   const traces::CollectiveTimes times = traces::read_nccl_tests(read_file(file), file);
   traces::CollectiveFit fit = traces::fit_collective(prior, cluster, times, file);
   fit.profile.name = args.text("name");

@@ -131,7 +131,7 @@ std::vector<std::string> implausible(const HardwareProfile& profile) {
     if (p.key.starts_with("corrections.") || !(p.value > 0)) continue;
     double low = std::numeric_limits<double>::infinity(), high = 0;
     for (const HardwareProfile& other : shipped_profiles()) {
-      if (other.nccl != profile.nccl) continue;
+      if (other.collectives != profile.collectives) continue;
       for (const SoftwareStack& stack : shipped_stacks()) {
         HardwareProfile with = other;
         with.stack = stack;

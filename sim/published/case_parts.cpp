@@ -67,6 +67,7 @@ Cluster read_cluster(const PublishedRow& row) {
   Cluster cluster;
   cluster.device = read_device(row, shipped);
   cluster.node_link = shipped->node_link;
+  cluster.peer_link = shipped->peer_link;
   cluster.fabric_link = shipped->fabric_link;
   const int gpus = *row.gpus;
   int node = 8;

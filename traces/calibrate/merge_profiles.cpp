@@ -82,7 +82,8 @@ void require_alike(const HardwareProfile& first, const HardwareProfile& second) 
   };
   if (first.device != second.device) refuse("device");
   if (first.stack.name != second.stack.name) refuse("software stack");
-  if (first.nccl != second.nccl || first.counts_on_device != second.counts_on_device ||
+  if (first.collectives != second.collectives ||
+      first.counts_on_device != second.counts_on_device ||
       first.products_wait != second.products_wait || first.layer_times != second.layer_times)
     refuse("set of switches or measured layers");
 }

@@ -39,7 +39,7 @@ Seconds model_time(CollectiveKind kind, int ranks, Bytes bytes, BytesPerSecond r
   Ring ring;
   ring.ranks = ranks;
   ring.rate = ring.exchange = rate;
-  ring.nccl = true;
+  ring.library = CollectiveLibrary::nccl;
   return ring_time(ring, kind, bytes);
 }
 

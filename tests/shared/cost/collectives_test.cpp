@@ -1,9 +1,11 @@
 // Collectives in closed form: protocols, all-to-all, uplinks; domains and shared NICs:
 // tests/shared/hardware/topology_test.cpp. Expected times are worked out by hand from the formulas
-// of nccl-tests doc/PERFORMANCE.md and the constants of NCCL src/graph/tuning.cc.
+// of nccl-tests doc/PERFORMANCE.md and the constants of NCCL's and RCCL's src/graph/tuning.cc.
 #include "shared/cost/collectives.h"
 
 #include <doctest/doctest.h>
+
+#include "shared/cost/message_time.h"
 
 namespace polyphony {
 namespace {
@@ -27,12 +29,12 @@ Cluster cluster_of(int nodes, int ranks_per_node) {
   return cluster;
 }
 
-// All of the links' rates; 2 us a hop without NCCL.
-HardwareProfile plain(bool nccl = false) {
+// All of the links' rates; 2 us a hop with Gloo.
+HardwareProfile plain(CollectiveLibrary library = CollectiveLibrary::gloo) {
   HardwareProfile profile;
   profile.collective_efficiency = profile.fabric_efficiency = 1;
   profile.collective_latency = Seconds(2e-6);
-  profile.nccl = nccl;
+  profile.collectives = library;
   return profile;
 }
 
@@ -46,10 +48,12 @@ double gigabytes(BytesPerSecond rate) { return rate.value / 1e9; }
 TEST_CASE("on free links a collective takes no time") {
   Cluster free = cluster_of(2, 4);
   free.free_links = true;
-  for (const bool nccl : {false, true})
+  for (const CollectiveLibrary library :
+       {CollectiveLibrary::gloo, CollectiveLibrary::nccl, CollectiveLibrary::rccl})
     for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::all_to_all}) {
-      CHECK(microseconds(make_ring(ranks(0, 8), free, plain(nccl)), kind, 1 << 30) == 0);
-      CHECK(microseconds(make_ring(ranks(0, 8), cluster_of(2, 4), plain(nccl)), kind, 1 << 30) > 0);
+      CHECK(microseconds(make_ring(ranks(0, 8), free, plain(library)), kind, 1 << 30) == 0);
+      CHECK(microseconds(make_ring(ranks(0, 8), cluster_of(2, 4), plain(library)), kind, 1 << 30) >
+            0);
     }
 }
 
@@ -70,7 +74,7 @@ TEST_CASE("hops and bytes over an edge of the ring") {
 }
 
 TEST_CASE("NCCL's rings: LL for small, LL128 for medium, Simple for large arrays") {
-  const Ring node = make_ring(ranks(0, 8), cluster_of(4, 8), plain(true));
+  const Ring node = make_ring(ranks(0, 8), cluster_of(4, 8), plain(CollectiveLibrary::nccl));
   // An all-gather has 7 hops and moves 7/8 of the array at 100e9 B/s.
   // LL: 6.6 + 7·0.6 = 10.8 us, half the rate: 700 bytes in 0.014 us.
   CHECK(microseconds(node, Kind::all_gather, 800) == doctest::Approx(10.814));
@@ -87,25 +91,25 @@ TEST_CASE("NCCL's rings: LL for small, LL128 for medium, Simple for large arrays
 }
 
 TEST_CASE("reduction in the switch: one hop, and a link carries S(1 + 1/n)") {
-  HardwareProfile profile = plain(true);
+  HardwareProfile profile = plain(CollectiveLibrary::nccl);
   profile.in_switch_efficiency = 0.85;
   const Ring node = make_ring(ranks(0, 8), cluster_of(4, 8), profile);
   // 80 MB over 8 ranks: 25 us + 80e6·9/8 bytes at 0.85 · 100e9 B/s = 1,058.8 us; a ring 1,456 us.
   CHECK(microseconds(node, Kind::all_reduce, 80'000'000) == doctest::Approx(25 + 90e3 / 85));
-  CHECK(microseconds(make_ring(ranks(0, 8), cluster_of(4, 8), plain(true)), Kind::all_reduce,
-                     80'000'000) == doctest::Approx(8.4 + 14 * 3.4 + 1400));
+  CHECK(microseconds(make_ring(ranks(0, 8), cluster_of(4, 8), plain(CollectiveLibrary::nccl)),
+                     Kind::all_reduce, 80'000'000) == doctest::Approx(8.4 + 14 * 3.4 + 1400));
   // Small arrays stay with rings; gathers and groups of several nodes do not change.
   CHECK(microseconds(node, Kind::all_reduce, 800) == doctest::Approx(6.6 + 14 * 0.6 + 0.028));
   CHECK(microseconds(node, Kind::all_gather, 80'000'000) == doctest::Approx(732.2));
   const auto two = [&](const HardwareProfile& p) {
     return microseconds(make_ring(ranks(0, 16), cluster_of(4, 8), p), Kind::all_reduce, 80'000'000);
   };
-  CHECK(two(profile) == two(plain(true)));
+  CHECK(two(profile) == two(plain(CollectiveLibrary::nccl)));
 }
 
 TEST_CASE("NCCL's trees: all-reduces between nodes, 2 log2 of the nodes") {
   // 4 nodes of 8, 8 NICs: 80e9 B/s. 2·7 hops inside, 2·log2(4) = 4 between.
-  const Ring all = make_ring(ranks(0, 32), cluster_of(4, 8), plain(true));
+  const Ring all = make_ring(ranks(0, 32), cluster_of(4, 8), plain(CollectiveLibrary::nccl));
   CHECK(gigabytes(all.rate) == doctest::Approx(80));
   // LL128: 14 + 14·1.25 + 4·8.5 = 65.5 us, 0.85: 62/32 · 16e6 = 31e6 bytes at 68e9.
   CHECK(microseconds(all, Kind::all_reduce, 16'000'000) == doctest::Approx(65.5 + 31e3 / 68));
@@ -115,12 +119,48 @@ TEST_CASE("NCCL's trees: all-reduces between nodes, 2 log2 of the nodes") {
   // 6.6 + 28·0.6 + 3·2.7 = 31.5 us; 31 bytes.
   CHECK(microseconds(all, Kind::all_gather, 32) == doctest::Approx(31.5).epsilon(1e-4));
   // 8 nodes of one rank: 2·log2(8) = 6 hops, none inside; LL 6.8 + 6·5 = 36.8 us.
-  const Ring thin = make_ring(ranks(0, 8, 8), cluster_of(8, 8), plain(true));
+  const Ring thin = make_ring(ranks(0, 8, 8), cluster_of(8, 8), plain(CollectiveLibrary::nccl));
   CHECK(microseconds(thin, Kind::all_reduce, 8) == doctest::Approx(36.8).epsilon(1e-3));
 }
 
+TEST_CASE("a mesh: n ranks have n - 1 links each, and RCCL's protocols") {
+  Cluster mesh = cluster_of(2, 8);
+  mesh.node_link.rate = BytesPerSecond(448e9);
+  mesh.peer_link = BytesPerSecond(64e9);
+  HardwareProfile profile = plain(CollectiveLibrary::rccl);
+  const auto ring = [&](int count) { return make_ring(ranks(0, count), mesh, profile); };
+  CHECK(gigabytes(ring(2).rate) == doctest::Approx(64));
+  CHECK(gigabytes(ring(4).rate) == doctest::Approx(3 * 64));
+  CHECK(gigabytes(ring(8).rate) == doctest::Approx(7 * 64));
+  CHECK(ring(4).links == doctest::Approx(3 / 7.0));
+  CHECK(ring(16).links == 1);  // eight in each node
+  // Simple: 17 + 2·2.1 us, and all 640 MB over one link; 17 + 3·2.1 us, 3/4 of 256 MB over three
+  // links; 17 + 14·2.1 us, 14/8 of 256 MB over seven.
+  CHECK(microseconds(ring(2), Kind::all_reduce, 640'000'000) == doctest::Approx(21.2 + 10'000));
+  CHECK(microseconds(ring(4), Kind::all_gather, 256'000'000) == doctest::Approx(23.3 + 1000));
+  CHECK(microseconds(ring(8), Kind::all_reduce, 256'000'000) == doctest::Approx(46.4 + 1000));
+  // LL: 12 + 14·0.8 us; 1,400 bytes at 0.08 of 448e9.
+  CHECK(microseconds(ring(8), Kind::all_reduce, 800) == doctest::Approx(23.2 + 1.4 / 35.84));
+  // An exchange uses all links once, at 0.88 of a ring's rate: 17 + 2.1 us, 7/8 of 8 GB.
+  CHECK(microseconds(ring(8), Kind::all_to_all, 8'000'000'000) ==
+        doctest::Approx(19.1 + 7e6 / (0.88 * 448)));
+  // Trees between nodes: 17 + 14·2.3 + 2·25 us, 0.59 of the NICs' 80e9; rings are faster for large
+  // arrays: 17 + 28·2.1 + 2·25 us, 30/16 of 1.6 GB at 80e9.
+  CHECK(microseconds(ring(16), Kind::all_reduce, 1'600'000'000) ==
+        doctest::Approx(125.8 + 3e6 / 80));
+  // A message has one link: 64 MB in 1 ms. A switch gives it all of them.
+  profile.message_efficiency = 1;
+  profile.message_latency = Seconds(0);
+  const auto message = [&] {
+    return MessageTimes(mesh, profile).of(Rank(0), Rank(1), Bytes(64'000'000)).count() * 1e6;
+  };
+  CHECK(message() == doctest::Approx(1 + 1000));
+  mesh.peer_link = {};
+  CHECK(message() == doctest::Approx(1 + 1000 / 7.0));
+}
+
 TEST_CASE("all-to-all: all transfers at once, one hop of each kind") {
-  const Ring node = make_ring(ranks(0, 8), cluster_of(4, 8), plain(true));
+  const Ring node = make_ring(ranks(0, 8), cluster_of(4, 8), plain(CollectiveLibrary::nccl));
   // NVLink carries 0.60 / 0.74 = 0.81 of a ring's rate. LL: 6.6 + 0.6 us, 700 bytes at 40.5e9.
   CHECK(gigabytes(node.exchange) == doctest::Approx(81));
   CHECK(microseconds(node, Kind::all_to_all, 800) == doctest::Approx(7.2 + 0.7 / 40.5));
@@ -128,10 +168,10 @@ TEST_CASE("all-to-all: all transfers at once, one hop of each kind") {
   CHECK(microseconds(node, Kind::all_to_all, 8'000'000'000) == doctest::Approx(11.8 + 7e6 / 81));
   // Between nodes a hop of the network more: LL 6.6 + 0.6 + 2.7 us. Of 31 parts that a rank of 32
   // sends, 24 leave the node through its NIC: 10e9 · 31/24.
-  const Ring all = make_ring(ranks(0, 32), cluster_of(4, 8), plain(true));
+  const Ring all = make_ring(ranks(0, 32), cluster_of(4, 8), plain(CollectiveLibrary::nccl));
   CHECK(gigabytes(all.exchange) == doctest::Approx(10 * 31 / 24.0));
   CHECK(microseconds(all, Kind::all_to_all, 32) == doctest::Approx(9.9).epsilon(1e-3));
-  // Without NCCL all of the rate, and its 7 hops of 2 + 1 us.
+  // With Gloo all of the rate, and its 7 hops of 2 + 1 us.
   const Ring other = make_ring(ranks(0, 8), cluster_of(4, 8), plain());
   CHECK(microseconds(other, Kind::all_to_all, 8'000'000) == doctest::Approx(21 + 70));
 }

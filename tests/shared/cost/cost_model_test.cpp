@@ -198,6 +198,40 @@ TEST_CASE("price: messages, gradient rings and updates of a lowered step") {
   CHECK(updates == 4);
 }
 
+TEST_CASE("price: in a mesh a message and the ring of two ranks have one link") {
+  Scenario scenario = examples::small_on_cpu(4, 8);
+  scenario.cluster.nodes = 1;
+  scenario.cluster.ranks_per_node = 4;
+  scenario.cluster.node_link = examples::two_nodes().node_link;
+  scenario.cluster.peer_link = scenario.cluster.node_link.rate / 4;
+  const HardwareProfile profile = round_numbers();
+  const Priced step = priced(scenario, one_grid(1, 2, 4, 2), profile);
+  const Ring ring = make_ring(ranks(0, 2, 1), scenario.cluster, profile);
+  CHECK(ring.links == 0.25);
+  int messages = 0, rings = 0;
+  for (std::size_t n = 0; n < step.compiled.nodes.size(); ++n) {
+    const Node& node = step.compiled.nodes[n];
+    const NodeCost& cost = step.costs.nodes[n];
+    if (node.kind == NodeKind::message) {
+      ++messages;
+      // Message efficiency 0.8, a quarter of the link: five times the bytes.
+      CHECK(step.costs.flows[cost.flows.begin].bytes.value ==
+            5 * step.program.messages[node.what].bytes.value);
+    }
+    if (node.kind == NodeKind::collective) {
+      const auto& collective = std::get<Collective>(step.program.ops[node.what].what);
+      if (!collective.params.valid()) continue;
+      ++rings;
+      // 2(n-1)/n = 1; collective efficiency 0.5, a quarter of the link: eight times the bytes.
+      CHECK(step.costs.flows[cost.flows.begin].bytes.value == 8 * collective.bytes.value);
+      CHECK(unshared_time(step.costs, static_cast<std::uint32_t>(n)).count() ==
+            doctest::Approx(ring_time(ring, collective.kind, collective.bytes).count()));
+    }
+  }
+  CHECK(messages == 2 * 2 * 2);
+  CHECK(rings >= 2);
+}
+
 TEST_CASE("price: tensor-parallel ops include their inner rings, equal ops cost the same") {
   const Scenario scenario = examples::small_on_cpu(2, 4);
   HardwareProfile profile = *shipped_profile(scenario.cluster);

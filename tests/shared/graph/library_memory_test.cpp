@@ -77,7 +77,7 @@ TEST_CASE("other nodes take few channels; CPUs and other frameworks take nothing
   profile.stack.memory.keeping = Keeping::megatron;
   CHECK(library_memory(program, scenario.cluster, profile)[0] == Bytes(0));
   profile.stack.memory.keeping = Keeping::polyphony;
-  profile.nccl = false;
+  profile.collectives = CollectiveLibrary::gloo;
   CHECK(library_memory(program, scenario.cluster, profile)[0] == Bytes(0));
 }
 

@@ -105,6 +105,20 @@ TEST_CASE("a profile that is written and read again is equal") {
   }
 }
 
+TEST_CASE("a profile names its library of collectives; earlier ones say whether it is NCCL") {
+  const auto library = [](const char* more) {
+    return parse_profile(std::string(R"({"profile": 1, "name": "p", "device": {"name": "d",
+        "fp32": "1TFLOPS", "memory_rate": "1GBps", "memory": "1GiB"})") +
+                             more + "}",
+                         "p.json")
+        .collectives;
+  };
+  CHECK(library("") == CollectiveLibrary::gloo);
+  CHECK(library(R"(, "collectives": "rccl")") == CollectiveLibrary::rccl);
+  CHECK(library(R"(, "nccl": true)") == CollectiveLibrary::nccl);
+  CHECK(library(R"(, "nccl": false)") == CollectiveLibrary::gloo);
+}
+
 TEST_CASE("an invalid profile is refused with the JSON pointer of the error") {
   const std::string device =
       R"("device": {"name": "d", "fp32": "1TFLOPS", "memory_rate": "1GBps", "memory": "1GiB"})";
@@ -116,6 +130,10 @@ TEST_CASE("an invalid profile is refused with the JSON pointer of the error") {
     return line.find(std::string("p.json: ") + pointer) == 0;
   };
   CHECK(refused(head + device + R"(, "gemm_eficiency": 0.5})", "/gemm_eficiency"));
+  CHECK(refused(head + device + R"(, "collectives": "mpi"})", "/collectives"));
+  CHECK(refusal(head + device + R"(, "collectives": "rccl", "nccl": true})") ==
+        "p.json: /nccl: nccl must not be given together with collectives, which replaces it (keep "
+        "\"collectives\" alone)");
   CHECK(refusal(head + device + R"(, "gemm_eficiency": 0.5})").find("gemm_efficiency") !=
         std::string::npos);
   CHECK(refused(head + device + R"(, "gemm_efficiency": 0})", "/gemm_efficiency"));
@@ -152,8 +170,11 @@ TEST_CASE("an invalid profile is refused with the JSON pointer of the error") {
     const std::string said = std::string(", \"") + key + "\": ", at = std::string("/") + key;
     CHECK(refusal(head + device + said + "4}") == "accepted");
     CHECK(refused(head + device + said + "4.1}", at.c_str()));
-    CHECK(refusal(head + device + said + "1.2, \"nccl\": true}") == "accepted");
-    CHECK(refused(head + device + said + "1.3, \"nccl\": true}", at.c_str()));
+    for (const char* library :
+         {R"("collectives": "nccl")", R"("collectives": "rccl")", R"("nccl": true)"}) {
+      CHECK(refusal(head + device + said + "1.2, " + library + "}") == "accepted");
+      CHECK(refused(head + device + said + "1.3, " + library + "}", at.c_str()));
+    }
   }
   for (const char* key :
        {"dispatch", "op_overhead", "optimizer_overhead", "message_latency", "collective_latency"})

@@ -148,7 +148,7 @@ TEST_CASE("an op takes the larger of its kernels' time and of the host's launch 
 
 TEST_CASE("collectives of a column-parallel layer are hidden by its GEMMs, as long as these last") {
   HardwareProfile profile = examples::plain();
-  Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0), false};
+  Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0)};
   const auto time = [&] { return block_backward(ring, profile); };
   const double alone = time();
   profile.stack.tensor_overlap = 1;
@@ -176,7 +176,7 @@ TEST_CASE("collectives of a column-parallel layer are hidden by its GEMMs, as lo
 
 TEST_CASE("a collective takes a share of the device from the compute that hides it") {
   HardwareProfile profile = examples::plain();
-  Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0), false};
+  Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0)};
   const auto time = [&] { return block_backward(ring, profile); };
   profile.stack.tensor_overlap = 1;
   // C = four collectives of 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s, all hidden. While they run,
@@ -203,7 +203,7 @@ TEST_CASE("the fastest of NCCL's protocols for the size is used") {
   cluster.node_link = {BytesPerSecond(100e9), Seconds(1e-6)};
   cluster.fabric_link = {BytesPerSecond(10e9), Seconds(5e-6)};
   HardwareProfile profile = examples::plain();
-  profile.nccl = true;
+  profile.collectives = CollectiveLibrary::nccl;
   profile.collective_efficiency = profile.fabric_efficiency = 1;
   std::vector<Rank> eight, all;
   for (std::size_t r = 0; r < 8; ++r) eight.emplace_back(r);

@@ -377,6 +377,26 @@ TEST_CASE("GB200 in trays of 4: one domain of 72") {
   CHECK(read_scenario(resolved_text(trays), "s.json", test::file_text).cluster == trays.cluster);
 }
 
+TEST_CASE("accelerators that are joined pair by pair have the rate of a pair's link") {
+  const auto cluster_of = [](const char* node) {
+    const Scenario scenario =
+        read_scenario(reading(std::string(R"({"node": )") + node + "}"), "s.json", test::file_text);
+    CHECK(read_scenario(resolved_text(scenario), "s.json", test::file_text).cluster ==
+          scenario.cluster);
+    return scenario.cluster;
+  };
+  CHECK(cluster_of(R"({"device": "H100", "ranks": 4})").peer_link.value == 0);
+  const Cluster mesh =
+      cluster_of(R"({"device": "H100", "ranks": 4, "link": "300GBps", "peer_link": "100GBps"})");
+  CHECK(mesh.node_link.rate.value == 300e9);
+  CHECK(mesh.peer_link.value == 100e9);
+  CHECK(
+      test::refusal(reading(
+          R"({"node": {"device": "H100", "ranks": 4, "link": "9GBps", "peer_link": "10GBps"}})")) ==
+      "s.json: /cluster/node/peer_link: peer_link must be at most link, of which it is a part "
+      "(write the rate to a single other accelerator, such as \"64GBps\")");
+}
+
 TEST_CASE("a device with custom figures needs a profile") {
   CHECK(test::refusal(
             reading(

@@ -216,7 +216,7 @@ TEST_CASE("the best equals that of brute force in small spaces") {
     CAPTURE(name);
     const Scenario scenario = scenario_of(space);
     HardwareProfile profile = *shipped_profile(scenario.cluster);
-    profile.nccl = false;  // or libraries would fill these small devices
+    profile.collectives = CollectiveLibrary::gloo;  // or libraries would fill these small devices
     const Batch batch = typical_batch(scenario);
     const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
     const Brute brute = brute_force(Question(borrow_inputs(scenario, profile)));
@@ -266,7 +266,8 @@ TEST_CASE("a layout that fits only with another split is found: the best of all 
        R"("language": {"tp": 1, "cp": 1, "pp": 4, "vpp": 1, "shard": "none", "recompute": "none"},
           "schedule": "1f1b", "microbatch": [1, 2])"});
   HardwareProfile profile = *shipped_profile(scenario.cluster);
-  profile.nccl = false;  // splits are chosen by the memory of tensors alone
+  profile.collectives =
+      CollectiveLibrary::gloo;  // splits are chosen by the memory of tensors alone
   const Batch batch = typical_batch(scenario);
   const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
   const auto predicted = [&](const Layout& layout) {

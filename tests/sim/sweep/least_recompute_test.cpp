@@ -24,7 +24,8 @@ TEST_CASE("the least recomputation that fits is found: the best of all ranges") 
           "search": {"language": {"tp": 1, "cp": 1, "pp": 1, "ep": 8, "shard": "full", "shard_ranks": 0}, "microbatch": [1, 2]}})",
       "experts", test::file_text);
   HardwareProfile profile = *shipped_profile(scenario.cluster);
-  profile.nccl = false;  // ranges are chosen by the memory of tensors alone
+  profile.collectives =
+      CollectiveLibrary::gloo;  // ranges are chosen by the memory of tensors alone
   Seconds best(1e300);
   int fitting = 0;
   for (Layout layout : candidates(scenario)) {
