@@ -70,8 +70,9 @@ enum class Footing : std::uint8_t {
   stated,            // the profile file states its own numbers; nothing is known about a fit
   known,             // calibrated: measurements of both the stack and the device were fitted
   foreign,           // uncalibrated stack: only measurements of the device were fitted
-  borrowed,          // borrowed fit: the stack was fitted, but on another device with its own fit
-  foreign_borrowed,  // uncalibrated stack, and a fit borrowed from another device
+  borrowed,          // borrowed fit: the stack was fitted, but on another device with its own fit;
+                     // or the device's own fit rests on too few measurements
+  foreign_borrowed,  // uncalibrated stack, and such a fit
 };
 constexpr auto names(Footing) {
   return names_of<Footing>("stated", "known", "foreign", "borrowed", "foreign and borrowed");

@@ -133,8 +133,8 @@ const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
         "degrees of freedom of Student's t distribution; 0: normal distribution"},
        {"footing", choice_form(enum_names<Footing>()),
         "calibration basis. stated: given by the profile; known: calibrated stack and device; "
-        "foreign: uncalibrated stack; borrowed: fit borrowed from another device; "
-        "foreign_borrowed: both of these"},
+        "foreign: uncalibrated stack; borrowed: fit borrowed from another device, or of too few "
+        "measurements; foreign_borrowed: both of these"},
        {"fitted", object_form(fitted_ranges_form()), "ranges of sizes that it was fitted on"},
        {"jitter", object_form(jitter), "how much the time of repeated ops varies"}},
       {}};

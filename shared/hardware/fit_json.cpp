@@ -67,7 +67,10 @@ const ObjectForm& fit_form() {
                     "the shipped device whose measurements were fitted; the file's own device when "
                     "absent"},
                    {"rows", text_form("12 steps of our cluster"),
-                    "the measurements that it is fitted to, in words", true}};
+                    "the measurements that it is fitted to, in words", true},
+                   {"calibrated", boolean_form(),
+                    "false: it rests on kernel times or on too few steps, and its error is stated "
+                    "like that of a fit of another device; true when absent"}};
     for (const FitNumber& number : kNumbers)
       made.fields.push_back({number.key, number_form(number.low, number.high), number.about, true});
     made.fields.push_back({"errors", object_form(errors_form()),
@@ -85,6 +88,7 @@ Fit read_fit(const JsonValue& json, const std::string& name) {
   fit.name = name;
   json.read("device", fit.device);
   json.read("rows", fit.rows);
+  json.read("calibrated", fit.calibrated);
   for (const FitNumber& number : kNumbers) json.read(number.key, fit.*number.member);
   json.at("errors").read("gemm_efficiency", fit.gemm_error);
   json.at("errors").read("attention_efficiency", fit.attention_error);

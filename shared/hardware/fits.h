@@ -16,6 +16,9 @@ struct Fit {
   std::string name;    // "h100"; of a device's own fit: the device's name
   std::string device;  // the shipped device whose measurements were fitted; empty: the device's own
   std::string rows;    // the measurements that it is fitted to, in words
+  // False: rests on kernel times or on too few steps, so that its error is unknown, and stated like
+  // that of a borrowed fit.
+  bool calibrated = true;
   double gemm_efficiency = 0, gemm_half_size = 0, grouped_efficiency = 0;
   double attention_efficiency = 0, early_attention_efficiency = 0, attention_backward = 0;
   double attention_half_keys = 0;

@@ -44,11 +44,11 @@ double own_residual(Footing footing, const Residuals& residuals) {
 const Residuals& shipped_residuals() { return kResiduals; }
 
 Footing footing_of(const Device& device, const Fit& fit, const std::string& stack) {
-  if (fit.device.empty()) return Footing::foreign;
+  if (fit.device.empty()) return fit.calibrated ? Footing::foreign : Footing::foreign_borrowed;
   const ShippedDevice* of_rows = find_device(fit.device);
-  const bool known_device = of_rows != nullptr && device.bf16 == of_rows->device.bf16 &&
-                            device.fp8 == of_rows->device.fp8 &&
-                            device.fp32 == of_rows->device.fp32;
+  const bool known_device =
+      fit.calibrated && of_rows != nullptr && device.bf16 == of_rows->device.bf16 &&
+      device.fp8 == of_rows->device.fp8 && device.fp32 == of_rows->device.fp32;
   bool known_stack = false;
   for (const char* name : kFittedStacks) known_stack = known_stack || stack == name;
   if (known_device) return known_stack ? Footing::known : Footing::foreign;

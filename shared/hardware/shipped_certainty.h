@@ -4,6 +4,7 @@
 //   A device with the same peaks as a fitted one counts as calibrated (memory, links and power may
 //   differ). An H200's kernels run like an H100's, given its memory rate
 //   (scenarios/measured/README.md); this was not tested on whole steps.
+//   A fit of too few measurements (Fit::calibrated) counts as borrowed.
 //   Jitter is unknown: we have no source that states it for single ops.
 #pragma once
 
