@@ -15,6 +15,14 @@ std::string lower_case(std::string text) {
   return text;
 }
 
+// Returns the name as it is compared: letters and digits in lower case.
+std::string compared(const std::string& name) {
+  std::string text;
+  for (const char c : lower_case(name))
+    if (c != ' ' && c != '-' && c != '_') text += c;
+  return text;
+}
+
 std::vector<ShippedDevice> read_devices() {
   std::vector<ShippedDevice> devices;
   for (const ShippedFile& file : device_files())
@@ -38,7 +46,7 @@ const std::vector<ShippedDevice>& shipped_devices() {
 
 const ShippedDevice* find_device(const std::string& name) {
   for (const ShippedDevice& shipped : shipped_devices()) {
-    if (lower_case(shipped.device.name) == lower_case(name)) return &shipped;
+    if (compared(shipped.device.name) == compared(name)) return &shipped;
   }
   return nullptr;
 }

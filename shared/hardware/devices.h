@@ -1,4 +1,5 @@
-// The devices and hardware profiles that ship with the program. Names are not case-sensitive.
+// The devices and hardware profiles that ship with the program. Names are not case-sensitive, and
+// those of devices may have spaces, hyphens and underscores at any place: "RTX 4090", "rtx4090".
 //   A device, such as "H100", comes with default links (per accelerator and direction): inside its
 //   node, its share of the node's NICs, to its host's memory, and its share of that memory's rate.
 //   Every device has a roofline profile of its own, "h100-roofline": peaks from data sheets,

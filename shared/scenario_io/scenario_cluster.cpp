@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "shared/hardware/device_file_json.h"
@@ -90,7 +91,8 @@ NamedDevice read_own_node(const JsonValue& value, const JsonValue& node, const O
                 "\"450GBps\"");
   node.read("link", cluster.node_link.rate);
   node.read("link_latency", cluster.node_link.latency);
-  node.read("peer_link", cluster.peer_link);
+  if (!node.read("peer_link", cluster.peer_link))
+    cluster.peer_link = std::min(cluster.peer_link, cluster.node_link.rate);
   return named;
 }
 

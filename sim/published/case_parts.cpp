@@ -35,7 +35,11 @@ Device read_device(const PublishedRow& row, const ShippedDevice*& shipped) {
   const std::string text = lower_case(row.gpu_type);
   if (text.empty()) skip("gpu_type is not stated");
   const std::string part = text.substr(0, text.find_first_of("- ("));
-  const std::string name = part != "a100" ? part : has(text, "40gb") ? "a100-40" : "a100-80";
+  // "RTX 4090", "H100-80GB-SXM".
+  const std::string name = find_device(text) != nullptr ? text
+                           : part != "a100"             ? part
+                           : has(text, "40gb")          ? "a100-40"
+                                                        : "a100-80";
   shipped = find_device(name);
   if (shipped == nullptr)
     skip("device \"" + row.gpu_type + "\" has no profile (there are profiles of " +

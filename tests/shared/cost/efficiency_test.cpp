@@ -135,23 +135,19 @@ TEST_CASE("the peak rate of a device in every number format") {
 }
 
 TEST_CASE("power of devices, and domains larger than a node") {
-  for (const auto& [name, watts] : std::vector<std::pair<const char*, double>>{{"A40", 300},
-                                                                               {"L40S", 350},
-                                                                               {"A100-40", 400},
-                                                                               {"A100-80", 400},
-                                                                               {"H100", 700},
-                                                                               {"H800", 700},
-                                                                               {"H200", 700},
-                                                                               {"H20", 400},
-                                                                               {"B200", 1000},
-                                                                               {"GB200", 1200},
-                                                                               {"cpu-core", 0}}) {
+  for (const auto& [name, watts] : std::vector<std::pair<const char*, double>>{
+           {"A40", 300},      {"L40S", 350},         {"A100-40", 400}, {"A100-80", 400},
+           {"H100", 700},     {"H800", 700},         {"H200", 700},    {"H20", 400},
+           {"B200", 1000},    {"GB200", 1200},       {"B300", 1100},   {"GB300", 1400},
+           {"MI300X", 750},   {"MI325X", 1000},      {"MI355X", 1400}, {"RTX-4090", 450},
+           {"RTX-5090", 575}, {"RTX-PRO-6000", 600}, {"A800", 400},    {"cpu-core", 0}}) {
     CAPTURE(name);
     CHECK(find_device(name)->busy_power.value == watts);
     CHECK(find_device(name)->idle_power.value == doctest::Approx(0.3 * watts));
   }
   CHECK(default_domain("GB200", 4) == 72);  // 18 trays
-  CHECK(default_domain("GB200", 5) == 0);   // not a whole number of them
+  CHECK(default_domain("GB300", 4) == 72);
+  CHECK(default_domain("GB200", 5) == 0);  // not a whole number of them
   CHECK(default_domain("GB200", 72) == 0);
   CHECK(default_domain("H100", 8) == 0);
   CHECK(default_domain("nothing", 8) == 0);

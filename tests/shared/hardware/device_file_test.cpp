@@ -84,6 +84,76 @@ TEST_SUITE("device files") {
     CHECK(find_device("A40")->nodes.empty());
   }
 
+  TEST_CASE("figures of the machines of 2023 to 2026 are those of their sources") {
+    struct Figures {
+      const char* name;
+      double fp32, bf16, fp8, nvfp4;  // TFLOP/s, without sparsity; 0: not supported
+      double memory_rate;             // GB/s
+      std::int64_t memory;            // MiB that a program gets
+      double link, nic;               // GB/s in one direction
+    };
+    // Memory: 284,208, 275,040, 97,887 and 32,607 MiB that nvidia-smi shows, minus 526; 192, 256,
+    // 288, 24 and 80 GiB minus 1.5. A NIC of 400 or 800 Gb/s for each GPU; one of 200 Gb/s for
+    // four. xGMI: seven links of 64 and 76.5 GB/s. A800: 400 GB/s, half in each direction.
+    for (const Figures& wanted : std::vector<Figures>{
+             {"B300", 75, 2250, 4500, 14000, 7750, 275040 - 526, 900, 100},
+             {"GB300", 80, 2500, 5000, 15000, 8000, 284208 - 526, 900, 100},
+             {"MI300X", 163.4, 1307.4, 2614.9, 0, 5300, 192 * 1024 - 1536, 7 * 64, 50},
+             {"MI325X", 163.4, 1307.4, 2614.9, 0, 6000, 256 * 1024 - 1536, 7 * 64, 50},
+             {"MI355X", 157.3, 2500, 5000, 0, 8000, 288 * 1024 - 1536, 7 * 76.5, 50},
+             {"RTX-4090", 82.6, 165.2, 330.3, 0, 1008, 24 * 1024 - 1536, 31.5, 6.25},
+             {"RTX-5090", 104.8, 209.5, 419, 1676, 1792, 32607 - 526, 63, 6.25},
+             {"RTX-PRO-6000", 126, 503.8, 1007.6, 2015.2, 1792, 97887 - 526, 63, 6.25},
+             {"A800", 19.5, 312, 0, 0, 2039, 80 * 1024 - 1536, 200, 25}}) {
+      CAPTURE(wanted.name);
+      const ShippedDevice& found = *find_device(wanted.name);
+      const auto close = [](double value) { return doctest::Approx(value).epsilon(1e-12); };
+      CHECK(found.device.fp32.value == close(wanted.fp32 * 1e12));
+      CHECK(found.device.bf16.value == close(wanted.bf16 * 1e12));
+      CHECK(found.device.fp8.value == close(wanted.fp8 * 1e12));
+      CHECK(found.device.nvfp4.value == close(wanted.nvfp4 * 1e12));
+      CHECK(found.device.memory_rate.value == close(wanted.memory_rate * 1e9));
+      CHECK(found.device.memory == Bytes(wanted.memory << 20));
+      CHECK(found.node_link.rate.value == close(wanted.link * 1e9));
+      CHECK(found.fabric_link.rate.value == close(wanted.nic * 1e9));
+    }
+    for (const char* name : {"MI300X", "MI325X", "MI355X"}) {
+      CAPTURE(name);
+      const ShippedDevice& found = *find_device(name);
+      // A full mesh of eight: seven links.
+      CHECK(found.peer_link.value * 7 == doctest::Approx(found.node_link.rate.value));
+      CHECK(found.nodes.front().ranks == 8);
+      const HardwareProfile& profile = *find_profile(default_profile(name));
+      CHECK(profile.collectives == CollectiveLibrary::rccl);
+      CHECK(profile.source.find("RCCL") != std::string::npos);
+      CHECK(profile.source.find("NVLink") == std::string::npos);
+    }
+    CHECK(find_profile("gb300-roofline")->collectives == CollectiveLibrary::nccl);
+    CHECK(find_profile("gb300-roofline")->counts_on_device);  // of NVLink domains
+    CHECK(find_device("B300")->peer_link.value == 0);
+  }
+
+  TEST_CASE("a fit of too few measurements has the error of a borrowed one") {
+    const auto footing = [](const char* name, const char* stack) {
+      const ShippedDevice& device = *find_device(name);
+      return footing_of(device.device, *device.fit, stack);
+    };
+    CHECK(footing("MI300X", "fsdp") == Footing::borrowed);
+    CHECK(footing("MI325X", "fsdp2") == Footing::foreign_borrowed);
+    CHECK(footing("MI355X", "megatron-core") == Footing::borrowed);
+    // B300 has less than the peaks of GB200; GB300 has the same in bf16 and fp8; A800 is an A100.
+    CHECK(footing("B300", "megatron-bridge") == Footing::borrowed);
+    CHECK(footing("GB300", "megatron-bridge") == Footing::known);
+    CHECK(footing("A800", "megatron-core") == Footing::known);
+    CHECK(footing("RTX-4090", "fsdp") == Footing::borrowed);
+    // Half of the 90 % interval: a borrowed fit's residual of 0.2338 and 0.23 of its GEMMs add up
+    // to 0.328; times 2.015, the quantile of Student's t with five degrees of freedom: e^0.661.
+    CHECK(find_profile("mi300x-roofline")->step_error == doctest::Approx(0.937).epsilon(2e-3));
+    const std::string few = R"(, "fit": {"calibrated": false, )" + kFit + ", " + kErrors + "}}";
+    const ShippedDevice own = read_own_device(kHead + kFigures + few, "x1.json");
+    CHECK(footing_of(own.device, *own.fit, "fsdp") == Footing::foreign_borrowed);
+  }
+
   TEST_CASE("a device has the efficiencies, errors and ranges of the fit that it names") {
     const HardwareProfile a40 = *find_profile("a40-roofline");
     CHECK(a40.gemm_efficiency == 0.802);

@@ -34,8 +34,10 @@ std::string refusal(const std::string& text) {
 }  // namespace
 
 TEST_CASE("devices and profiles are found by name") {
-  for (const char* name : {"A40", "L40S", "A100-40", "A100-80", "H100", "H800", "H200", "H20",
-                           "B200", "GB200", "cpu-core"}) {
+  for (const char* name :
+       {"A40",   "L40S",  "RTX-4090", "RTX-5090", "RTX-PRO-6000", "A100-40", "A100-80",
+        "A800",  "H100",  "H800",     "H200",     "H20",          "B200",    "B300",
+        "GB200", "GB300", "MI300X",   "MI325X",   "MI355X",       "cpu-core"}) {
     REQUIRE(find_device(name) != nullptr);
     const HardwareProfile* profile = find_profile(default_profile(name));
     REQUIRE(profile != nullptr);
@@ -44,9 +46,15 @@ TEST_CASE("devices and profiles are found by name") {
     CHECK_FALSE(find_device(name)->source.empty());
   }
   CHECK(find_device("h100") == find_device("H100"));
+  for (const char* name : {"RTX 4090", "rtx4090", "rtx_4090"})
+    CHECK(find_device(name) == find_device("RTX-4090"));
+  CHECK(find_device("mi300x") == find_device("MI300X"));
+  CHECK(find_device("gb-300") == find_device("GB300"));
+  CHECK(find_device("a100 80") == find_device("A100-80"));
+  CHECK(find_device("RTX-409") == nullptr);
   CHECK(find_device("H101") == nullptr);
   CHECK(find_profile("h101-roofline") == nullptr);
-  CHECK(device_names().size() == 11);
+  CHECK(device_names().size() == 20);
 }
 
 TEST_CASE("a device has the peaks of its data sheet") {

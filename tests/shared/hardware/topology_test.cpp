@@ -386,6 +386,9 @@ TEST_CASE("accelerators that are joined pair by pair have the rate of a pair's l
     return scenario.cluster;
   };
   CHECK(cluster_of(R"({"device": "H100", "ranks": 4})").peer_link.value == 0);
+  CHECK(cluster_of(R"("mi300x-platform")").peer_link.value == 64e9);
+  CHECK(cluster_of(R"({"device": "MI300X", "ranks": 4, "link": "48GBps"})").peer_link.value ==
+        48e9);
   const Cluster mesh =
       cluster_of(R"({"device": "H100", "ranks": 4, "link": "300GBps", "peer_link": "100GBps"})");
   CHECK(mesh.node_link.rate.value == 300e9);

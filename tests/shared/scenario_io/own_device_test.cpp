@@ -54,7 +54,7 @@ bool noted(const Scenario& scenario, const std::string& note) {
 
 TEST_SUITE("a device of the user's own") {
   TEST_CASE("the numbers of a shipped device give its prediction, to the bit") {
-    for (const char* name : {"A40", "H100", "B200", "GB200", "cpu-core"}) {
+    for (const char* name : {"A40", "H100", "B200", "GB200", "MI300X", "cpu-core"}) {
       CAPTURE(name);
       const LoadText load = in({{"here/ours.json", test::copied_device(name, "ours")}});
       const std::string ranks = R"(", "ranks": 4})";

@@ -23,6 +23,13 @@ TEST_CASE("a device without measurements of its own names the device whose fit i
       said("H20", "hf-eager") ==
       "No published measurement of this software stack (hf-eager) or of H20 was available, the fit "
       "of the H100 is used; the interval is wider.");
+  // Kernels of the MI300X were measured, but few steps.
+  CHECK(said("MI325X", "megatron-core") ==
+        "Too few published measurements of MI325X were available, its fit rests on kernel times of "
+        "MI300X and MI325X; the interval is wider.");
+  CHECK(said("MI300X", "hf-eager") ==
+        "No published measurement of this software stack (hf-eager), and too few of MI300X were "
+        "available, its fit rests on kernel times of MI300X and MI325X; the interval is wider.");
   // H200 has the H100's peaks.
   CHECK(said("H200", "megatron-core") ==
         "Fitted to published measurements of this software stack (megatron-core) on devices like "
