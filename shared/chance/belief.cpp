@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "shared/chance/effects.h"
+#include "shared/chance/misses.h"
 #include "shared/cost/cost_model.h"
 #include "shared/error.h"
 #include "shared/hardware/hardware_json.h"
@@ -73,6 +74,21 @@ Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProf
   return belief;
 }
 
+Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProfile& profile,
+                   const Model& model, const Layout& layout) {
+  Belief belief = make_belief(step, std::move(effects), profile);
+  const Misses misses(profile.certainty, model);
+  if (!misses.any()) return belief;
+  const MissAt miss = misses.at(layout);
+  belief.residual = miss.left;
+  for (std::size_t i = 0; i < miss.weights.size(); ++i) {
+    const std::vector<double>& known = profile.certainty.misses[i].effects;
+    for (std::size_t k = 0; k < std::min(known.size(), belief.effects.size()); ++k)
+      belief.effects[k] -= miss.weights[i] * known[k];
+  }
+  return belief;
+}
+
 SecondsInterval interval(const Belief& belief, double probability) {
   const double reach = central(probability, belief.freedom) * belief.deviation();
   return {belief.step * std::exp(-reach), belief.step * std::exp(reach)};
@@ -104,6 +120,12 @@ LayoutDistance layout_distance(const Layout& a, const Layout& b) {
   return {distance.other + most.other, most.tensor};
 }
 
+double miss_variance(const Certainty& certainty, const LayoutDistance& distance) {
+  const double error = certainty.layout_error.value();
+  const double tensor = certainty.tensor_error.value_or(error);
+  return error * error * distance.other + tensor * tensor * distance.tensor;
+}
+
 std::vector<double> difference_parts(const Belief& first, const Belief& second,
                                      const LayoutDistance& distance,
                                      const HardwareProfile& profile) {
@@ -114,9 +136,8 @@ std::vector<double> difference_parts(const Belief& first, const Belief& second,
     parts.push_back(apart * apart);
   }
   double own = first.residual * first.residual + second.residual * second.residual;
-  if (const auto& error = profile.certainty.layout_error) {
-    const double tensor = profile.certainty.tensor_error.value_or(*error);
-    const double apart = *error * *error * distance.other + tensor * tensor * distance.tensor;
+  if (profile.certainty.layout_error) {
+    const double apart = miss_variance(profile.certainty, distance);
     own = profile.certainty.residual ? apart : std::min(own, apart);
   }
   parts.push_back(own);

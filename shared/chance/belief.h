@@ -50,6 +50,10 @@ struct SecondsInterval {
 std::vector<double> step_effects(const Program& program, const Compiled& compiled,
                                  const Cluster& cluster, const HardwareProfile& profile);
 Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProfile& profile);
+// The same for a layout of which the profile may know misses (shared/chance/misses.h): `step` is
+// the prediction that includes them.
+Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProfile& profile,
+                   const Model& model, const Layout& layout);
 // Returns the central interval that contains the step with the given probability.
 SecondsInterval interval(const Belief& belief, double probability = 0.9);
 
@@ -60,6 +64,9 @@ struct LayoutDistance {
   double other = 0, tensor = 0;
 };
 LayoutDistance layout_distance(const Layout& a, const Layout& b);
+// Returns the variance by which the misses of two layouts differ. The profile must state a
+// layout_error.
+double miss_variance(const Certainty& certainty, const LayoutDistance& distance);
 
 // Returns the variances that add up to the squared deviation of the difference: one per entry of
 // HardwareProfile::certainty.errors, then that of the model's own misses, which no parameter

@@ -17,4 +17,16 @@ void apply_pace(const Program& program, const Compiled& compiled, const Cluster&
   }
 }
 
+void scale_times(CostTable& costs, double factor) {
+  for (NodeCost& node : costs.nodes) {
+    node.duration *= factor;
+    node.delay *= factor;
+  }
+  Network& network = costs.network;
+  for (BytesPerSecond* rate :
+       {&network.node_rate, &network.fabric_rate, &network.bus_rate, &network.connection,
+        &network.leaf_rate, &network.host_rate, &network.host_memory_rate})
+    *rate = BytesPerSecond(rate->value / factor);
+}
+
 }  // namespace polyphony

@@ -15,6 +15,7 @@
 //                 scales; 0: normal distribution
 //   footing       calibration basis: which measurements of its stack and device the profile rests
 //                 on
+//   misses        measured steps that the parameters do not explain (shared/chance/misses.h)
 //   fitted        the range of sizes that it was fitted on; answers outside it are extrapolated
 //   jitter        how much the time of a repeated op varies; absent: unknown
 #pragma once
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "shared/enum_names.h"
+#include "shared/model/layout.h"
 
 namespace polyphony {
 
@@ -80,12 +82,24 @@ constexpr auto names(Footing) {
 
 using ParameterError = std::map<std::string, double>;
 
+// A measured step that the profile, with its parameters as they are, does not explain.
+struct KnownMiss {
+  std::string source;           // of the measurement
+  std::string model;            // modules_text() of its model
+  Layout layout;                // what layout_distance() reads of it
+  double miss = 0;              // ln(measured / predicted)
+  double noise = 0;             // relative deviation of the measurement
+  std::vector<double> effects;  // of each of the profile's errors on this step
+  bool operator==(const KnownMiss&) const = default;
+};
+
 struct Certainty {
   std::string source;  // where these numbers come from
   std::vector<ParameterError> errors;
   std::optional<double> residual;
   std::optional<double> layout_error, tensor_error;
   int freedom = 0;
+  std::vector<KnownMiss> misses;
   Footing footing = Footing::stated;
   FittedRanges fitted;
   std::optional<Jitter> jitter;

@@ -83,6 +83,117 @@ Jitter read_jitter(const JsonValue& json) {
   return jitter;
 }
 
+// Of a layout, what layout_distance() reads (shared/chance/belief.h).
+struct CountKey {
+  const char* key;
+  int ModuleLayout::* member;
+};
+constexpr CountKey kCounts[] = {
+    {"tp", &ModuleLayout::tp},      {"cp", &ModuleLayout::cp},
+    {"pp", &ModuleLayout::pp},      {"vpp", &ModuleLayout::vpp},
+    {"ep", &ModuleLayout::ep},      {"tp_pieces", &ModuleLayout::tp_pieces},
+    {"ranks", &ModuleLayout::ranks}};
+
+ObjectForm module_form() {
+  ObjectForm form{"missed_module", "the layout of one module", {}, {}};
+  for (const CountKey& count : kCounts)
+    form.fields.push_back({count.key, integer_form(1), "as in a layout; 1 when absent"});
+  form.fields.push_back({"sp", boolean_form(), "sequence parallelism"});
+  form.fields.push_back({"shard", choice_form(enum_names<Shard>()), "none when absent"});
+  form.fields.push_back({"recompute", choice_form(enum_names<Recompute>()), "none when absent"});
+  return form;
+}
+ObjectForm layout_form(const ObjectForm& module) {
+  return {"missed_layout",
+          "what of the layout is compared with others",
+          {{"placement", choice_form(enum_names<Placement>()), "", true},
+           {"schedule", choice_form(enum_names(kLastSchedule)), "", true},
+           {"microbatches", integer_form(1), "", true},
+           {"encoder_microbatches", integer_form(0), "0 when absent"},
+           {"encoder_order", choice_form(enum_names<EncoderOrder>()), "in-turn when absent"},
+           {"modules", list_form(object_form(module), 1), "by module", true}},
+          {}};
+}
+ObjectForm miss_form(const ObjectForm& layout) {
+  return {"miss",
+          "a measured step that the parameters do not explain",
+          {{"source", text_form("slurm-123.out"), "of the measurement"},
+           {"model", text_form("language 7241732096"), "modules and their parameters", true},
+           {"layout", object_form(layout), "the layout that was measured", true},
+           {"miss", number_form(-kMost, kMost), "ln(measured / predicted)", true},
+           {"noise", deviation_form(), "relative deviation of the measurement"},
+           {"effects", list_form(number_form(-kMost, kMost)),
+            "of each of the errors on the logarithm of this step"}},
+          {}};
+}
+
+Layout read_missed_layout(const JsonValue& json) {
+  Layout layout;
+  layout.placement = enum_named<Placement>(json.at("placement").text());
+  layout.schedule = enum_named(json.at("schedule").text(), kLastSchedule);
+  json.read("microbatches", layout.microbatches);
+  json.read("encoder_microbatches", layout.encoder_microbatches);
+  if (json.has("encoder_order"))
+    layout.encoder_order = enum_named<EncoderOrder>(json.at("encoder_order").text());
+  const JsonValue modules = json.at("modules");
+  for (std::size_t m = 0; m < modules.size(); ++m) {
+    const JsonValue of = modules.at(m);
+    ModuleLayout& module = layout.modules.emplace_back();
+    for (const CountKey& count : kCounts) of.read(count.key, module.*count.member);
+    of.read("sp", module.sp);
+    if (of.has("shard")) module.shard = enum_named<Shard>(of.at("shard").text());
+    if (of.has("recompute")) module.recompute = enum_named<Recompute>(of.at("recompute").text());
+    const int grid = module.tp * module.cp * module.pp;
+    if (module.ranks % grid != 0)
+      of.refuse_at("ranks", "must be a multiple of tp · cp · pp", "copy the profile again");
+  }
+  return layout;
+}
+
+KnownMiss read_miss(const JsonValue& json) {
+  KnownMiss miss;
+  json.read("source", miss.source);
+  json.read("model", miss.model);
+  miss.layout = read_missed_layout(json.at("layout"));
+  json.read("miss", miss.miss);
+  json.read("noise", miss.noise);
+  if (json.has("effects"))
+    for (std::size_t k = 0; k < json.at("effects").size(); ++k)
+      miss.effects.push_back(json.at("effects").at(k).number());
+  return miss;
+}
+
+ordered_json write_layout(const Layout& layout) {
+  const Layout usual;
+  ordered_json json{{"placement", name(layout.placement)},
+                    {"schedule", name(layout.schedule)},
+                    {"microbatches", layout.microbatches}};
+  if (layout.encoder_microbatches != usual.encoder_microbatches)
+    json["encoder_microbatches"] = layout.encoder_microbatches;
+  if (layout.encoder_order != usual.encoder_order)
+    json["encoder_order"] = name(layout.encoder_order);
+  for (const ModuleLayout& module : layout.modules) {
+    ordered_json of = ordered_json::object();
+    for (const CountKey& count : kCounts)
+      if (module.*count.member != 1) of[count.key] = module.*count.member;
+    if (module.sp) of["sp"] = true;
+    if (module.shard != Shard::none) of["shard"] = name(module.shard);
+    if (module.recompute != Recompute::none) of["recompute"] = name(module.recompute);
+    json["modules"].push_back(of);
+  }
+  return json;
+}
+
+ordered_json write_miss(const KnownMiss& miss) {
+  ordered_json json{{"source", miss.source},
+                    {"model", miss.model},
+                    {"layout", write_layout(miss.layout)},
+                    {"miss", miss.miss},
+                    {"noise", miss.noise}};
+  for (const double effect : miss.effects) json["effects"].push_back(effect);
+  return json;
+}
+
 }  // namespace
 
 const ObjectForm& fitted_ranges_form() {
@@ -119,6 +230,8 @@ const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
       form.fields.push_back({key, number_form(-kMost, kMost), "relative change of this parameter"});
     return form;
   }();
+  static const ObjectForm module = module_form(), layout = layout_form(module),
+                          miss = miss_form(layout);
   static const ObjectForm form{
       "certainty",
       "how far the predictions of the profile can be trusted",
@@ -135,6 +248,9 @@ const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
         "calibration basis. stated: given by the profile; known: calibrated stack and device; "
         "foreign: uncalibrated stack; borrowed: fit borrowed from another device, or of too few "
         "measurements; foreign_borrowed: both of these"},
+       {"misses", list_form(object_form(miss)),
+        "measured steps that the parameters do not explain: they correct predictions of the same "
+        "layout, and, the less the more it differs, of others of the same model"},
        {"fitted", object_form(fitted_ranges_form()), "ranges of sizes that it was fitted on"},
        {"jitter", object_form(jitter), "how much the time of repeated ops varies"}},
       {}};
@@ -154,6 +270,9 @@ Certainty read_certainty(const JsonValue& json) {
   for (const DeviationKey& deviation : kDeviations)
     if (json.has(deviation.key)) certainty.*deviation.member = json.at(deviation.key).number();
   json.read("freedom", certainty.freedom);
+  if (json.has("misses"))
+    for (std::size_t i = 0; i < json.at("misses").size(); ++i)
+      certainty.misses.push_back(read_miss(json.at("misses").at(i)));
   if (json.has("footing")) certainty.footing = enum_named<Footing>(json.at("footing").text());
   if (json.has("fitted")) certainty.fitted = read_fitted_ranges(json.at("fitted"));
   if (json.has("jitter")) certainty.jitter = read_jitter(json.at("jitter"));
@@ -168,6 +287,7 @@ ordered_json json_value(const Certainty& certainty) {
   if (certainty.freedom > 0) json["freedom"] = certainty.freedom;
   if (certainty.footing != Footing::stated) json["footing"] = name(certainty.footing);
   for (const ParameterError& error : certainty.errors) json["errors"].push_back(error);
+  for (const KnownMiss& miss : certainty.misses) json["misses"].push_back(write_miss(miss));
   for (const RangeKey& range : kRanges)
     if (const auto& seen = certainty.fitted.*range.member)
       json["fitted"][range.key] = write_range(*seen, range.bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "shared/chance/misses.h"
 #include "shared/screen/layout_memory.h"
 #include "shared/screen/layout_time.h"
 
@@ -35,7 +36,8 @@ struct Screen::Impl {
         views(scenario, profile, batch),
         layers(scenario),
         memory(views, layers, profile.stack),
-        times(views, layers, profile) {}
+        times(views, layers, profile),
+        misses(profile.certainty, scenario.model) {}
   Impl(const Impl&) = delete;  // its members refer to each other
 
   const Scenario scenario;
@@ -45,6 +47,7 @@ struct Screen::Impl {
   StackLayers layers;
   LayoutMemory memory;
   LayoutTimes times;
+  Misses misses;
   std::optional<Layout> asked;  // layout of the last footprint
   Footprint footprint;
 };
@@ -62,6 +65,9 @@ Bound Screen::bound(const Layout& layout) {
   const bool known = impl_->asked == layout;  // mostly asked for just before
   const LayoutView& view = impl_->views.look(layout);
   Bound bound = impl_->times.bound(view);
+  const double factor = impl_->misses.factor(layout);
+  bound.step *= factor;
+  bound.busiest *= factor;
   bound.footprint = known ? impl_->footprint : impl_->memory.worst(view);
   return bound;
 }
@@ -77,6 +83,9 @@ PartBound Screen::part(const Layout& layout, ModuleId module) {
   const std::size_t branch = branch_of(view, module);
   PartBound part;
   impl_->times.add_part(view, branch, part);
+  const double least = impl_->misses.least_factor();
+  part.step *= least;
+  part.least *= least;
   impl_->memory.add_part(view, branch, part);
   return part;
 }

@@ -50,6 +50,12 @@ const JsonKeys<HardwareProfile>& profile_keys() {
        [](const HardwareProfile& p) {
          return p.certainty.residual ? json(*p.certainty.residual) : json();
        }},
+      {"misses", list_of(a("string")), "measured steps that correct predictions of their layouts",
+       [](const HardwareProfile& p) {
+         json sources = json::array();
+         for (const KnownMiss& miss : p.certainty.misses) sources.push_back(miss.source);
+         return sources;
+       }},
       {"step_error", a("number"), "half of a step's 90 % interval, relative",
        [](const HardwareProfile& p) { return json(p.step_error); }},
       {"parameters", list_of(schema_of(parameter_keys_of_json(), "one parameter")),

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "shared/chance/belief.h"
+#include "shared/chance/misses.h"
+#include "shared/check/check.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/hardware/parameter.h"
 #include "shared/statistics.h"
@@ -46,6 +48,7 @@ class Fitter {
   Fitter(const HardwareProfile& prior, const std::vector<StepEvidence>& evidence)
       : prior_(prior), evidence_(evidence) {
     if (prior_.certainty.errors.empty()) prior_.certainty.errors = assumed_errors();
+    prior_.certainty.misses.clear();  // they are of the parameters and errors before this fit
     for (std::size_t i = 0; i < evidence.size(); ++i)
       if (evidence[i].step) timed_.push_back(i);
     if (timed_.empty()) return;
@@ -153,6 +156,21 @@ class Fitter {
   double own_ = 0;
 };
 
+// Returns what the fitted profile leaves unexplained of each measured step.
+std::vector<KnownMiss> misses_left(const Fitter& fitter, const std::vector<StepEvidence>& evidence,
+                                   const HardwareProfile& profile) {
+  std::vector<KnownMiss> misses;
+  for (std::size_t r = 0; r < fitter.timed().size(); ++r) {
+    if (fitter.fit().unseen[r].outlier) continue;
+    const StepEvidence& one = evidence[fitter.timed()[r]];
+    Priced here = priced(one.scenario, profile);
+    misses.push_back({one.source, modules_text(one.scenario.model),
+                      compared_parts(require_layout(one.scenario)), std::log(*one.step / here.step),
+                      one.noise, std::move(here.effects)});
+  }
+  return misses;
+}
+
 // Returns the errors that remain after the fit, as independent error directions.
 std::vector<ParameterError> errors_left(const std::vector<ParameterError>& prior,
                                         const std::vector<double>& covariance) {
@@ -189,6 +207,7 @@ void state(const HardwareProfile& prior, const Fitter& fitter,
     widest = std::max(widest, make_belief(here.step, here.effects, profile).deviation());
   }
   profile.step_error = std::expm1(central(0.9, certainty.freedom) * widest);
+  certainty.misses = misses_left(fitter, evidence, profile);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shared/chance/misses.h"
 #include "shared/cost/cost_model.h"
 #include "shared/cost/degraded.h"
 #include "shared/cost/paced_costs.h"
@@ -46,6 +47,8 @@ std::variant<Prediction, Infeasible> priced(Program program, const Scenario& sce
   }
   result.compiled = std::move(std::get<Compiled>(compiled));
   result.costs = price(result.program, result.compiled, scenario.cluster, profile);
+  const Misses misses(profile.certainty, scenario.model);
+  if (misses.any()) scale_times(result.costs, misses.factor(result.program.layout));
   return result;
 }
 

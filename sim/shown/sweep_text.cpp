@@ -191,9 +191,9 @@ std::string margin_text(const Scenario& scenario, const std::string& set_by, Byt
 void print_counts(const Sweep& result, bool details) {
   if (details)
     std::cout << paragraph(
-        count(result.combinations) + " combinations: " +
-        count(static_cast<double>(result.too_large)) + " need too much memory, " +
-        count(static_cast<double>(result.pruned)) +
+        count(result.combinations) +
+        " combinations: " + count(static_cast<double>(result.too_large)) +
+        " need too much memory, " + count(static_cast<double>(result.pruned)) +
         " are ruled out by a lower bound of their step time; " +
         count(static_cast<double>(result.legal)) + " legal ones were checked one by one, " +
         count(static_cast<double>(result.estimated)) + " estimated and " +

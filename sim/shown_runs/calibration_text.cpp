@@ -113,7 +113,9 @@ std::string calibration_text(const StepCalibration& fitted) {
                "Errors are of the prediction. Held-out error: by a fit to the other evidence (by "
                "the prior, if there is no other). Expected: 90 % of held-out errors are smaller, "
                "by "
-               "what the profile states.");
+               "what the profile states. What the parameters do not explain of a step corrects "
+               "predictions of its layout and, the less the more they differ, of other layouts of "
+               "the same model.");
   for (const StepRow& row : fitted.rows)
     if (row.outlier)
       out << "OUTLIER: " << row.source << " took " << number_text(std::exp(row.unseen), 2)

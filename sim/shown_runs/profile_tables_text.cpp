@@ -31,6 +31,9 @@ std::string shown_text(const HardwareProfile& profile) {
           "error that no parameter explains: " + deviation_text(profile.certainty.residual) +
           "; 90 % interval of a step: ±" + percent_text(profile.step_error) + "; jitter " +
           (profile.certainty.jitter ? "known" : "not known") + "\n";
+  for (const KnownMiss& miss : profile.certainty.misses)
+    text += "measured: " + miss.source + ", " + signed_percent_text(std::expm1(miss.miss)) +
+            " from what these parameters predict; corrects this layout and, less, similar ones\n";
   for (const std::string& line : implausible(profile)) text += "implausible: " + line + "\n";
   return text;
 }

@@ -71,10 +71,11 @@ WorthTrying judged(const Candidate& now, const Candidate& then, const Belief& be
   result.words = changes(question.scenario.model, now.layout, then.layout);
   result.step = then.figures.step;
   result.gain = 1 - then.figures.step / now.figures.step;
-  result.certainty =
-      compare_beliefs(belief, make_belief(then.figures.step, then.effects, question.profile),
-                      layout_distance(now.layout, then.layout), question.profile)
-          .second_wins;
+  result.certainty = compare_beliefs(belief,
+                                     make_belief(then.figures.step, then.effects, question.profile,
+                                                 question.scenario.model, then.layout),
+                                     layout_distance(now.layout, then.layout), question.profile)
+                         .second_wins;
   result.peak_memory = then.figures.peak_memory;
   return result;
 }

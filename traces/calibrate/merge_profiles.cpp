@@ -131,6 +131,7 @@ HardwareProfile merge_profiles(const HardwareProfile& first, const HardwareProfi
   const std::vector<double> ways = independent_ways(flat);
   Certainty& certainty = merged.certainty;
   certainty.errors.clear();
+  certainty.misses.clear();  // they are of the parameters of one profile
   for (std::size_t way = 0; way < all.size(); ++way) {
     ParameterError error;
     for (std::size_t i = 0; i < all.size(); ++i)

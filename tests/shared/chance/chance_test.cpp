@@ -208,6 +208,18 @@ TEST_CASE("a profile's certainty is restored from JSON, and invalid values are r
   profile.certainty.residual = 0.05;
   profile.certainty.freedom = 5;
   profile.certainty.footing = Footing::foreign_borrowed;
+  Layout measured;
+  measured.placement = Placement::colocated;
+  measured.schedule = ScheduleKind::interleaved;
+  measured.microbatches = 8;
+  measured.modules.resize(2);
+  measured.modules[1].tp = measured.modules[1].vpp = 2;
+  measured.modules[1].ranks = 4;
+  measured.modules[1].sp = true;
+  measured.modules[1].shard = Shard::optimizer;
+  measured.modules[1].recompute = Recompute::full;
+  profile.certainty.misses = {
+      {"run.log", "language 8030261248", measured, -0.1, 0.01, {0.02, -0.3}}};
   profile.certainty.fitted.gemm_size = {64, 4096.5};
   profile.certainty.fitted.message_bytes = {1000, 1 << 20};
   profile.certainty.jitter = Jitter{17, {{{0.01, 0.02}, {0.03, 0.04}, {0.05, 0.06}}}};

@@ -81,6 +81,35 @@ TEST_CASE(
   CHECK(width(back) < width(prior()));
 }
 
+// 22 % beyond the prediction: more than the parameters explain.
+TEST_CASE("after the fit the measured layout is predicted as it was measured") {
+  const StepEvidence log = measured_by(prior(), llama(8), 1.22);
+  const StepCalibration fit = calibrate_steps(prior(), {log}, "ours");
+  REQUIRE_FALSE(fit.rows[0].outlier);
+  CHECK(fit.rows[0].after / *log.step == doctest::Approx(1).epsilon(0.01));
+  const auto belief_of = [&](const Scenario& scenario, const HardwareProfile& profile) {
+    const Prediction prediction = quick_step(scenario, profile);
+    return make_belief(
+        prediction.step(),
+        step_effects(prediction.program, prediction.compiled, scenario.cluster, profile), profile,
+        scenario.model, prediction.program.layout);
+  };
+  const HardwareProfile back = parse_profile(readable_json(fit.profile, "out"), "out");
+  CHECK(back.certainty == fit.profile.certainty);
+  const Belief same = belief_of(log.scenario, back), other = belief_of(llama(4), back);
+  const SecondsInterval bounds = interval(same);
+  CHECK(bounds.low < *log.step);
+  CHECK(bounds.high > *log.step);
+  CHECK(same.deviation() < other.deviation());
+  // The other layout has less of the miss, and no more than the parameters alone would tell.
+  HardwareProfile parameters = back;
+  parameters.certainty.misses.clear();
+  const double more = other.step / quick_step(llama(4), parameters).step(),
+               whole = same.step / quick_step(log.scenario, parameters).step();
+  CHECK(more > 1);
+  CHECK(more < whole);
+}
+
 TEST_CASE("a parameter that no step time depends on keeps its prior, and is marked") {
   // All ranks in one node: nothing crosses the fabric.
   const StepCalibration fit =
