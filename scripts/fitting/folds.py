@@ -9,7 +9,8 @@ known."""
 import math
 
 # The generation whose numbers are used for a generation without rows: the previous or a similar one.
-DONOR = {"a100-80": "h100", "a100-40": "h100", "h100": "a100-80", "b200": "h100", "gb200": "b200"}
+DONOR = {"a100-80": "h100", "a100-40": "h100", "h100": "a100-80", "b200": "h100", "gb200": "b200",
+         "gb300": "gb200"}
 
 CASE_OF = {"family_out": "known", "scale_out": "known", "stack_out": "foreign", "device_out": "borrowed"}
 

@@ -141,9 +141,12 @@ TEST_SUITE("device files") {
     CHECK(footing("MI300X", "fsdp") == Footing::borrowed);
     CHECK(footing("MI325X", "fsdp2") == Footing::foreign_borrowed);
     CHECK(footing("MI355X", "megatron-core") == Footing::borrowed);
-    // B300 has less than the peaks of GB200; GB300 has the same in bf16 and fp8; A800 is an A100.
+    // B300 has less than the peaks of GB200; GB300 has a fit of eleven rows; A800 is an A100.
     CHECK(footing("B300", "megatron-bridge") == Footing::borrowed);
-    CHECK(footing("GB300", "megatron-bridge") == Footing::known);
+    CHECK(footing("GB300", "megatron-bridge") == Footing::borrowed);
+    CHECK(find_profile("gb300-roofline")->gemm_efficiency == 0.75);
+    CHECK(find_profile("b300-roofline")->gemm_efficiency ==
+          find_profile("gb200-roofline")->gemm_efficiency);
     CHECK(footing("A800", "megatron-core") == Footing::known);
     CHECK(footing("RTX-4090", "fsdp") == Footing::borrowed);
     // Half of the 90 % interval: a borrowed fit's residual of 0.2338 and 0.23 of its GEMMs add up

@@ -1,8 +1,11 @@
 // Errors of the shipped profiles on the committed rows must not exceed what the fit reached.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "sim/cli/command.h"
 #include "sim/console/console.h"
@@ -49,6 +52,30 @@ TEST_CASE("published step times: complete rows") {
       CHECK(summary.complete.ours.mean < summary.complete.naive.mean);
   }
   CHECK(found.at("vtrain").complete.ours.count == 85);  // one outlier
+}
+
+TEST_CASE("devices of few rows: errors, and intervals of a borrowed fit") {
+  std::vector<std::string> unknown;
+  const std::string file = "scenarios/published/few/blackwell.csv";
+  const auto results =
+      run_published(read_published(read_file(file), file, unknown), {}, [](double) {});
+  CHECK(unknown.empty());
+  std::map<std::string, std::vector<double>> errors;
+  for (const RowResult& result : results) {
+    CAPTURE(result.row.id);
+    REQUIRE(result.error);
+    errors[result.device].push_back(std::abs(*result.error));
+    if (result.device == "b200") continue;
+    CHECK(result.certainty.footing == Footing::borrowed);
+  }
+  const auto mean = [&](const char* device) {
+    const std::vector<double>& of = errors.at(device);
+    return std::accumulate(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
+  };
+  CHECK(errors.at("gb300").size() == 11);
+  CHECK(mean("gb300") <= 0.14);
+  CHECK(errors.at("b300").size() == 8);
+  CHECK(mean("b300") <= 0.17);
 }
 
 TEST_CASE("published memory: complete rows") {
