@@ -97,7 +97,7 @@ Trained train_in(const std::string& folder, const Scenario& scenario, TrainOptio
       CHECK(step->why == (step->skipped ? "loss" : ""));
       // The first checkpoint beside training is that of rewind_every steps; the next step has its
       // wait.
-      const int first = chosen.bad_steps.rewind_every;
+      const std::int64_t first = chosen.bad_steps.rewind_every;
       if (chosen.bad_steps.rewinds() && trained.rewinds.empty() && step->step <= first)
         CHECK((step->saving.count() > 0) == (step->step == first));
     }

@@ -281,7 +281,7 @@ TEST_CASE("a part as bytes: it is restored, and damaged bytes are reported") {
   std::string newer = bytes;
   newer[0] = 7;
   CHECK_THROWS_WITH_AS(read_step_part(newer),
-                       "a step plan of version 7, but this program reads version 3; run the same "
+                       "a step plan of version 7, but this program reads version 4; run the same "
                        "build on all ranks",
                        StepPlanError);
 }
