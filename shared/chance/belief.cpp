@@ -75,9 +75,9 @@ Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProf
 }
 
 Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProfile& profile,
-                   const Model& model, const Layout& layout) {
+                   const Scenario& scenario, const Layout& layout) {
   Belief belief = make_belief(step, std::move(effects), profile);
-  const Misses misses(profile.certainty, model);
+  const Misses misses(profile.certainty, scenario);
   if (!misses.any()) return belief;
   const MissAt miss = misses.at(layout);
   belief.residual = miss.left;

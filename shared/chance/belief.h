@@ -33,6 +33,8 @@
 
 namespace polyphony {
 
+struct Scenario;
+
 struct Belief {
   Seconds step{};
   std::vector<double> effects;  // one per entry of HardwareProfile::certainty.errors
@@ -53,7 +55,7 @@ Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProf
 // The same for a layout of which the profile may know misses (shared/chance/misses.h): `step` is
 // the prediction that includes them.
 Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProfile& profile,
-                   const Model& model, const Layout& layout);
+                   const Scenario& scenario, const Layout& layout);
 // Returns the central interval that contains the step with the given probability.
 SecondsInterval interval(const Belief& belief, double probability = 0.9);
 

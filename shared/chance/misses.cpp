@@ -50,12 +50,14 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-std::string modules_text(const Model& model) {
+std::string measured_text(const Scenario& scenario) {
   std::string text;
-  for (const Module& module : model.modules)
+  for (const Module& module : scenario.model.modules)
     text +=
         (text.empty() ? "" : ", ") + module.name + " " + std::to_string(parameter_count(module));
-  return text;
+  return text + "; batches of " + std::to_string(scenario.data.global_batch) + " samples of " +
+         std::to_string(scenario.data.sequence) + "; " + name(scenario.training.precision) +
+         (scenario.training.fp8 == Fp8Scaling::off ? "" : ", fp8");
 }
 
 Layout compared_parts(const Layout& layout) {
@@ -81,13 +83,12 @@ Layout compared_parts(const Layout& layout) {
   return parts;
 }
 
-Misses::Misses(const Certainty& certainty, const Model& model) : certainty_(certainty) {
+Misses::Misses(const Certainty& certainty, const std::string& measured) : certainty_(certainty) {
   // Far below the noise of any measured step: keeps K invertible where a layout was measured twice.
   constexpr double kLeastNoise = 1e-3;
   if (certainty.misses.empty() || !certainty.residual || *certainty.residual <= 0) return;
-  const std::string text = modules_text(model);
   for (std::size_t i = 0; i < certainty.misses.size(); ++i)
-    if (certainty.misses[i].model == text) places_.push_back(i);
+    if (certainty.misses[i].model == measured) places_.push_back(i);
   const std::size_t n = places_.size();
   Matrix all(n, std::vector<double>(n));
   std::vector<double> misses;

@@ -1,5 +1,5 @@
 // What a hardware profile knows about steps that were measured and that its parameters do not
-// explain (KnownMiss), and what follows for another layout of the same model.
+// explain (KnownMiss), and what follows for another layout of the same model, data and precision.
 //
 //   m_i     ln(measured / predicted) of measurement i
 //   k(A,B)  covariance of the misses of two layouts: R² exp(−own²(A,B) / 2R²), R the profile's
@@ -23,12 +23,13 @@
 #include <vector>
 
 #include "shared/hardware/certainty.h"
-#include "shared/model/model.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony {
 
-// Returns the modules with their numbers of parameters: "vision 304293888, language 7241732096".
-std::string modules_text(const Model& model);
+// Returns what must be equal for a miss to count, modules with their numbers of parameters too:
+// "vision 304293888, language 7241732096; batches of 32 samples of 4096; bf16".
+std::string measured_text(const Scenario& scenario);
 
 // Returns what layout_distance() reads of a layout: everything else has its default value.
 Layout compared_parts(const Layout& layout);
@@ -36,21 +37,24 @@ Layout compared_parts(const Layout& layout);
 struct MissAt {
   double mean = 0;              // ln(step / predicted without it)
   double left = 0;              // deviation of what is still not explained
-  std::vector<double> weights;  // by Certainty::misses; 0 for those of other models
+  std::vector<double> weights;  // by Certainty::misses; 0 for those of other scenarios
 };
 
-// The known misses of one model, for many layouts of it. Both arguments of the constructor must
-// outlive this object.
+// The known misses of one scenario, for many layouts of it.
 class Misses {
  public:
-  Misses(const Certainty& certainty, const Model& model);
-  // Returns whether any miss of the model is known, and the profile states a residual.
+  // `certainty` must outlive this object.
+  Misses(const Certainty& certainty, const Scenario& scenario)
+      : Misses(certainty, certainty.misses.empty() ? "" : measured_text(scenario)) {}
+  // `measured`: its measured_text().
+  Misses(const Certainty& certainty, const std::string& measured);
+  // Returns whether any miss is known, and the profile states a residual.
   bool any() const { return !places_.empty(); }
   // Returns what they say about a layout. Requires any().
   MissAt at(const Layout& layout) const;
   // Returns the factor of all times of a layout's step; 1 if no miss is known.
   double factor(const Layout& layout) const;
-  // Returns a lower bound of factor() over all layouts of the model, at most 1.
+  // Returns a lower bound of factor() over all layouts, at most 1.
   double least_factor() const;
 
  private:

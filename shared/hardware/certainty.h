@@ -85,7 +85,7 @@ using ParameterError = std::map<std::string, double>;
 // A measured step that the profile, with its parameters as they are, does not explain.
 struct KnownMiss {
   std::string source;           // of the measurement
-  std::string model;            // modules_text() of its model
+  std::string model;            // measured_text() of the scenario that was run
   Layout layout;                // what layout_distance() reads of it
   double miss = 0;              // ln(measured / predicted)
   double noise = 0;             // relative deviation of the measurement

@@ -37,7 +37,7 @@ struct Screen::Impl {
         layers(scenario),
         memory(views, layers, profile.stack),
         times(views, layers, profile),
-        misses(profile.certainty, scenario.model) {}
+        misses(profile.certainty, scenario) {}
   Impl(const Impl&) = delete;  // its members refer to each other
 
   const Scenario scenario;

@@ -32,7 +32,7 @@ ProfileCheck check_profile(const HardwareProfile& profile,
     const Belief belief = make_belief(
         prediction.step(),
         step_effects(prediction.program, prediction.compiled, one.scenario.cluster, profile),
-        profile, one.scenario.model, prediction.program.layout);
+        profile, one.scenario, prediction.program.layout);
     const SecondsInterval bounds = interval(belief), all = interval(belief, 0.999);
     check.steps.push_back({one.source, belief.step, bounds.low, bounds.high, *one.step,
                            *one.step >= bounds.low && *one.step <= bounds.high,

@@ -164,7 +164,7 @@ std::vector<KnownMiss> misses_left(const Fitter& fitter, const std::vector<StepE
     if (fitter.fit().unseen[r].outlier) continue;
     const StepEvidence& one = evidence[fitter.timed()[r]];
     Priced here = priced(one.scenario, profile);
-    misses.push_back({one.source, modules_text(one.scenario.model),
+    misses.push_back({one.source, measured_text(one.scenario),
                       compared_parts(require_layout(one.scenario)), std::log(*one.step / here.step),
                       one.noise, std::move(here.effects)});
   }

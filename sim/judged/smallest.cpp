@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shared/chance/misses.h"
 #include "shared/error.h"
 #include "shared/statistics.h"
 #include "traces/calibrate/evidence_prior.h"
@@ -50,6 +51,17 @@ Member member_of(const RowResult& row, double error, const Widths& widths) {
   return member;
 }
 
+// What must be equal for a miss to count, as calibration asks it of scenarios: model, data,
+// precision; and the device and the version of the software, which its log is of anyway.
+std::string model_text(const PublishedRow& row) {
+  std::string text =
+      row.model + " " + row.precision + " " + row.stack + " " + row.gpu_type + " " + row.software;
+  for (const auto& number : {row.layers, row.hidden, row.heads, row.kv_heads, row.ffn, row.vocab,
+                             row.experts, row.moe_ffn, row.seq, row.global_batch})
+    text += " " + (number ? std::to_string(*number) : "-");
+  return text;
+}
+
 std::vector<double> widened(std::vector<double> effects, const std::vector<double>& by) {
   for (std::size_t k = 0; k < effects.size(); ++k) effects[k] *= by[k];
   return effects;
@@ -68,13 +80,33 @@ void predict_others(const Family& family, std::size_t evidence, double weight, F
       known.effects.size(), freedom);
   tally.outliers += fit.unseen.front().outlier;
   ++tally.evidence;
+  const std::vector<double> known_effects = widened(known.effects, prior.widening);
+  Certainty left;
+  left.residual = prior.own;
+  left.layout_error = widths.layout;
+  left.tensor_error = widths.tensor;
+  left.freedom = freedom;
+  if (!fit.unseen.front().outlier)
+    left.misses.push_back({known.row->row.id,
+                           model_text(known.row->row),
+                           known.row->layout,
+                           -known.error - fit.posterior.shift(known_effects),
+                           kMeasured,
+                           {}});
   for (std::size_t i = 0; i < family.rows.size(); ++i) {
     if (i == evidence) continue;
     const Member& other = family.rows[i];
     tally.before.push_back({other.error, reach * scale_of(*other.row, footing, widths), weight});
-    const std::vector<double> effects = widened(other.effects, prior.widening);
-    tally.after.push_back({other.error + fit.posterior.shift(effects),
-                           reach * std::hypot(fit.posterior.deviation(effects), prior.own),
+    std::vector<double> effects = widened(other.effects, prior.widening);
+    const double shift = fit.posterior.shift(effects);
+    MissAt miss{0, prior.own, {}};
+    if (const Misses misses(left, model_text(other.row->row)); misses.any()) {
+      miss = misses.at(other.row->layout);
+      for (std::size_t k = 0; k < effects.size(); ++k)
+        effects[k] -= miss.weights.front() * known_effects[k];
+    }
+    tally.after.push_back({other.error + shift + miss.mean,
+                           reach * std::hypot(fit.posterior.deviation(effects), miss.left),
                            weight});
   }
 }

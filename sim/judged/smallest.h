@@ -5,7 +5,8 @@
 //            (stack_out: foreign), or without the device (device_out: borrowed), with widths fitted
 //            without the block
 //   after    with the profile corrected by the evidence (traces/calibrate/posterior.h,
-//            evidence_prior.h), as `polyphony calibrate` does; the effects of the profile's errors
+//            evidence_prior.h), and with what that does not explain (shared/chance/misses.h), as
+//            `polyphony calibrate` does; the effects of the profile's errors
 //            are those of the shipped values, assumed constant
 // Errors and widths are natural logarithms. Evidence that calibration rejects as an outlier changes
 // nothing.

@@ -47,7 +47,7 @@ std::variant<Prediction, Infeasible> priced(Program program, const Scenario& sce
   }
   result.compiled = std::move(std::get<Compiled>(compiled));
   result.costs = price(result.program, result.compiled, scenario.cluster, profile);
-  const Misses misses(profile.certainty, scenario.model);
+  const Misses misses(profile.certainty, scenario);
   if (misses.any()) scale_times(result.costs, misses.factor(result.program.layout));
   return result;
 }

@@ -136,7 +136,7 @@ std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const
   const Prediction& prediction = answer.prediction;
   answer.figures = figures(scenario, prediction);
   answer.belief = make_belief(prediction.step(), step_effects(planned, prediction), profile,
-                              scenario.model, planned.layout);
+                              scenario, planned.layout);
   answer.extrapolated = find_extrapolations(prediction.program, profile);
   find_framework_mfu(answer);
   note_beyond_peak(answer);

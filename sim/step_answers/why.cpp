@@ -73,7 +73,7 @@ WorthTrying judged(const Candidate& now, const Candidate& then, const Belief& be
   result.gain = 1 - then.figures.step / now.figures.step;
   result.certainty = compare_beliefs(belief,
                                      make_belief(then.figures.step, then.effects, question.profile,
-                                                 question.scenario.model, then.layout),
+                                                 question.scenario, then.layout),
                                      layout_distance(now.layout, then.layout), question.profile)
                          .second_wins;
   result.peak_memory = then.figures.peak_memory;

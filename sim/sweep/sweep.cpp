@@ -230,7 +230,7 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
                 [](const BaselineResult& b) { return !b.candidate.why_not.empty(); });
   result.estimated = contest.estimated();
   result.simulated = contest.simulated();
-  judge(scenario.model, profile, result);
+  judge(scenario, profile, result);
   result.stopped = options.stopped && options.stopped();
   if (result.stopped) {
     result.failed.clear();  // these are tasks that were stopped

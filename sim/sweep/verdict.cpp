@@ -13,13 +13,13 @@ namespace {
 // Steps that differ by less than this fraction are described as equally long.
 constexpr double kAsLong = 1e-5;
 
-void compare_with_best(const Model& model, const HardwareProfile& profile, Sweep& result) {
+void compare_with_best(const Scenario& scenario, const HardwareProfile& profile, Sweep& result) {
   if (result.ranked.empty()) return;
   const std::size_t errors = profile.certainty.errors.size();
   Candidate& best = result.ranked.front();
   const auto believe = [&](Candidate& c) {
     if (c.effects.size() != errors) return;
-    c.belief = make_belief(c.figures.step, c.effects, profile, model, c.layout);
+    c.belief = make_belief(c.figures.step, c.effects, profile, scenario, c.layout);
     if (&c != &best && best.belief)
       c.difference =
           compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
@@ -163,8 +163,8 @@ std::vector<std::string> why_it_wins(const Sweep& result) {
 
 }  // namespace
 
-void judge(const Model& model, const HardwareProfile& profile, Sweep& result) {
-  compare_with_best(model, profile, result);
+void judge(const Scenario& scenario, const HardwareProfile& profile, Sweep& result) {
+  compare_with_best(scenario, profile, result);
   compare_with_baseline(profile, result);
   find_ties(profile, result);
   result.why = why_it_wins(result);

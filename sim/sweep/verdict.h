@@ -8,6 +8,6 @@ namespace polyphony::sim {
 
 // Sets the differences from the best candidate and from the first baseline, for candidates whose
 // effects are known (not all are if a sweep was stopped); and `tied`, `simplest`, `tied_by`, `why`.
-void judge(const Model& model, const HardwareProfile& profile, Sweep& result);
+void judge(const Scenario& scenario, const HardwareProfile& profile, Sweep& result);
 
 }  // namespace polyphony::sim

@@ -34,8 +34,8 @@ Sweep written_layout(const Scenario& scenario, const HardwareProfile& profile,
                             " of a device's " + bytes_text(candidate.figures.device_memory));
     return result;
   }
-  candidate.belief = make_belief(candidate.figures.step, candidate.effects, profile, scenario.model,
-                                 candidate.layout);
+  candidate.belief =
+      make_belief(candidate.figures.step, candidate.effects, profile, scenario, candidate.layout);
   result.combinations = 1;
   result.legal = 1;
   result.simulated = candidate.simulated ? 1 : 0;

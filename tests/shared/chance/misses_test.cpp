@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kResidual = 0.05, kNoise = 0.01, kApart = 0.03;
 
-Model model_of(int hidden) {
+Scenario scenario_of(int hidden, int batch = 32) {
   Module module;
   module.name = "language";
   module.layers = 2;
@@ -23,7 +23,10 @@ Model model_of(int hidden) {
   module.head_dim = 4;
   module.ffn = 16;
   module.vocab = 32;
-  return {{module}, {}};
+  Scenario scenario;
+  scenario.model = {{module}, {}};
+  scenario.data.global_batch = batch;
+  return scenario;
 }
 Layout layout_of(int microbatches, int tp = 1) {
   Layout layout;
@@ -40,7 +43,7 @@ Certainty knowing(const std::vector<std::pair<int, double>>& misses) {
   certainty.errors = {{{"gemm_efficiency", 0.1}}};
   for (const auto& [microbatches, miss] : misses)
     certainty.misses.push_back(
-        {"log", modules_text(model_of(8)), layout_of(microbatches), miss, kNoise, {0.08}});
+        {"log", measured_text(scenario_of(8)), layout_of(microbatches), miss, kNoise, {0.08}});
   return certainty;
 }
 
@@ -51,13 +54,13 @@ constexpr double kSquare = kResidual * kResidual, kOwn = kNoise * kNoise;
 // w = R² / (R² + noise²); the rest of R² is left.
 TEST_CASE("the measured layout is predicted as it was measured, to the measurement's noise") {
   const Certainty certainty = knowing({{4, 0.2}});
-  const MissAt miss = Misses(certainty, model_of(8)).at(layout_of(4));
+  const MissAt miss = Misses(certainty, scenario_of(8)).at(layout_of(4));
   const double weight = kSquare / (kSquare + kOwn);
   CHECK(miss.weights.at(0) == doctest::Approx(weight));
   CHECK(miss.mean == doctest::Approx(0.2 * weight));
   CHECK(miss.left == doctest::Approx(std::sqrt(kSquare * (1 - weight))));
   CHECK(miss.left < kNoise);
-  CHECK(Misses(certainty, model_of(8)).factor(layout_of(4)) ==
+  CHECK(Misses(certainty, scenario_of(8)).factor(layout_of(4)) ==
         doctest::Approx(std::exp(0.2 * weight)));
 }
 
@@ -65,7 +68,7 @@ TEST_CASE("the measured layout is predicted as it was measured, to the measureme
 // another two of data parallelism.
 TEST_CASE("the more a layout differs, the less of the miss is carried over to it") {
   const Certainty certainty = knowing({{4, 0.2}});
-  const Misses misses(certainty, model_of(8));
+  const Misses misses(certainty, scenario_of(8));
   const double near = std::exp(-0.5 * kApart * kApart / kSquare),
                far = std::exp(-0.5 * 4 * kApart * kApart / kSquare),
                weight = kSquare / (kSquare + kOwn);
@@ -78,7 +81,7 @@ TEST_CASE("the more a layout differs, the less of the miss is carried over to it
 TEST_CASE("two measurements of one layout count alike") {
   // (K⁻¹k)_i = R² / (2R² + noise²).
   const Certainty certainty = knowing({{4, 0.1}, {4, 0.3}});
-  const MissAt miss = Misses(certainty, model_of(8)).at(layout_of(4));
+  const MissAt miss = Misses(certainty, scenario_of(8)).at(layout_of(4));
   const double each = kSquare / (2 * kSquare + kOwn);
   CHECK(miss.weights.at(0) == doctest::Approx(each));
   CHECK(miss.weights.at(1) == doctest::Approx(each));
@@ -88,20 +91,22 @@ TEST_CASE("two measurements of one layout count alike") {
 // (ν + m² / (R² + noise²)) / (ν + 1) times the variance.
 TEST_CASE("a miss larger than the residual makes what is left wider") {
   Certainty certainty = knowing({{4, 0.2}});
-  const double normal = Misses(certainty, model_of(8)).at(layout_of(8)).left;
+  const double normal = Misses(certainty, scenario_of(8)).at(layout_of(8)).left;
   certainty.freedom = 4;
   const double wider = (4 + 0.04 / (kSquare + kOwn)) / 5;
-  CHECK(Misses(certainty, model_of(8)).at(layout_of(8)).left ==
+  CHECK(Misses(certainty, scenario_of(8)).at(layout_of(8)).left ==
         doctest::Approx(normal * std::sqrt(wider)));
 }
 
-TEST_CASE("other models, and profiles without a residual, know no misses") {
+TEST_CASE("other models and data, and profiles without a residual, know no misses") {
   Certainty certainty = knowing({{4, 0.2}});
-  CHECK_FALSE(Misses(certainty, model_of(16)).any());
-  CHECK(Misses(certainty, model_of(16)).factor(layout_of(4)) == 1);
+  CHECK(Misses(certainty, scenario_of(8)).any());
+  CHECK_FALSE(Misses(certainty, scenario_of(8, 64)).any());
+  CHECK_FALSE(Misses(certainty, scenario_of(16)).any());
+  CHECK(Misses(certainty, scenario_of(16)).factor(layout_of(4)) == 1);
   certainty.residual.reset();
-  CHECK_FALSE(Misses(certainty, model_of(8)).any());
-  CHECK_FALSE(Misses(Certainty{}, model_of(8)).any());
+  CHECK_FALSE(Misses(certainty, scenario_of(8)).any());
+  CHECK_FALSE(Misses(Certainty{}, scenario_of(8)).any());
 }
 
 TEST_CASE("no layout has a smaller factor than the least one") {
@@ -109,7 +114,7 @@ TEST_CASE("no layout has a smaller factor than the least one") {
                              {{4, 0.2}},
                              {{4, 0.2}, {8, -0.3}, {64, 0.1}}}) {
     const Certainty certainty = knowing(misses);
-    const Misses known(certainty, model_of(8));
+    const Misses known(certainty, scenario_of(8));
     CHECK(known.least_factor() <= 1);
     for (const int microbatches : {1, 2, 4, 8, 16, 64, 256})
       for (const int tp : {1, 2, 8})
@@ -121,9 +126,9 @@ TEST_CASE("no layout has a smaller factor than the least one") {
 TEST_CASE("an error that also moves the measured step is less uncertain") {
   HardwareProfile profile;
   profile.certainty = knowing({{4, 0.2}});
-  const Belief belief = make_belief(Seconds(1), {0.1}, profile, model_of(8), layout_of(4));
+  const Belief belief = make_belief(Seconds(1), {0.1}, profile, scenario_of(8), layout_of(4));
   CHECK(belief.effects.at(0) == doctest::Approx(0.1 - 0.08 * kSquare / (kSquare + kOwn)));
-  const Belief other = make_belief(Seconds(1), {0.1}, profile, model_of(16), layout_of(4));
+  const Belief other = make_belief(Seconds(1), {0.1}, profile, scenario_of(16), layout_of(4));
   CHECK(other.effects.at(0) == 0.1);
   CHECK(other.residual == kResidual);
 }

@@ -92,7 +92,7 @@ TEST_CASE("after the fit the measured layout is predicted as it was measured") {
     return make_belief(
         prediction.step(),
         step_effects(prediction.program, prediction.compiled, scenario.cluster, profile), profile,
-        scenario.model, prediction.program.layout);
+        scenario, prediction.program.layout);
   };
   const HardwareProfile back = parse_profile(readable_json(fit.profile, "out"), "out");
   CHECK(back.certainty == fit.profile.certainty);

@@ -10,7 +10,7 @@ namespace {
 
 RowResult row(const std::string& id, int gpus, double gemm, double memory) {
   RowResult result;
-  result.row.id = id;
+  result.row.id = result.row.model = id;
   result.row.block = "a";
   result.row.family = "f";
   result.row.gpus = gpus;
@@ -43,6 +43,24 @@ TEST_CASE("the smallest run of a family corrects the others by their common erro
   CHECK(fits[0].after.half_width ==
         doctest::Approx(1.64485 * std::sqrt(0.0004 * (1 - 0.0016 / 0.0026) + 0.0009)));
   CHECK(fits[0].after.inside == 1);
+}
+
+// As above, but both runs are of one model and layout. Of the evidence's -0.05 the error explains
+// -0.7692 · 0.04; the rest, -0.01923, counts by 0.0009 / 0.0010: the other row moves by another
+// -0.01731. Its effect of 0.02 is known by 0.9 · 0.04, and of the residual a tenth is left.
+TEST_CASE("what the common errors do not explain corrects runs of the same layout") {
+  HeldOut held;
+  held.widths = Widths{0.03, 0.08, 0.2, 0.2, 0.05, 0.05, 0.3};
+  held.unseen["family_out"] = {{"a_8", 0.05}, {"a_512", 0.03}};
+  RowResult large = row("a_512", 512, 0.02, 0), small = row("a_8", 8, 0.04, 0);
+  large.row.model = small.row.model = "one";
+  const std::vector<SmallestFit> fits = fit_smallest({large, small}, held);
+  REQUIRE(fits.size() == 2);
+  const double z = -0.002 / 0.0026, left = 1 - 0.0016 / 0.0026;
+  CHECK(fits[0].after.mean ==
+        doctest::Approx(std::abs(0.03 + 0.02 * z + 0.9 * (-0.05 - 0.04 * z))));
+  CHECK(fits[0].after.half_width ==
+        doctest::Approx(1.64485 * std::sqrt(0.016 * 0.016 * left + 0.00009)));
 }
 
 // A borrowed device: 0.2² - 0.03² = 0.0391 are its kernels'; slopes of the evidence 0.04 / 0.1 and

@@ -61,7 +61,7 @@ void know_misses(const Scenario& scenario, int number, HardwareProfile& profile)
     const auto measured = random_layout(scenario, static_cast<std::uint64_t>(1000 + i));
     REQUIRE(measured);
     profile.certainty.misses.push_back({"log",
-                                        modules_text(scenario.model),
+                                        measured_text(scenario),
                                         compared_parts(*measured),
                                         i == 0 ? 0.2 : -0.15,
                                         0.01,
