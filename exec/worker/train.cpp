@@ -249,7 +249,7 @@ void Trainer::judge_step(const Begun& step, const StepScalars& scalars, traces::
 // Goes back to a checkpoint. Returns its step, with which training goes on, on new data.
 std::int64_t Trainer::rewind(MetricsFile& metrics) {
   const auto [bad, verdict] = *std::exchange(rewind_from_, {});
-  save_.finish();
+  if (save_.begun()) saving_.during([&] { save_.finish(); });
   const std::string folder = RunPaths{options_.out}.checkpoints();
   const std::vector<std::int64_t> saved = steps_in(folder);
   const std::int64_t step = rewind_target(saved, bad, options_.bad_steps.rewind_every);
@@ -480,7 +480,7 @@ TrainResult Trainer::run() {
   MetricsFile metrics(options_.out, transport_.rank(), done, bad_steps_.rewinds);
   if (options_.keep_best) best_ = agreed_best(control_, metrics.best());
   if (options_.stop_patience > 0) patience_ = agreed_patience(control_, metrics.patience());
-  if (options_.bad_steps.rewinds() && checkpointed_ < 0) checkpoint(done, metrics);
+  if (options_.bad_steps.rewinds() && checkpointed_ < 0) checkpoint(done, metrics);  // not timed
   done = train_from(done, metrics);
   result_.steps = done;
   result_.bad_steps = metrics.bad_steps().text();

@@ -138,7 +138,9 @@ std::vector<double> difference_parts(const Belief& first, const Belief& second,
   double own = first.residual * first.residual + second.residual * second.residual;
   if (profile.certainty.layout_error) {
     const double apart = miss_variance(profile.certainty, distance);
-    own = profile.certainty.residual ? apart : std::min(own, apart);
+    // Where steps were measured, less of the residuals is left.
+    const bool whole = profile.certainty.residual && profile.certainty.misses.empty();
+    own = whole ? apart : std::min(own, apart);
   }
   parts.push_back(own);
   return parts;

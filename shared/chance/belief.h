@@ -15,8 +15,8 @@
 // similar layouts, and each choice in which they differ adds to it:
 //   own² = layout_error² · other + tensor_error² · tensor, with layout_distance(A, B) = {other,
 //          tensor}
-//   If the profile states no residual, own² is at most residual_A² + residual_B², as if the two
-//   were independent. If it states no layout_error, own² is that sum.
+//   If the profile states no residual, or knows misses, own² is at most residual_A² + residual_B²,
+//   as if the two were independent. If it states no layout_error, own² is that sum.
 //
 // Intervals and probabilities are of Student's t with the profile's degrees of freedom, scaled by
 // the deviation. The widths of the shipped profiles are fitted to rows that no other fit used, and

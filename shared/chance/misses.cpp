@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "shared/chance/belief.h"
 #include "shared/chunk/parameters.h"
 #include "shared/error.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/text/quantity_text.h"
 
 namespace polyphony {
 namespace {
@@ -42,6 +45,37 @@ std::vector<double> solved_back(const Matrix& l, std::vector<double> y) {
   return y;
 }
 
+// A sum of differences of logarithms, and of choices that differ.
+LayoutDistance mean_distance(const Layout& a, const Layout& b) {
+  const auto doublings = [](int x, int y) {
+    return std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
+  };
+  LayoutDistance sum;
+  for (std::size_t m = 0; m < a.modules.size(); ++m) {
+    const ModuleLayout &x = a.modules[m], &y = b.modules[m];
+    sum.tensor += doublings(x.tp, y.tp);
+    sum.other += doublings(x.cp, y.cp) + doublings(x.pp, y.pp) + doublings(x.vpp, y.vpp) +
+                 doublings(x.ep, y.ep) + doublings(x.dp(), y.dp());
+    for (const bool differs :
+         {x.sp != y.sp, x.tp_pieces != y.tp_pieces, x.shard != y.shard,
+          x.shard_ranks != y.shard_ranks, x.recompute != y.recompute,
+          x.offload_activations != y.offload_activations, x.experts_tp() != y.experts_tp(),
+          x.tokens != y.tokens, x.cp_attention != y.cp_attention, x.cp_heads != y.cp_heads,
+          x.row_split != y.row_split, x.spread != y.spread})
+      sum.other += differs ? 1 : 0;
+  }
+  const auto modules = static_cast<double>(a.modules.size());
+  LayoutDistance distance{doublings(a.microbatches, b.microbatches), sum.tensor / modules};
+  if (!a.modules.empty()) distance.other += sum.other / modules;
+  if (a.modules.empty()) distance.tensor = 0;
+  for (const bool differs :
+       {a.placement != b.placement, a.schedule != b.schedule,
+        a.encoder_microbatches != b.encoder_microbatches, a.encoder_order != b.encoder_order,
+        a.bridge != b.bridge, a.planner != b.planner})
+    distance.other += differs ? 1 : 0;
+  return distance;
+}
+
 double product(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
@@ -53,32 +87,34 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
 std::string measured_text(const Scenario& scenario) {
   std::string text;
   for (const Module& module : scenario.model.modules)
-    text +=
-        (text.empty() ? "" : ", ") + module.name + " " + std::to_string(parameter_count(module));
-  return text + "; batches of " + std::to_string(scenario.data.global_batch) + " samples of " +
-         std::to_string(scenario.data.sequence) + "; " + name(scenario.training.precision) +
-         (scenario.training.fp8 == Fp8Scaling::off ? "" : ", fp8");
+    text += (text.empty() ? "" : ", ") + module.name + " " +
+            std::to_string(parameter_count(module)) + " " + name(module.trainable);
+  std::map<Modality, std::int64_t> tokens;
+  for (const Sample& sample : typical_batch(scenario).samples)
+    for (const Item& item : sample.items) tokens[item.modality] += item.tokens;
+  text += "; " + std::to_string(scenario.data.global_batch) + " samples";
+  for (const auto& [modality, count] : tokens)
+    text += std::string(", ") + name(modality) + " " + std::to_string(count);
+  text += std::string("; ") + name(scenario.training.precision);
+  if (scenario.training.fp8 != Fp8Scaling::off)
+    text += std::string(", fp8 ") + name(scenario.training.fp8);
+  const Cluster& cluster = scenario.cluster;
+  return text + "; " + std::to_string(cluster.ranks_per_node) + " " + cluster.device.name +
+         " a node, " + to_text(cluster.node_link.rate) + ", " + to_text(cluster.fabric_link.rate);
 }
 
 Layout compared_parts(const Layout& layout) {
-  Layout parts;
-  parts.placement = layout.placement;
-  parts.schedule = layout.schedule;
-  parts.microbatches = layout.microbatches;
-  parts.encoder_microbatches = layout.encoder_microbatches;
-  parts.encoder_order = layout.encoder_order;
-  for (const ModuleLayout& module : layout.modules) {
-    ModuleLayout& part = parts.modules.emplace_back();
-    part.tp = module.tp;
-    part.cp = module.cp;
-    part.pp = module.pp;
-    part.vpp = module.vpp;
-    part.ep = module.ep;
-    part.sp = module.sp;
-    part.tp_pieces = module.tp_pieces;
-    part.shard = module.shard;
-    part.recompute = module.recompute;
-    part.ranks = part.tp * part.cp * part.pp * module.dp();
+  Layout parts = layout;
+  parts.balance = Layout{}.balance;
+  parts.placements = Layout{}.placements;
+  parts.actions.clear();
+  for (ModuleLayout& module : parts.modules) {
+    const ModuleLayout usual;
+    module.first_rank = usual.first_rank;
+    module.recompute_blocks.clear();
+    module.blocks.clear();
+    module.ahead = usual.ahead;
+    module.sub_microbatch = usual.sub_microbatch;
   }
   return parts;
 }
@@ -103,8 +139,9 @@ Misses::Misses(const Certainty& certainty, const std::string& measured) : certai
 }
 
 double Misses::alike(const Layout& a, const Layout& b) const {
+  if (a.modules.size() != b.modules.size()) return 0;  // of another model
   const double square = *certainty_.residual * *certainty_.residual;
-  const LayoutDistance apart = layout_distance(a, b);
+  const LayoutDistance apart = mean_distance(a, b);
   if (!certainty_.layout_error) return apart.other + apart.tensor > 0 ? 0 : square;
   return square * std::exp(-miss_variance(certainty_, apart) / (2 * square));
 }

@@ -3,9 +3,11 @@
 //
 //   m_i     ln(measured / predicted) of measurement i
 //   k(A,B)  covariance of the misses of two layouts: R² exp(−own²(A,B) / 2R²), R the profile's
-//           residual and own² the variance by which misses of layouts A and B differ
-//           (shared/chance/belief.h): equal layouts miss alike, and each choice in which they
-//           differ makes the misses less alike. A profile without layout_error: 0 unless A = B
+//           residual and own² = layout_error² · other + tensor_error² · tensor, with the doublings
+//           and other choices in which A and B differ, as in layout_distance()
+//           (shared/chance/belief.h), but the mean over modules, not the module that differs most:
+//           only sums of differences make K positive definite. Choices that layout_distance()
+//           ignores count as one each. A profile without layout_error: 0 unless A = B
 //   K       k of all pairs of measurements, plus the variance of their noise on the diagonal
 //   w       weights of the measurements in the miss of layout B: K⁻¹ k(·,B)
 //   mean    Σ w_i m_i, the miss that is expected of layout B
@@ -27,11 +29,12 @@
 
 namespace polyphony {
 
-// Returns what must be equal for a miss to count, modules with their numbers of parameters too:
-// "vision 304293888, language 7241732096; batches of 32 samples of 4096; bf16".
+// Returns what must be equal for a miss to count: "language 7241732096 full; 32 samples, text
+// 131072; bf16; 8 H100 a node, 450 GB/s, 50 GB/s", modules with their numbers of parameters and
+// what of them trains, tokens of the typical batch, precision, cluster.
 std::string measured_text(const Scenario& scenario);
 
-// Returns what layout_distance() reads of a layout: everything else has its default value.
+// Returns what misses compare of a layout: everything else has its default value.
 Layout compared_parts(const Layout& layout);
 
 struct MissAt {
@@ -59,7 +62,7 @@ class Misses {
 
  private:
   const KnownMiss& known(std::size_t i) const { return certainty_.misses[places_[i]]; }
-  double alike(const Layout& a, const Layout& b) const;
+  double alike(const Layout& a, const Layout& b) const;  // k(A,B)
 
   const Certainty& certainty_;
   std::vector<std::size_t> places_;         // in Certainty::misses

@@ -83,24 +83,45 @@ Jitter read_jitter(const JsonValue& json) {
   return jitter;
 }
 
-// Of a layout, what layout_distance() reads (shared/chance/belief.h).
+// Of a layout, what misses compare (compared_parts(), shared/chance/misses.h).
 struct CountKey {
   const char* key;
   int ModuleLayout::* member;
+  int least;  // and default
 };
-constexpr CountKey kCounts[] = {
-    {"tp", &ModuleLayout::tp},      {"cp", &ModuleLayout::cp},
-    {"pp", &ModuleLayout::pp},      {"vpp", &ModuleLayout::vpp},
-    {"ep", &ModuleLayout::ep},      {"tp_pieces", &ModuleLayout::tp_pieces},
-    {"ranks", &ModuleLayout::ranks}};
+constexpr CountKey kCounts[] = {{"tp", &ModuleLayout::tp, 1},
+                                {"cp", &ModuleLayout::cp, 1},
+                                {"pp", &ModuleLayout::pp, 1},
+                                {"vpp", &ModuleLayout::vpp, 1},
+                                {"ep", &ModuleLayout::ep, 1},
+                                {"tp_pieces", &ModuleLayout::tp_pieces, 1},
+                                {"ranks", &ModuleLayout::ranks, 1},
+                                {"expert_tp", &ModuleLayout::expert_tp, 0},
+                                {"shard_ranks", &ModuleLayout::shard_ranks, 0},
+                                {"cp_heads", &ModuleLayout::cp_heads, 0},
+                                {"row_split", &ModuleLayout::row_split, 0}};
+constexpr int kMostCount = 1 << 24;
+
+// Calls `each` with the key and the member of every choice of a module.
+template <class Each>
+void for_choices(Each each) {
+  each("shard", &ModuleLayout::shard);
+  each("recompute", &ModuleLayout::recompute);
+  each("tokens", &ModuleLayout::tokens);
+  each("cp_attention", &ModuleLayout::cp_attention);
+  each("spread", &ModuleLayout::spread);
+}
 
 ObjectForm module_form() {
   ObjectForm form{"missed_module", "the layout of one module", {}, {}};
   for (const CountKey& count : kCounts)
-    form.fields.push_back({count.key, integer_form(1), "as in a layout; 1 when absent"});
-  form.fields.push_back({"sp", boolean_form(), "sequence parallelism"});
-  form.fields.push_back({"shard", choice_form(enum_names<Shard>()), "none when absent"});
-  form.fields.push_back({"recompute", choice_form(enum_names<Recompute>()), "none when absent"});
+    form.fields.push_back({count.key, integer_form(count.least, kMostCount),
+                           "as in a layout; " + std::to_string(count.least) + " when absent"});
+  for (const char* key : {"sp", "offload_activations"})
+    form.fields.push_back({key, boolean_form(), "as in a layout; false when absent"});
+  for_choices([&]<class Choice>(const char* key, Choice ModuleLayout::*) {
+    form.fields.push_back({key, choice_form(enum_names<Choice>()), "as in a layout"});
+  });
   return form;
 }
 ObjectForm layout_form(const ObjectForm& module) {
@@ -111,6 +132,8 @@ ObjectForm layout_form(const ObjectForm& module) {
            {"microbatches", integer_form(1), "", true},
            {"encoder_microbatches", integer_form(0), "0 when absent"},
            {"encoder_order", choice_form(enum_names<EncoderOrder>()), "in-turn when absent"},
+           {"bridge", choice_form(enum_names<Bridge>()), "sharded when absent"},
+           {"planner", choice_form(enum_names<Planning>()), "none when absent"},
            {"modules", list_form(object_form(module), 1), "by module", true}},
           {}};
 }
@@ -118,8 +141,8 @@ ObjectForm miss_form(const ObjectForm& layout) {
   return {"miss",
           "a measured step that the parameters do not explain",
           {{"source", text_form("slurm-123.out"), "of the measurement"},
-           {"model", text_form("language 7241732096; batches of 32 samples of 4096; bf16"),
-            "model, data and precision that were measured", true},
+           {"model", text_form("language 7241732096 full; 32 samples, text 131072; bf16; …"),
+            "model, data, precision and cluster that were measured", true},
            {"layout", object_form(layout), "the layout that was measured", true},
            {"miss", number_form(-kMost, kMost), "ln(measured / predicted)", true},
            {"noise", deviation_form(), "relative deviation of the measurement"},
@@ -136,17 +159,22 @@ Layout read_missed_layout(const JsonValue& json) {
   json.read("encoder_microbatches", layout.encoder_microbatches);
   if (json.has("encoder_order"))
     layout.encoder_order = enum_named<EncoderOrder>(json.at("encoder_order").text());
+  if (json.has("bridge")) layout.bridge = enum_named<Bridge>(json.at("bridge").text());
+  if (json.has("planner")) layout.planner = enum_named<Planning>(json.at("planner").text());
   const JsonValue modules = json.at("modules");
   for (std::size_t m = 0; m < modules.size(); ++m) {
     const JsonValue of = modules.at(m);
     ModuleLayout& module = layout.modules.emplace_back();
     for (const CountKey& count : kCounts) of.read(count.key, module.*count.member);
     of.read("sp", module.sp);
-    if (of.has("shard")) module.shard = enum_named<Shard>(of.at("shard").text());
-    if (of.has("recompute")) module.recompute = enum_named<Recompute>(of.at("recompute").text());
-    const int grid = module.tp * module.cp * module.pp;
-    if (module.ranks % grid != 0)
-      of.refuse_at("ranks", "must be a multiple of tp · cp · pp", "copy the profile again");
+    of.read("offload_activations", module.offload_activations);
+    for_choices([&]<class Choice>(const char* key, Choice ModuleLayout::* member) {
+      if (of.has(key)) module.*member = enum_named<Choice>(of.at(key).text());
+    });
+    const double grid = static_cast<double>(module.tp) * module.cp * module.pp;
+    if (grid > module.ranks || module.ranks % static_cast<int>(grid) != 0)
+      of.refuse_at("ranks", "must be a multiple of tp · cp · pp",
+                   "calibrate again, or remove this entry of \"misses\"");
   }
   return layout;
 }
@@ -173,13 +201,17 @@ ordered_json write_layout(const Layout& layout) {
     json["encoder_microbatches"] = layout.encoder_microbatches;
   if (layout.encoder_order != usual.encoder_order)
     json["encoder_order"] = name(layout.encoder_order);
+  if (layout.bridge != usual.bridge) json["bridge"] = name(layout.bridge);
+  if (layout.planner != usual.planner) json["planner"] = name(layout.planner);
   for (const ModuleLayout& module : layout.modules) {
     ordered_json of = ordered_json::object();
     for (const CountKey& count : kCounts)
-      if (module.*count.member != 1) of[count.key] = module.*count.member;
+      if (module.*count.member != count.least) of[count.key] = module.*count.member;
     if (module.sp) of["sp"] = true;
-    if (module.shard != Shard::none) of["shard"] = name(module.shard);
-    if (module.recompute != Recompute::none) of["recompute"] = name(module.recompute);
+    if (module.offload_activations) of["offload_activations"] = true;
+    for_choices([&](const char* key, auto member) {
+      if (module.*member != ModuleLayout{}.*member) of[key] = name(module.*member);
+    });
     json["modules"].push_back(of);
   }
   return json;
@@ -272,8 +304,16 @@ Certainty read_certainty(const JsonValue& json) {
     if (json.has(deviation.key)) certainty.*deviation.member = json.at(deviation.key).number();
   json.read("freedom", certainty.freedom);
   if (json.has("misses"))
-    for (std::size_t i = 0; i < json.at("misses").size(); ++i)
+    for (std::size_t i = 0; i < json.at("misses").size(); ++i) {
       certainty.misses.push_back(read_miss(json.at("misses").at(i)));
+      if (const std::size_t effects = certainty.misses.back().effects.size();
+          effects != 0 && effects != certainty.errors.size())
+        json.at("misses").at(i).refuse_at("effects",
+                                          "must have one number for each of the " +
+                                              std::to_string(certainty.errors.size()) +
+                                              " errors (got " + std::to_string(effects) + ")",
+                                          "calibrate again, or remove the key");
+    }
   if (json.has("footing")) certainty.footing = enum_named<Footing>(json.at("footing").text());
   if (json.has("fitted")) certainty.fitted = read_fitted_ranges(json.at("fitted"));
   if (json.has("jitter")) certainty.jitter = read_jitter(json.at("jitter"));

@@ -160,7 +160,8 @@ class Block {
   // What the factors of a part's output keep: a layer scale its part's output, the gate of the
   // shared expert that expert's output and the gate itself.
   std::int64_t output_factors() const {
-    const std::int64_t scales = module_.layer_scale != 0 && takes_gradients() ? 2 * stream_ : 0;
+    const bool trains = module_.trainable == Trainable::full;  // LoRA leaves scales as they are
+    const std::int64_t scales = module_.layer_scale != 0 && trains ? 2 * stream_ : 0;
     const bool gates = module_.shared_gate && kind_.feed_forward == FeedForwardKind::experts;
     return element_ * (scales + (gates ? stream_ + own_ : 0));
   }

@@ -135,7 +135,8 @@ void Lister::recompute_less(Task& task, const Layout& layout) {
   if (screen_.footprint(none).memory <= capacity) return;
   const bool full = list.best.size() >= task.options.keep;
   const Seconds limit = full ? std::min(task.limit, list.best.back().bound.step) : task.limit;
-  if (screen_.bound(none).step > limit) return;
+  // Layouts with known misses need not be slower the more they recompute.
+  if (profile_.certainty.misses.empty() && screen_.bound(none).step > limit) return;
   const std::optional<Layout> less = least_recompute(scenario_, layout, none, capacity, screen_);
   if (!less) return;
   Seconds not_of_the_lists{};  // ignored: such variants do not count towards Shortlist::rest

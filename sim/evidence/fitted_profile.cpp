@@ -51,6 +51,7 @@ HardwareProfile fitted_rings(const traces::CollectiveFit& fit,
                              const traces::CollectiveTimes& table) {
   HardwareProfile profile = fit.profile;
   const std::string key = ring_parameter(table);
+  profile.certainty.misses.clear();  // their effects are of the errors before
   std::erase_if(profile.certainty.errors, [&](const ParameterError& error) {
     return error.size() == 1 && error.begin()->first == key;
   });

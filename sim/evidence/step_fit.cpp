@@ -192,6 +192,7 @@ void state(const HardwareProfile& prior, const Fitter& fitter,
            const std::vector<StepEvidence>& evidence, HardwareProfile& profile) {
   Certainty& certainty = profile.certainty;
   certainty = prior.certainty;
+  certainty.misses.clear();
   certainty.errors = errors_left(fitter.prior_errors(), fitter.fit().posterior.covariance);
   certainty.residual = std::round(fitter.own() * 1e6) / 1e6;
   certainty.footing = Footing::stated;

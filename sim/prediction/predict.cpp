@@ -17,6 +17,13 @@ namespace {
 
 thread_local std::uint64_t lowered = 0;
 
+// Applies what the profile knows of measured steps like this one. Emulated compute lasts as long as
+// its own profile says, whatever was measured elsewhere.
+void correct(const Scenario& scenario, const HardwareProfile& profile, Prediction& result) {
+  const Misses misses(profile.certainty, scenario);
+  if (misses.any()) scale_times(result.costs, misses.factor(result.program.layout));
+}
+
 void estimate_into(Prediction& result) {
   result.estimate = estimate(result.program, result.compiled, result.costs);
   result.timeline = result.estimate.timeline;
@@ -47,8 +54,6 @@ std::variant<Prediction, Infeasible> priced(Program program, const Scenario& sce
   }
   result.compiled = std::move(std::get<Compiled>(compiled));
   result.costs = price(result.program, result.compiled, scenario.cluster, profile);
-  const Misses misses(profile.certainty, scenario);
-  if (misses.any()) scale_times(result.costs, misses.factor(result.program.layout));
   return result;
 }
 
@@ -69,7 +74,10 @@ std::variant<Prediction, Infeasible> played(std::variant<Prediction, Infeasible>
                                             const std::optional<PaceModel>& pace) {
   if (std::holds_alternative<Infeasible>(prepared)) return prepared;
   Prediction& result = std::get<Prediction>(prepared);
-  if (pace) apply_pace(result.program, result.compiled, scenario.cluster, *pace, result.costs);
+  if (pace)
+    apply_pace(result.program, result.compiled, scenario.cluster, *pace, result.costs);
+  else
+    correct(scenario, profile, result);
   estimate_into(result);
   if (predictor == Predictor::simulate) {
     auto timeline = simulate(result.program, result.compiled, result.costs);
@@ -95,6 +103,7 @@ std::variant<Prediction, Infeasible> predict_folded(const PlannedLayout& planned
   Prediction& result = std::get<Prediction>(prepared);
   result.lanes = kept.plan.alike;
   result.folded = true;
+  correct(planned.scenario(), planned.profile(), result);
   estimate_into(result);
   finish(planned.scenario(), planned.profile(), result);
   return prepared;

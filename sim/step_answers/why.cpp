@@ -113,7 +113,8 @@ void find_changes(const Question& question, const Layout& layout, const WhyOptio
   });
   best.resize(std::min(best.size(), kCompared));
   trials.estimate(best, true);
-  const Belief belief = make_belief(now.figures.step, answer.now.belief.effects, question.profile);
+  Belief belief = answer.now.belief;
+  belief.step = now.figures.step;
   for (const std::size_t i : best)
     if (trials.all()[i].why_not.empty())
       answer.worth_trying.push_back(judged(now, trials.all()[i], belief, question));

@@ -218,6 +218,9 @@ TEST_CASE("a profile's certainty is restored from JSON, and invalid values are r
   measured.modules[1].sp = true;
   measured.modules[1].shard = Shard::optimizer;
   measured.modules[1].recompute = Recompute::full;
+  measured.modules[1].cp_attention = ContextAttention::ring;
+  measured.modules[1].shard_ranks = 2;
+  measured.planner = Planning::dip;
   profile.certainty.misses = {
       {"run.log", "language 8030261248", measured, -0.1, 0.01, {0.02, -0.3}}};
   profile.certainty.fitted.gemm_size = {64, 4096.5};
@@ -242,6 +245,13 @@ TEST_CASE("a profile's certainty is restored from JSON, and invalid values are r
       std::string::npos);
   CHECK(refusal(R"({"jitter": {"compute": {"step": 0.1}}})").find("steps") != std::string::npos);
   CHECK(refusal(R"({"layout_error": -1})") != "accepted");
+  const std::string miss = R"("model": "m", "miss": 0.1, "layout": {"placement": "homogeneous",
+                              "schedule": "1f1b", "microbatches": 1, "modules": [{"tp": )";
+  CHECK(refusal(R"({"misses": [{)" + miss + R"(3, "ranks": 8}]}}]})").find("tp · cp · pp") !=
+        std::string::npos);
+  CHECK(refusal(R"({"errors": [{"dispatch": 0.1}], "misses": [{"effects": [1, 2], )" + miss +
+                R"(2, "ranks": 8}]}}]})")
+            .find("/certainty/misses/0/effects") != std::string::npos);
 }
 
 TEST_CASE("every key that an error may name scales the profile") {

@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "shared/chance/belief.h"
+#include "shared/cost/paced_costs.h"
 #include "shared/hardware/hardware.h"
+#include "shared/random.h"
 
 namespace polyphony {
 namespace {
@@ -102,6 +104,11 @@ TEST_CASE("other models and data, and profiles without a residual, know no misse
   Certainty certainty = knowing({{4, 0.2}});
   CHECK(Misses(certainty, scenario_of(8)).any());
   CHECK_FALSE(Misses(certainty, scenario_of(8, 64)).any());
+  Scenario frozen = scenario_of(8), other_cluster = scenario_of(8);
+  frozen.model.modules[0].trainable = Trainable::frozen;
+  other_cluster.cluster.fabric_link.rate = BytesPerSecond(1e9);
+  CHECK_FALSE(Misses(certainty, frozen).any());
+  CHECK_FALSE(Misses(certainty, other_cluster).any());
   CHECK_FALSE(Misses(certainty, scenario_of(16)).any());
   CHECK(Misses(certainty, scenario_of(16)).factor(layout_of(4)) == 1);
   certainty.residual.reset();
@@ -120,6 +127,63 @@ TEST_CASE("no layout has a smaller factor than the least one") {
       for (const int tp : {1, 2, 8})
         CHECK(known.factor(layout_of(microbatches, tp)) >= known.least_factor());
   }
+}
+
+// The distance of layouts is a sum of differences, so that K stays positive definite however many
+// layouts of several modules were measured; with the module that differs most it did not.
+TEST_CASE("many measured layouts of two modules") {
+  Certainty certainty;
+  certainty.residual = 0.2338;
+  certainty.layout_error = 0.0578;
+  certainty.tensor_error = 0.0462;
+  certainty.freedom = 5;
+  std::vector<Layout> layouts;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto bits = [&](std::uint64_t part, int most) {
+      return 1 << static_cast<int>(random_bits(7 + part, i) % static_cast<std::uint64_t>(most));
+    };
+    Layout layout;
+    layout.microbatches = bits(0, 4);
+    for (std::uint64_t m = 0; m < 2; ++m) {
+      ModuleLayout& module = layout.modules.emplace_back();
+      module.tp = bits(10 * m + 1, 3);
+      module.pp = bits(10 * m + 2, 2);
+      module.ranks = 8;
+      module.recompute = bits(10 * m + 3, 2) == 1 ? Recompute::none : Recompute::full;
+    }
+    layouts.push_back(layout);
+    certainty.misses.push_back({"log", "m", layout, i % 2 == 0 ? 0.2 : -0.2, 0.01, {}});
+  }
+  const Misses misses(certainty, std::string("m"));
+  for (const Layout& layout : layouts) {
+    CHECK(misses.factor(layout) >= misses.least_factor());
+    CHECK(misses.at(layout).left >= 0);
+  }
+}
+
+TEST_CASE("a layout of another number of modules is another one") {
+  Certainty certainty = knowing({{4, 0.2}});
+  Layout two = layout_of(4);
+  two.modules.resize(2);
+  CHECK(Misses(certainty, scenario_of(8)).at(two).mean == 0);
+}
+
+TEST_CASE("times are scaled: durations and delays by the factor, rates by its inverse") {
+  CostTable costs;
+  costs.nodes = {{Seconds(2), Seconds(1), {}}};
+  for (BytesPerSecond* rate :
+       {&costs.network.node_rate, &costs.network.fabric_rate, &costs.network.bus_rate,
+        &costs.network.connection, &costs.network.leaf_rate, &costs.network.host_rate,
+        &costs.network.host_memory_rate})
+    *rate = BytesPerSecond(10);
+  scale_times(costs, 2);
+  CHECK(costs.nodes[0].duration == Seconds(4));
+  CHECK(costs.nodes[0].delay == Seconds(2));
+  for (const BytesPerSecond rate :
+       {costs.network.node_rate, costs.network.fabric_rate, costs.network.bus_rate,
+        costs.network.connection, costs.network.leaf_rate, costs.network.host_rate,
+        costs.network.host_memory_rate})
+    CHECK(rate.value == 5);
 }
 
 // The error of 0.08 is in the measurement, too: of an effect of 0.1 on this step, 0.08 w is known.

@@ -101,6 +101,10 @@ TEST_CASE("after the fit the measured layout is predicted as it was measured") {
   CHECK(bounds.low < *log.step);
   CHECK(bounds.high > *log.step);
   CHECK(same.deviation() < other.deviation());
+  // Calibrated on the same again, it still is.
+  const StepCalibration twice = calibrate_steps(back, {log}, "ours");
+  CHECK(twice.rows[0].after / *log.step == doctest::Approx(1).epsilon(0.01));
+  CHECK(twice.profile.certainty.misses.size() == 1);
   // The other layout has less of the miss, and no more than the parameters alone would tell.
   HardwareProfile parameters = back;
   parameters.certainty.misses.clear();
