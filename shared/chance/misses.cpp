@@ -59,7 +59,7 @@ LayoutDistance mean_distance(const Layout& a, const Layout& b) {
     for (const bool differs :
          {x.sp != y.sp, x.tp_pieces != y.tp_pieces, x.shard != y.shard,
           x.shard_ranks != y.shard_ranks, x.recompute != y.recompute,
-          x.offload_activations != y.offload_activations, x.experts_tp() != y.experts_tp(),
+          x.offload_activations != y.offload_activations, x.expert_tp != y.expert_tp,
           x.tokens != y.tokens, x.cp_attention != y.cp_attention, x.cp_heads != y.cp_heads,
           x.row_split != y.row_split, x.spread != y.spread})
       sum.other += differs ? 1 : 0;
