@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -24,20 +25,32 @@ extern char** environ;
 namespace polyphony::sim {
 namespace {
 
-// A port that was free a moment ago; the worker that hosts the store binds it.
-int free_port() {
+// Binds a port of this host (0: any) for a moment. Returns its number, or 0 if it is in use.
+int bound_port(std::uint16_t port) {
   const int socket_file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
   socklen_t size = sizeof address;
   const bool ok = socket_file >= 0 &&
                   bind(socket_file, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
                   getsockname(socket_file, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  const int port = ntohs(address.sin_port);
   if (socket_file >= 0) close(socket_file);
-  if (!ok) throw std::runtime_error(std::string("no free local port: ") + std::strerror(errno));
-  return port;
+  return ok ? ntohs(address.sin_port) : 0;
+}
+
+// Returns a port that was free a moment ago; the worker that hosts the store binds it. It is below
+// those that Linux gives to outgoing connections, from 32768 on (ip(7), ip_local_port_range), so
+// that none takes it before.
+int free_port() {
+  constexpr unsigned kFirst = 20000, kPorts = 12000, kTries = 1000;
+  std::random_device random;
+  for (unsigned i = 0; i < kTries; ++i)
+    if (const int port = bound_port(static_cast<std::uint16_t>(kFirst + random() % kPorts)))
+      return port;
+  if (const int port = bound_port(0)) return port;
+  throw std::runtime_error(std::string("no free local port: ") + std::strerror(errno));
 }
 
 // Everything the child needs, made before fork(): between fork and exec only system calls are safe.

@@ -5,6 +5,7 @@ Each test file runs alone: python3 tests/system/NAME.py BUILD_FOLDER [unittest a
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -47,9 +48,14 @@ def start(*command, env=None):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the ports that Linux gives to outgoing connections, so that none takes it before a worker listens."""
+    for port in random.sample(range(20000, 32000), 1000) + [0]:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
 
 
 def cached(name):

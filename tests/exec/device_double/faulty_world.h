@@ -8,8 +8,8 @@
 #include <string>
 
 #include "exec/gloo/gloo.h"
-#include "exec/wire/sockets.h"
 #include "shared/units.h"
+#include "tests/exec/support/free_port.h"
 
 namespace polyphony::exec::testing {
 
@@ -27,7 +27,7 @@ struct FaultyWorld {
       {};  // not in a step, but at the victim's first split of a family with this in its name
   bool at_meeting = false;  // before it reaches that family
   bool vanishes = false;    // the victim ends without a report and stops its heartbeats
-  std::uint16_t port = listen_at("127.0.0.1").port;
+  std::uint16_t port = free_port();
   std::latch survivors{kRanks - 1};
   // Results of the ranks: their exceptions, and the last loss.
   std::array<std::string, kRanks> said{};

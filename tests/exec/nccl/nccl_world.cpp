@@ -9,6 +9,7 @@
 #include "exec/wire/sockets.h"
 #include "tests/exec/device_double/queued_device.h"
 #include "tests/exec/nccl_double/nccl_double.h"
+#include "tests/exec/support/free_port.h"
 
 namespace polyphony::exec::testing {
 
@@ -16,7 +17,7 @@ std::vector<std::string> said_over_nccl(int ranks, bool in_order, const GlooOpti
                                         const RankBody& body) {
   // LibTorch's recorder of collectives is one for a process, and not made for ranks as threads.
   setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
-  const std::uint16_t port = listen_at("127.0.0.1").port;
+  const std::uint16_t port = free_port();
   std::vector<std::string> said(static_cast<std::size_t>(ranks));
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank)
