@@ -194,9 +194,10 @@ PublishedCase build(const PublishedRow& row) {
   scenario.data.source = SyntheticData{always(0), always(seq), always(seq)};
   scenario.data.global_batch = *row.global_batch;
   result.profile = read_profile(row, scenario.cluster);
-  const SoftwareStack* stack = find_stack(row.stack);
-  if (stack == nullptr) skip("software \"" + row.software + "\" has no fitted stack");
-  result.profile.stack = *stack;
+  result.profile.stack = read_stack(row);
+  if (row.stack.empty())
+    result.note = "stack " + result.profile.stack.name + ", guessed from \"" + row.software +
+                  "\": a column stack names another";
   if (row.overlap == "none") result.profile.stack.overlap = result.profile.stack.tensor_overlap = 0;
   if (has(row.overlap, "dp")) result.profile.stack.overlap = 0.8;
   if (has(row.overlap, "tp"))
@@ -213,7 +214,8 @@ PublishedCase build(const PublishedRow& row) {
   result.layout = read_layout(row, module, result.profile.stack, result.recomputed);
   if (module.tied && check_layout(scenario, result.layout)) {
     scenario.model.modules.front().tied = false;
-    result.note = "embeddings predicted untied: this layout cannot tie them";
+    result.note += std::string(result.note.empty() ? "" : "; ") +
+                   "embeddings predicted untied: this layout cannot tie them";
   }
   if (const auto no = check_layout(scenario, result.layout)) skip(no->reason);
   return result;

@@ -242,4 +242,34 @@ std::optional<double> selected_share(const PublishedRow& row, const Module& modu
   return again / work.whole();
 }
 
+SoftwareStack read_stack(const PublishedRow& row) {
+  if (const SoftwareStack* named = find_stack(row.stack)) return *named;
+  const std::string which = "write one in the column stack: " + joined(stack_names());
+  if (!row.stack.empty()) skip("stack \"" + row.stack + "\" is unknown; " + which);
+  // Of words in `software`, the first that is found.
+  constexpr std::pair<const char*, const char*> kStacks[] = {
+      {"megatron-deepspeed", "megatron-deepspeed"},
+      {"megatron-bridge", "megatron-bridge"},
+      {"nemo", "megatron-bridge"},
+      {"megatron", "megatron-core"},
+      {"primus", "megatron-core"},
+      {"torchtitan", "fsdp2-compiled"},
+      {"fsdp2", "fsdp2"},
+      {"fsdp", "fsdp"},
+      {"llm-foundry", "fsdp"},
+      {"transformers", "hf-eager"},
+      {"cornstarch", "cornstarch"},
+      {"polyphony", "polyphony"}};
+  for (const auto& [word, stack] : kStacks) {
+    if (!has(row.software, word)) continue;
+    const std::string year = row.measured_on.substr(0, 4);
+    const bool core = stack == std::string("megatron-core") && year.size() == 4;
+    const char* const dated = core && year <= "2021"   ? "megatron-2021"
+                              : core && year == "2022" ? "megatron-2022"
+                                                       : stack;
+    return *find_stack(dated);
+  }
+  skip("software \"" + row.software + "\" names no stack that is known; " + which);
+}
+
 }  // namespace polyphony::sim

@@ -24,6 +24,9 @@ void take_attention(const std::string& kernels, const Device& device, HardwarePr
 // Returns the shipped profile of the row's GPU, adjusted to the row's attention kernels and clock.
 HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster);
 Module read_model(const PublishedRow& row);
+// Returns the row's software stack: that of its column stack, or, without one, the shipped stack
+// that `software` and the year of `measured_on` suggest. Throws Skip if there is none.
+SoftwareStack read_stack(const PublishedRow& row);
 
 // Returns which fraction of a block's forward FLOPs selective recomputation runs again. "op"
 // (torchtitan): every second matrix multiplication and what is between them; "mlp", "moe" and

@@ -119,6 +119,23 @@ TEST_CASE("rows: an id is given once in all files") {
   CHECK(rows.size() == 2);
 }
 
+TEST_CASE("rows: without a column stack, it follows from the software") {
+  const auto stack = [](const std::string& software, const std::string& year) {
+    PublishedRow row;
+    row.software = software;
+    row.measured_on = year;
+    return read_stack(row).name;
+  };
+  CHECK(stack("Megatron-LM core 0.12", "2025-02") == "megatron-core");
+  CHECK(stack("Megatron-LM", "2021") == "megatron-2021");
+  CHECK(stack("Megatron-LM", "2022-05") == "megatron-2022");
+  CHECK(stack("NVIDIA Megatron-Bridge, container nemo:26.08", "") == "megatron-bridge");
+  CHECK(stack("Megatron-DeepSpeed", "2023") == "megatron-deepspeed");
+  CHECK(stack("torchtitan", "2025") == "fsdp2-compiled");
+  CHECK(stack("PyTorch FSDP2", "2025") == "fsdp2");
+  CHECK_THROWS_AS(stack("ColossalAI", "2023"), Skip);
+}
+
 TEST_CASE("rows: contradictory rows are skipped, and the reason gives the numbers") {
   CHECK(reason("x_1", "x_1").empty());
   CHECK(reason(",1024,8,A100", ",1024,16,A100") ==
@@ -146,8 +163,11 @@ TEST_CASE(
   CHECK(reason(",bf16,", ",,") == "precision is not stated");
   CHECK(reason(",32000,", ",,") == "vocab is not stated");
   CHECK(reason("A100-80GB-SXM", "MI250X").starts_with("device \"MI250X\" has no profile"));
-  CHECK(reason("\"Megatron-LM, 2022\",megatron-core", "Colossal,") ==
-        "software \"Colossal\" has no fitted stack");
+  CHECK(reason("\"Megatron-LM, 2022\",megatron-core", "Colossal,")
+            .starts_with("software \"Colossal\" names no stack that is known; write one in the "
+                         "column stack: polyphony, megatron-2021, "));
+  CHECK(reason("\"Megatron-LM, 2022\",megatron-core", "Colossal,colossal")
+            .starts_with("stack \"colossal\" is unknown; write one in the column stack: "));
   CHECK(reason(",full,mha,", ",projector-only,mha,").starts_with("trainable projector-only"));
   CHECK(reason(",full,mha,", ",full,hybrid,").starts_with("attention_kind hybrid"));
   CHECK(reason(",bf16,", ",nvfp4,") == "A100-80 does not support precision nvfp4");
