@@ -1,11 +1,9 @@
 #include "exec/worker/train.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <deque>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <utility>
 
@@ -20,6 +18,7 @@
 #include "exec/worker/metrics_file.h"
 #include "exec/worker/pace.h"
 #include "exec/worker/recorder.h"
+#include "exec/worker/waiting.h"
 #include "shared/error.h"
 #include "shared/files/free_memory.h"
 #include "shared/files/whole.h"
@@ -38,21 +37,6 @@ bool resumes(const TrainOptions& options) {
   return options.earlier == EarlierRun::resume &&
          newest_checkpoint(RunPaths{options.out}.checkpoints()).has_value();
 }
-
-// Adds up how long threads waited.
-class Waiting {
- public:
-  void during(const std::function<void()>& wait) {
-    const Seconds begin = steady_now();
-    wait();
-    seconds_ += (steady_now() - begin).count();
-  }
-  // Returns the sum, and begins a new one.
-  Seconds take() { return Seconds(seconds_.exchange(0)); }
-
- private:
-  std::atomic<double> seconds_{0};
-};
 
 class Trainer {
  public:

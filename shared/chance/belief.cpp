@@ -17,6 +17,10 @@ namespace {
 // Largest change of a parameter for a derivative.
 constexpr double kLongestMove = 0.1;
 
+double doublings(int x, int y) {
+  return std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
+}
+
 HardwareProfile moved(const HardwareProfile& profile, const ParameterError& error, double share) {
   HardwareProfile result = profile;
   for (const auto& [key, change] : error) scale_parameter(result, key, 1 + share * change);
@@ -96,28 +100,30 @@ SecondsInterval interval(const Belief& belief, double probability) {
 
 bool Difference::tied() const { return seconds.low <= Seconds(0) && seconds.high >= Seconds(0); }
 
+LayoutDistance common_distance(const Layout& a, const Layout& b) {
+  LayoutDistance distance{doublings(a.microbatches, b.microbatches), 0};
+  for (const bool differs :
+       {a.placement != b.placement, a.schedule != b.schedule,
+        a.encoder_microbatches != b.encoder_microbatches, a.encoder_order != b.encoder_order})
+    distance.other += differs ? 1 : 0;
+  return distance;
+}
+
+LayoutDistance module_distance(const ModuleLayout& x, const ModuleLayout& y) {
+  return {doublings(x.cp, y.cp) + doublings(x.pp, y.pp) + doublings(x.vpp, y.vpp) +
+              doublings(x.ep, y.ep) + doublings(x.dp(), y.dp()) + (x.sp != y.sp) +
+              (x.tp_pieces != y.tp_pieces) + (x.shard != y.shard) + (x.recompute != y.recompute),
+          doublings(x.tp, y.tp)};
+}
+
 LayoutDistance layout_distance(const Layout& a, const Layout& b) {
   POLYPHONY_CHECK(a.modules.size() == b.modules.size(), "layouts of two models");
-  const auto apart = [](int x, int y) {
-    return std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
-  };
-  LayoutDistance distance{apart(a.microbatches, b.microbatches), 0};
-  const auto count = [&](bool differs) { distance.other += differs ? 1 : 0; };
-  count(a.placement != b.placement);
-  count(a.schedule != b.schedule);
-  count(a.encoder_microbatches != b.encoder_microbatches);
-  count(a.encoder_order != b.encoder_order);
   LayoutDistance most;
   for (std::size_t m = 0; m < a.modules.size(); ++m) {
-    const ModuleLayout &x = a.modules[m], &y = b.modules[m];
-    const LayoutDistance one{apart(x.cp, y.cp) + apart(x.pp, y.pp) + apart(x.vpp, y.vpp) +
-                                 apart(x.ep, y.ep) + apart(x.dp(), y.dp()) + (x.sp != y.sp) +
-                                 (x.tp_pieces != y.tp_pieces) + (x.shard != y.shard) +
-                                 (x.recompute != y.recompute),
-                             apart(x.tp, y.tp)};
+    const LayoutDistance one = module_distance(a.modules[m], b.modules[m]);
     if (one.other + one.tensor > most.other + most.tensor) most = one;
   }
-  return {distance.other + most.other, most.tensor};
+  return {common_distance(a, b).other + most.other, most.tensor};
 }
 
 double miss_variance(const Certainty& certainty, const LayoutDistance& distance) {

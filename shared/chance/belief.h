@@ -66,6 +66,9 @@ struct LayoutDistance {
   double other = 0, tensor = 0;
 };
 LayoutDistance layout_distance(const Layout& a, const Layout& b);
+// Return its parts: of what all modules have in common, and of one module's grids.
+LayoutDistance common_distance(const Layout& a, const Layout& b);
+LayoutDistance module_distance(const ModuleLayout& a, const ModuleLayout& b);
 // Returns the variance by which the misses of two layouts differ. The profile must state a
 // layout_error.
 double miss_variance(const Certainty& certainty, const LayoutDistance& distance);

@@ -45,34 +45,22 @@ std::vector<double> solved_back(const Matrix& l, std::vector<double> y) {
   return y;
 }
 
-// A sum of differences of logarithms, and of choices that differ.
+// A sum of differences of logarithms, and of choices that differ. Both have as many modules.
 LayoutDistance mean_distance(const Layout& a, const Layout& b) {
-  const auto doublings = [](int x, int y) {
-    return std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
-  };
-  LayoutDistance sum;
+  LayoutDistance distance = common_distance(a, b);
+  distance.other += (a.bridge != b.bridge ? 1 : 0) + (a.planner != b.planner ? 1 : 0);
+  const auto modules = static_cast<double>(a.modules.size());
   for (std::size_t m = 0; m < a.modules.size(); ++m) {
     const ModuleLayout &x = a.modules[m], &y = b.modules[m];
-    sum.tensor += doublings(x.tp, y.tp);
-    sum.other += doublings(x.cp, y.cp) + doublings(x.pp, y.pp) + doublings(x.vpp, y.vpp) +
-                 doublings(x.ep, y.ep) + doublings(x.dp(), y.dp());
+    LayoutDistance one = module_distance(x, y);
     for (const bool differs :
-         {x.sp != y.sp, x.tp_pieces != y.tp_pieces, x.shard != y.shard,
-          x.shard_ranks != y.shard_ranks, x.recompute != y.recompute,
-          x.offload_activations != y.offload_activations, x.expert_tp != y.expert_tp,
-          x.tokens != y.tokens, x.cp_attention != y.cp_attention, x.cp_heads != y.cp_heads,
-          x.row_split != y.row_split, x.spread != y.spread})
-      sum.other += differs ? 1 : 0;
+         {x.shard_ranks != y.shard_ranks, x.offload_activations != y.offload_activations,
+          x.expert_tp != y.expert_tp, x.tokens != y.tokens, x.cp_attention != y.cp_attention,
+          x.cp_heads != y.cp_heads, x.row_split != y.row_split, x.spread != y.spread})
+      one.other += differs ? 1 : 0;
+    distance.other += one.other / modules;
+    distance.tensor += one.tensor / modules;
   }
-  const auto modules = static_cast<double>(a.modules.size());
-  LayoutDistance distance{doublings(a.microbatches, b.microbatches), sum.tensor / modules};
-  if (!a.modules.empty()) distance.other += sum.other / modules;
-  if (a.modules.empty()) distance.tensor = 0;
-  for (const bool differs :
-       {a.placement != b.placement, a.schedule != b.schedule,
-        a.encoder_microbatches != b.encoder_microbatches, a.encoder_order != b.encoder_order,
-        a.bridge != b.bridge, a.planner != b.planner})
-    distance.other += differs ? 1 : 0;
   return distance;
 }
 

@@ -156,21 +156,6 @@ class Fitter {
   double own_ = 0;
 };
 
-// Returns what the fitted profile leaves unexplained of each measured step.
-std::vector<KnownMiss> misses_left(const Fitter& fitter, const std::vector<StepEvidence>& evidence,
-                                   const HardwareProfile& profile) {
-  std::vector<KnownMiss> misses;
-  for (std::size_t r = 0; r < fitter.timed().size(); ++r) {
-    if (fitter.fit().unseen[r].outlier) continue;
-    const StepEvidence& one = evidence[fitter.timed()[r]];
-    Priced here = priced(one.scenario, profile);
-    misses.push_back({one.source, measured_text(one.scenario),
-                      compared_parts(require_layout(one.scenario)), std::log(*one.step / here.step),
-                      one.noise, std::move(here.effects)});
-  }
-  return misses;
-}
-
 // Returns the errors that remain after the fit, as independent error directions.
 std::vector<ParameterError> errors_left(const std::vector<ParameterError>& prior,
                                         const std::vector<double>& covariance) {
@@ -203,12 +188,18 @@ void state(const HardwareProfile& prior, const Fitter& fitter,
   profile.source = certainty.source;
   profile.software = prior.stack.name + ", as in " + sources;
   double widest = 0;
-  for (const std::size_t row : fitter.timed()) {
-    const Priced here = priced(evidence[row].scenario, profile);
+  std::vector<KnownMiss> misses;  // what the fitted profile leaves unexplained
+  for (std::size_t r = 0; r < fitter.timed().size(); ++r) {
+    const StepEvidence& one = evidence[fitter.timed()[r]];
+    Priced here = priced(one.scenario, profile);
     widest = std::max(widest, make_belief(here.step, here.effects, profile).deviation());
+    if (fitter.fit().unseen[r].outlier) continue;
+    misses.push_back({one.source, measured_text(one.scenario),
+                      compared_parts(require_layout(one.scenario)), std::log(*one.step / here.step),
+                      one.noise, std::move(here.effects)});
   }
   profile.step_error = std::expm1(central(0.9, certainty.freedom) * widest);
-  certainty.misses = misses_left(fitter, evidence, profile);
+  certainty.misses = std::move(misses);
 }
 
 }  // namespace
