@@ -24,40 +24,59 @@ std::vector<Sample> spread_out(std::vector<Sample> samples, int wanted) {
   return chosen;
 }
 
-struct Sums {
-  double right = 0, asked = 0, loss = 0, labels = 0;
-};
-// Sums over the first `real` samples of a batch, as far as this rank predicted them. `positions`:
-// positions of the Program's samples in the batch.
-Sums sum_up(const Program& program, const std::vector<std::uint32_t>& positions,
-            const std::map<WorkId, Predicted>& predictions,
-            const std::map<WorkId, WorkInput>& inputs, std::size_t real) {
-  Sums sums;
-  for (const auto& [work, predicted] : predictions) {
-    const torch::Tensor same =
-        predicted.ids.eq(inputs.at(work).labels).to(torch::kInt64).cpu().contiguous();
-    const torch::Tensor losses = predicted.losses.cpu().contiguous();
-    const std::int64_t* hit = same.const_data_ptr<std::int64_t>();
-    const double* loss = losses.const_data_ptr<double>();
-    const Range samples = program.works[work.value].samples;
-    for (std::uint32_t i = samples.begin; i < samples.end; ++i) {
-      const std::uint32_t position = program.work_samples[i];
-      std::int64_t labels = 0, hits = 0;
-      double lost = 0;
-      for (const Item& item : program.batch.samples[position].items) labels += item.loss_tokens;
-      for (std::int64_t k = 0; k < labels; ++k) {
-        hits += *hit++;
-        lost += *loss++;
+// What all ranks found out about each question: a context rank predicts a part of a sample's
+// labels only. Three fp64 numbers per question, to be added over the ranks.
+class Answered {
+ public:
+  explicit Answered(std::size_t questions)
+      : sums_(torch::zeros({static_cast<std::int64_t>(3 * questions)}, torch::kFloat64)) {}
+
+  // Adds a rank's predictions of a batch that begins at question `begin`; samples behind the last
+  // question only fill the batch. `positions`: positions of the Program's samples in the batch.
+  void add(const Program& program, const std::vector<std::uint32_t>& positions,
+           const std::map<WorkId, Predicted>& predictions,
+           const std::map<WorkId, WorkInput>& inputs, std::size_t begin) {
+    double* sums = sums_.data_ptr<double>();
+    for (const auto& [work, predicted] : predictions) {
+      const WorkInput& input = inputs.at(work);
+      const torch::Tensor same =
+          predicted.ids.eq(input.labels).to(torch::kInt64).cpu().contiguous();
+      const torch::Tensor losses = predicted.losses.cpu().contiguous();
+      const torch::Tensor rows = input.loss_rows.contiguous();
+      const std::int64_t* row = rows.const_data_ptr<std::int64_t>();
+      const Range samples = program.works[work.value].samples;
+      std::int64_t k = 0, end = 0;  // the label, and the end of the sample's rows on this rank
+      for (std::uint32_t i = samples.begin; i < samples.end; ++i) {
+        const std::size_t question = begin + positions[program.work_samples[i]];
+        end += input.lengths.at(i - samples.begin);
+        for (; k < rows.numel() && row[k] < end; ++k) {
+          if (3 * question >= static_cast<std::size_t>(sums_.numel())) continue;
+          sums[3 * question] += 1;
+          sums[3 * question + 1] += static_cast<double>(same.const_data_ptr<std::int64_t>()[k]);
+          sums[3 * question + 2] += losses.const_data_ptr<double>()[k];
+        }
       }
-      if (labels == 0 || positions[position] >= real) continue;
-      sums.asked += 1;
-      sums.right += hits == labels ? 1 : 0;
-      sums.loss += lost;
-      sums.labels += static_cast<double>(labels);
     }
   }
-  return sums;
-}
+
+  // A question is answered right if all of its labels are.
+  Answers answers(Control& control) {
+    control.sum(sums_);
+    const double* sums = sums_.const_data_ptr<double>();
+    double right = 0, asked = 0, loss = 0, labels = 0;
+    for (std::int64_t i = 0; i < sums_.numel(); i += 3) {
+      if (sums[i] == 0) continue;
+      asked += 1;
+      right += sums[i] == sums[i + 1] ? 1 : 0;
+      labels += sums[i];
+      loss += sums[i + 2];
+    }
+    return {right / asked, static_cast<int>(asked), loss / labels};
+  }
+
+ private:
+  torch::Tensor sums_;  // [3 × questions]: labels, those that are predicted right, losses
+};
 
 }  // namespace
 
@@ -69,7 +88,7 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
     throw InputError(scenario.file, "/data/source", "has no held-out samples to evaluate on",
                      "use a data set with a test split, or omit evaluation");
   const auto size = static_cast<std::size_t>(scenario.data.global_batch);
-  torch::Tensor counts = torch::zeros({4}, torch::kFloat64);
+  Answered answered(questions.size());
   for (std::size_t begin = 0; begin < questions.size(); begin += size) {
     Batch batch;
     for (std::size_t i = 0; i < size;
@@ -82,13 +101,9 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
     const auto predictions =
         runner.evaluate(program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
     if (!counts_predictions(program, transport.rank())) continue;
-    const Sums sums =
-        sum_up(program, part.positions, predictions, inputs, questions.size() - begin);
-    counts += torch::tensor({sums.right, sums.asked, sums.loss, sums.labels}, torch::kFloat64);
+    answered.add(program, part.positions, predictions, inputs, begin);
   }
-  control.sum(counts);
-  const double* sum = counts.const_data_ptr<double>();
-  return {sum[0] / sum[1], static_cast<int>(sum[1]), sum[2] / sum[3]};
+  return answered.answers(control);
 }
 
 }  // namespace polyphony::exec
