@@ -83,6 +83,25 @@ class TrainYourOwn(harness.SystemTest):
         lines = [json.loads(line) for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
         self.assertEqual(sum("loss" in line for line in lines), 4)
 
+    def test_evaluation_of_layouts(self):
+        """Held-out samples are counted once, and their loss is the same, whichever ranks predict their labels."""
+        save_model(self.folder / "small")
+        (self.folder / "page.txt").write_text("to be or not to be, that is the question " * 4)
+        found = {}
+        for name, layout in (("dp", {}), ("cp", {"cp": 2, "tokens": "zigzag"}), ("tp", {"tp": 2}), ("pp", {"pp": 2})):
+            text = {"polyphony": 1, "model": {"language": {"weights": "small"}}, "cluster": {"node": "this-machine", "ranks": 2},
+                    "data": {"source": {"text": "page.txt", "tokenizer": "small/tokenizer.json", "held_out": "page.txt"}, "sequence": 8, "global_batch": 4},
+                    "layout": {"placement": "homogeneous", "schedule": "1f1b", "microbatches": 2, "all": layout},
+                    "training": {"precision": "fp32", "learning_rate": 0, "steps": 1}}
+            (self.folder / f"{name}.json").write_text(json.dumps(text))
+            self.assert_ok(harness.run(BUILD / "polyphony", "run", self.folder / f"{name}.json", "--out", self.folder / name, "--evaluate-every", "1", limit=120))
+            lines = [json.loads(line) for line in (self.folder / name / "metrics.jsonl").read_text().splitlines()]
+            found[name] = next(line for line in lines if "accuracy" in line)
+        self.assertEqual(len({line["held_out"] for line in found.values()}), 1, found)
+        self.assertEqual(len({line["accuracy"] for line in found.values()}), 1, found)
+        for line in found.values():
+            self.assertAlmostEqual(line["held_out_loss"], found["dp"]["held_out_loss"], delta=1e-5, msg=found)
+
     def test_a_damaged_data_set(self):
         """Skipped samples are counted and named; too many end the run before any rank starts."""
         save_model(self.folder / "small")
