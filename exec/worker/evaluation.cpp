@@ -1,7 +1,6 @@
 #include "exec/worker/evaluation.h"
 
 #include <map>
-#include <utility>
 
 #include "shared/error.h"
 
@@ -24,59 +23,43 @@ std::vector<Sample> spread_out(std::vector<Sample> samples, int wanted) {
   return chosen;
 }
 
-// What all ranks found out about each question: a context rank predicts a part of a sample's
-// labels only. Three fp64 numbers per question, to be added over the ranks.
-class Answered {
- public:
-  explicit Answered(std::size_t questions)
-      : sums_(torch::zeros({static_cast<std::int64_t>(3 * questions)}, torch::kFloat64)) {}
-
-  // Adds a rank's predictions of a batch that begins at question `begin`; samples behind the last
-  // question only fill the batch. `positions`: positions of the Program's samples in the batch.
-  void add(const Program& program, const std::vector<std::uint32_t>& positions,
-           const std::map<WorkId, Predicted>& predictions,
-           const std::map<WorkId, WorkInput>& inputs, std::size_t begin) {
-    double* sums = sums_.data_ptr<double>();
-    for (const auto& [work, predicted] : predictions) {
-      const WorkInput& input = inputs.at(work);
-      const torch::Tensor same =
-          predicted.ids.eq(input.labels).to(torch::kInt64).cpu().contiguous();
-      const torch::Tensor losses = predicted.losses.cpu().contiguous();
-      const torch::Tensor rows = input.loss_rows.contiguous();
-      const std::int64_t* row = rows.const_data_ptr<std::int64_t>();
-      const Range samples = program.works[work.value].samples;
-      std::int64_t k = 0, end = 0;  // the label, and the end of the sample's rows on this rank
-      for (std::uint32_t i = samples.begin; i < samples.end; ++i) {
-        const std::size_t question = begin + positions[program.work_samples[i]];
-        end += input.lengths.at(i - samples.begin);
-        for (; k < rows.numel() && row[k] < end; ++k) {
-          if (3 * question >= static_cast<std::size_t>(sums_.numel())) continue;
-          sums[3 * question] += 1;
-          sums[3 * question + 1] += static_cast<double>(same.const_data_ptr<std::int64_t>()[k]);
-          sums[3 * question + 2] += losses.const_data_ptr<double>()[k];
-        }
-      }
-    }
+// Adds this rank's predictions of a batch to `sums`, [questions, 3] in fp64: labels of each
+// question, those predicted right, and their losses. A context rank has a part of a sample's
+// labels. `positions`: positions of the Program's samples in the batch, which begins at question
+// `begin`.
+void add_predictions(torch::Tensor& sums, const Program& program,
+                     const std::vector<std::uint32_t>& positions,
+                     const std::map<WorkId, Predicted>& predictions,
+                     const std::map<WorkId, WorkInput>& inputs, std::size_t begin) {
+  for (const auto& [work, predicted] : predictions) {
+    const WorkInput& input = inputs.at(work);
+    const Range samples = program.works[work.value].samples;
+    std::vector<std::int64_t> questions;
+    for (std::uint32_t i = samples.begin; i < samples.end; ++i)
+      questions.push_back(static_cast<std::int64_t>(begin + positions[program.work_samples[i]]));
+    const torch::Tensor of_row =
+        torch::tensor(questions, torch::kInt64)
+            .repeat_interleave(torch::tensor(input.lengths, torch::kInt64));
+    const torch::Tensor hits = predicted.ids.eq(input.labels).to(torch::kFloat64).cpu();
+    sums.index_add_(0, of_row.index_select(0, input.loss_rows),
+                    torch::stack({torch::ones_like(hits), hits, predicted.losses.cpu()}, 1));
   }
+}
 
-  // A question is answered right if all of its labels are.
-  Answers answers(Control& control) {
-    control.sum(sums_);
-    const double* sums = sums_.const_data_ptr<double>();
-    double right = 0, asked = 0, loss = 0, labels = 0;
-    for (std::int64_t i = 0; i < sums_.numel(); i += 3) {
-      if (sums[i] == 0) continue;
-      asked += 1;
-      right += sums[i] == sums[i + 1] ? 1 : 0;
-      labels += sums[i];
-      loss += sums[i + 2];
-    }
-    return {right / asked, static_cast<int>(asked), loss / labels};
+// A question is answered right if all of its labels are. Adds in order, so that every rank gets the
+// same result.
+Answers answers_of(const torch::Tensor& sums) {
+  const auto at = sums.accessor<double, 2>();
+  double right = 0, asked = 0, loss = 0, labels = 0;
+  for (std::int64_t i = 0; i < at.size(0); ++i) {
+    if (at[i][0] == 0) continue;
+    asked += 1;
+    right += at[i][0] == at[i][1] ? 1 : 0;
+    labels += at[i][0];
+    loss += at[i][2];
   }
-
- private:
-  torch::Tensor sums_;  // [3 × questions]: labels, those that are predicted right, losses
-};
+  return {right / asked, static_cast<int>(asked), loss / labels};
+}
 
 }  // namespace
 
@@ -88,7 +71,9 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
     throw InputError(scenario.file, "/data/source", "has no held-out samples to evaluate on",
                      "use a data set with a test split, or omit evaluation");
   const auto size = static_cast<std::size_t>(scenario.data.global_batch);
-  Answered answered(questions.size());
+  // Also with rows for the samples that fill the last batch.
+  torch::Tensor sums =
+      torch::zeros({static_cast<std::int64_t>(questions.size() + size), 3}, torch::kFloat64);
   for (std::size_t begin = 0; begin < questions.size(); begin += size) {
     Batch batch;
     for (std::size_t i = 0; i < size;
@@ -101,9 +86,11 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
     const auto predictions =
         runner.evaluate(program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
     if (!counts_predictions(program, transport.rank())) continue;
-    answered.add(program, part.positions, predictions, inputs, begin);
+    add_predictions(sums, program, part.positions, predictions, inputs, begin);
   }
-  return answered.answers(control);
+  sums = sums.narrow(0, 0, static_cast<std::int64_t>(questions.size()));
+  control.sum(sums);
+  return answers_of(sums);
 }
 
 }  // namespace polyphony::exec
