@@ -31,7 +31,10 @@ std::optional<LogMel> log_mel_of(const Scenario& scenario) {
 }  // namespace
 
 ConversationDataset::ConversationDataset(const Scenario& scenario, const std::string& indexes)
-    : data_(scenario.data), processor_(processor_of(scenario)), log_mel_(log_mel_of(scenario)) {
+    : data_(scenario.data),
+      processor_(processor_of(scenario)),
+      log_mel_(log_mel_of(scenario)),
+      texts_(std::get<ConversationData>(scenario.data.source).tokenizer) {
   const auto& source = std::get<ConversationData>(scenario.data.source);
   most_damaged_ = source.most_left_out;
   training_ = read_conversations(scenario, source.path, indexes);

@@ -19,6 +19,7 @@
 #include "exec/data/dataset.h"
 #include "exec/data/image_processor.h"
 #include "exec/data/log_mel.h"
+#include "exec/data/token_text.h"
 #include "shared/datasets/conversation_samples.h"
 
 namespace polyphony::exec {
@@ -33,6 +34,10 @@ class ConversationDataset : public Dataset {
   SampleList training() const override { return data_.samples; }
   std::vector<Sample> held_out() const override { return held_out_samples_; }
   SampleContent content(const Sample& sample, ContentParts parts) const override;
+  std::optional<std::string> text(const Sample&,
+                                  const std::vector<std::int64_t>& ids) const override {
+    return texts_.of(ids);
+  }
   std::string remarks() const override;
 
  private:
@@ -51,6 +56,7 @@ class ConversationDataset : public Dataset {
   std::optional<LogMel> log_mel_;            // none without an audio module
   ConversationSamples training_, held_out_;
   std::vector<Sample> held_out_samples_;
+  TokenText texts_;
   mutable Decoded images_{"image", "a gray one"}, clips_{"audio clip", "silence"};
 };
 

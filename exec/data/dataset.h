@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,11 @@ class Dataset {
   // Returns the content of `sample`, which comes from batch() or held_out(). Parts that are not
   // wanted may be left empty. Thread-safe.
   virtual SampleContent content(const Sample& sample, ContentParts parts) const = 0;
+  // Returns the text of token ids of `sample`; nothing if the data set has no texts.
+  virtual std::optional<std::string> text(const Sample& /*sample*/,
+                                          const std::vector<std::int64_t>& /*ids*/) const {
+    return {};
+  }
 };
 
 // Opens the data set that the scenario names. `default_path`: the folder of downloaded data sets

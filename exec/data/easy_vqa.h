@@ -31,6 +31,10 @@ class EasyVqa : public Dataset {
   SampleList training() const override { return data_.samples; }
   std::vector<Sample> held_out() const override { return held_out_; }
   SampleContent content(const Sample& sample, ContentParts parts) const override;
+  std::optional<std::string> text(const Sample&,
+                                  const std::vector<std::int64_t>& ids) const override {
+    return vocabulary_->text(ids);
+  }
   const QuestionVocabulary& vocabulary() const { return *vocabulary_; }
 
  private:

@@ -170,9 +170,6 @@ struct ImageProcessorReader {
   }
   void check_result() const {
     if (out.crop_) return;  // checked
-    if (!out.resize_ && out.native_)
-      json.refuse_at("do_resize", "is false: sides would be no multiples of patches",
-                     "set it to true");
     if (out.native_) return;
     if (!out.resize_)
       json.refuse_at("do_resize", "is false without do_center_crop: images would keep their size",

@@ -26,7 +26,7 @@ MixtureDataset::MixtureDataset(const Scenario& scenario, const std::string& defa
     held_out_[i].id = static_cast<std::uint32_t>(data_.samples.size() + i);
 }
 
-SampleContent MixtureDataset::content(const Sample& sample, ContentParts parts) const {
+std::pair<const MixtureDataset::Part&, Sample> MixtureDataset::found(const Sample& sample) const {
   const std::uint64_t all = data_.samples.size();
   const bool trained = sample.id < all;
   const std::uint64_t position = trained ? sample.id : sample.id - all;
@@ -39,7 +39,18 @@ SampleContent MixtureDataset::content(const Sample& sample, ContentParts parts) 
   const Part& part = *std::prev(after);
   Sample own = sample;
   own.id = static_cast<std::uint32_t>(position - first(part) + (trained ? 0 : part.trained));
+  return {part, own};
+}
+
+SampleContent MixtureDataset::content(const Sample& sample, ContentParts parts) const {
+  const auto [part, own] = found(sample);
   return part.dataset->content(own, parts);
+}
+
+std::optional<std::string> MixtureDataset::text(const Sample& sample,
+                                                const std::vector<std::int64_t>& ids) const {
+  const auto [part, own] = found(sample);
+  return part.dataset->text(own, ids);
 }
 
 std::string MixtureDataset::remarks() const {

@@ -4,6 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "exec/data/dataset.h"
 
@@ -18,6 +22,8 @@ class MixtureDataset : public Dataset {
   SampleList training() const override { return data_.samples; }
   std::vector<Sample> held_out() const override { return held_out_; }
   SampleContent content(const Sample& sample, ContentParts parts) const override;
+  std::optional<std::string> text(const Sample& sample,
+                                  const std::vector<std::int64_t>& ids) const override;
   std::string remarks() const override;
 
  private:
@@ -28,6 +34,9 @@ class MixtureDataset : public Dataset {
     // Positions of its first training and held-out sample among those of the mixture.
     std::uint64_t first = 0, first_held_out = 0;
   };
+
+  // Returns the part that has the sample, and the sample as it has it.
+  std::pair<const Part&, Sample> found(const Sample& sample) const;
 
   Data data_;
   std::vector<Part> parts_;

@@ -35,4 +35,16 @@ std::int64_t QuestionVocabulary::label(const std::string& answer) const {
   return found == answers_.end() ? -1 : found->second;
 }
 
+std::string QuestionVocabulary::text(const std::vector<std::int64_t>& ids) const {
+  std::string all;
+  for (const std::int64_t wanted : ids) {
+    if (!all.empty()) all += ' ';
+    if (wanted == query_) all += '?';
+    for (const auto* table : {&words_, &answers_})
+      for (const auto& [word, id] : *table)
+        if (id == wanted) all += word;
+  }
+  return all;
+}
+
 }  // namespace polyphony::exec

@@ -22,6 +22,8 @@ class QuestionVocabulary {
   std::vector<std::int64_t> encode(const std::string& question, std::string& unknown) const;
   // Returns the label of an answer; negative if it is not one of the answers.
   std::int64_t label(const std::string& answer) const;
+  // Returns the words and answers of the ids, separated by blanks; the query token is "?".
+  std::string text(const std::vector<std::int64_t>& ids) const;
 
  private:
   std::map<std::string, std::int64_t> words_;

@@ -4,7 +4,8 @@
 
 namespace polyphony::exec {
 
-TextDataset::TextDataset(const Scenario& scenario) : data_(scenario.data) {
+TextDataset::TextDataset(const Scenario& scenario)
+    : data_(scenario.data), texts_(std::get<TextData>(scenario.data.source).tokenizer) {
   const auto& source = std::get<TextData>(scenario.data.source);
   const LoadText load = [](const std::string& path) { return read_records(path); };
   text_ = text_samples(scenario, load, source.path);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "exec/data/dataset.h"
+#include "exec/data/token_text.h"
 #include "shared/scenario_io/data_set.h"
 
 namespace polyphony::exec {
@@ -18,10 +19,15 @@ class TextDataset : public Dataset {
   SampleList training() const override { return data_.samples; }
   std::vector<Sample> held_out() const override { return held_out_.samples; }
   SampleContent content(const Sample& sample, ContentParts parts) const override;
+  std::optional<std::string> text(const Sample&,
+                                  const std::vector<std::int64_t>& ids) const override {
+    return texts_.of(ids);
+  }
 
  private:
   Data data_;
   TextSamples text_, held_out_;
+  TokenText texts_;
 };
 
 }  // namespace polyphony::exec

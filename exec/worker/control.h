@@ -51,6 +51,18 @@ class Control {
 
   // Sums `values` over the ranks, in place. Collective.
   void sum(torch::Tensor& values) { group_->all_reduce(values, Reduction::sum); }
+  // Returns the values of all ranks, rank after rank. `mine`: [n] int64, on the host; n may differ
+  // between ranks. Collective.
+  torch::Tensor gather(const torch::Tensor& mine) {
+    torch::Tensor sizes = torch::zeros({world_}, torch::kInt64);
+    sizes[group_->index()] = mine.size(0);
+    sum(sizes);
+    const std::vector<std::int64_t> counts(sizes.const_data_ptr<std::int64_t>(),
+                                           sizes.const_data_ptr<std::int64_t>() + world_);
+    torch::Tensor all = torch::empty({sizes.sum().item<std::int64_t>()}, torch::kInt64);
+    group_->all_gather(mine, all, counts);
+    return all;
+  }
 
  private:
   int world_;

@@ -12,6 +12,7 @@
 #include "exec/device/device.h"
 #include "exec/planning/step_data.h"
 #include "exec/system/process.h"
+#include "exec/worker/answers_file.h"
 #include "exec/worker/control.h"
 #include "exec/worker/evaluation.h"
 #include "exec/worker/kineto.h"
@@ -383,8 +384,11 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   if (options_.evaluate_every > 0 &&
       (done % options_.evaluate_every == 0 || done >= options_.steps)) {
     end_steps(metrics, 0);
-    const Answers answers = evaluate(control_, transport_, runner_, scenario_, planner_, dataset_,
-                                     options_.evaluate_samples, options_.device);
+    const Answers answers =
+        evaluate(control_, transport_, runner_, scenario_, planner_, dataset_,
+                 {options_.evaluate_samples, options_.save_answers, options_.device});
+    if (options_.save_answers && transport_.rank() == Rank(0))
+      write_answers(RunPaths{options_.out}.answers(), done, answers, dataset_);
     result_.accuracy = answers.share;
     result_.held_out_loss = answers.loss;
     metrics.write(traces::Accuracy{done, answers.share, answers.asked, answers.loss});

@@ -46,6 +46,7 @@ struct TrainOptions {
   StepList kineto;                  // steps recorded by Kineto
   std::int64_t evaluate_every = 0;  // in steps; 0: never
   int evaluate_samples = 0;         // held-out samples evaluated; 0: all
+  bool save_answers = false;        // exec/worker/answers_file.h; needs `out`
   double stop_accuracy = 0;         // stop when an evaluation reaches it; 0: never
   int stop_patience = 0;  // stop after so many evaluations without a lower held-out loss; 0: never
   BadStepPolicy bad_steps;                  // rewind needs `out` and kept checkpoints

@@ -214,6 +214,10 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
                      "add --evaluate-every 100, or omit it");
   options.evaluate_every = at_least_zero<std::int64_t>(args, "evaluate-every");
   options.evaluate_samples = at_least_zero<int>(args, "evaluate-samples");
+  options.save_answers = args.count("save-answers") > 0;
+  if (options.save_answers && (options.evaluate_every == 0 || options.out.empty()))
+    throw InputError("--save-answers", "", "requires --evaluate-every, and a folder by --out",
+                     "add --evaluate-every 100, or omit it");
   options.stop_accuracy = at_least_zero<double>(args, "stop-accuracy");
   options.stop_patience = at_least_zero<int>(args, "stop-patience");
   if (options.stop_patience > 0 && options.evaluate_every == 0)

@@ -46,6 +46,10 @@ std::optional<NativeImages> native_images(const ImageSettings& settings) {
   settings.check();
   const JsonValue& json = settings.json;
   NativeImages images;
+  bool resize = true;
+  if (json.read("do_resize", resize); !resize)
+    json.refuse_at("do_resize", "is false: sides would be no multiples of patches",
+                   "set it to true");
   if (json.has("size")) {
     const JsonValue size = json.at("size");
     const bool whole =

@@ -94,7 +94,8 @@ std::vector<std::string> RunPaths::present() const {
   std::vector<std::string> paths = those_in(traces(), is_trace);
   for (std::string& path : those_in(kineto(), is_kineto)) paths.push_back(std::move(path));
   for (std::string& path : those_in(folder, is_events)) paths.push_back(std::move(path));
-  for (const std::string& path : {scenario(), metrics(), pace(), pace_profile(), phase_end()})
+  for (const std::string& path :
+       {scenario(), metrics(), answers(), pace(), pace_profile(), phase_end()})
     if (fs::exists(fs::symlink_status(path))) paths.push_back(path);
   return paths;
 }

@@ -1,6 +1,6 @@
 // File names in a run's folder, and which files belong to a run:
-//   run.lock, scenario.json, metrics.jsonl, events.out.tfevents.*.polyphony, pace.json,
-//   pace-profile.json; phase.json of a phase that has ended
+//   run.lock, scenario.json, metrics.jsonl, answers.jsonl, events.out.tfevents.*.polyphony,
+//   pace.json, pace-profile.json; phase.json of a phase that has ended
 //   trace/batches.jsonl, trace/plans.bin, trace/step-<n>.rank-<r>.json; also
 //   trace/journal.rank-<r>.bin while the run traces, or after it was killed
 //   kineto/batches.jsonl, kineto/step-<n>.rank-<r>.json.gz; while one is written, also with
@@ -25,6 +25,7 @@ struct RunPaths {
   std::string lock() const { return folder + "/run.lock"; }
   std::string scenario() const { return folder + "/scenario.json"; }
   std::string metrics() const { return folder + "/metrics.jsonl"; }
+  std::string answers() const { return folder + "/answers.jsonl"; }
   std::string pace() const { return folder + "/pace.json"; }
   std::string pace_profile() const { return folder + "/pace-profile.json"; }
   std::string phase_end() const { return folder + "/phase.json"; }

@@ -101,7 +101,8 @@ std::vector<std::string> worker_arguments(const Arguments& args, const LocalRun&
           list);
   add_planning_arguments(args, list);
   add_bad_step_arguments(args, list);
-  for (const char* flag : {"keep-best", "wait-for-checkpoints", "check", "deterministic", "nvtx"})
+  for (const char* flag :
+       {"keep-best", "save-answers", "wait-for-checkpoints", "check", "deterministic", "nvtx"})
     if (args.has(flag)) list.push_back(std::string("--") + flag);
   return list;
 }

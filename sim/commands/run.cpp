@@ -256,7 +256,10 @@ int run_command(int argc, char** argv) {
       cxxopts::value<std::string>())("evaluate-samples",
                                      "held-out samples per evaluation (default: all)",
                                      cxxopts::value<std::string>())(
-      "stop-accuracy", "stop at this share of right answers", cxxopts::value<std::string>())(
+      "save-answers",
+      "write what the last evaluation predicts for each held-out sample to answers.jsonl in --out "
+      "(with --evaluate-every)")("stop-accuracy", "stop at this share of right answers",
+                                 cxxopts::value<std::string>())(
       "stop-patience", "stop after so many evaluations in a row without a lower held-out loss",
       cxxopts::value<std::string>())("trace-steps", "steps to record, FIRST:LAST",
                                      cxxopts::value<std::string>())(

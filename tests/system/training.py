@@ -18,6 +18,7 @@ def save_model(folder):
     (folder / "config.json").write_text(json.dumps(config))
     end = {"id": len(LETTERS), "content": "</s>", "special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
     tokenizer = {"added_tokens": [end], "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+                 "decoder": {"type": "ByteLevel"},
                  "model": {"type": "BPE", "merges": [], "vocab": vocabulary}}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "</s>"}))
@@ -87,20 +88,30 @@ class TrainYourOwn(harness.SystemTest):
         """Held-out samples are counted once, and their loss is the same, whichever ranks predict their labels."""
         save_model(self.folder / "small")
         (self.folder / "page.txt").write_text("to be or not to be, that is the question " * 4)
-        found = {}
+        found, answers = {}, {}
         for name, layout in (("dp", {}), ("cp", {"cp": 2, "tokens": "zigzag"}), ("tp", {"tp": 2}), ("pp", {"pp": 2})):
             text = {"polyphony": 1, "model": {"language": {"weights": "small"}}, "cluster": {"node": "this-machine", "ranks": 2},
                     "data": {"source": {"text": "page.txt", "tokenizer": "small/tokenizer.json", "held_out": "page.txt"}, "sequence": 8, "global_batch": 4},
                     "layout": {"placement": "homogeneous", "schedule": "1f1b", "microbatches": 2, "all": layout},
                     "training": {"precision": "fp32", "learning_rate": 0, "steps": 1}}
             (self.folder / f"{name}.json").write_text(json.dumps(text))
-            self.assert_ok(harness.run(BUILD / "polyphony", "run", self.folder / f"{name}.json", "--out", self.folder / name, "--evaluate-every", "1", limit=120))
+            self.assert_ok(harness.run(BUILD / "polyphony", "run", self.folder / f"{name}.json", "--out", self.folder / name, "--evaluate-every", "1",
+                                       "--save-answers", limit=120))
             lines = [json.loads(line) for line in (self.folder / name / "metrics.jsonl").read_text().splitlines()]
             found[name] = next(line for line in lines if "accuracy" in line)
+            answers[name] = (self.folder / name / "answers.jsonl").read_text()
         self.assertEqual(len({line["held_out"] for line in found.values()}), 1, found)
         self.assertEqual(len({line["accuracy"] for line in found.values()}), 1, found)
         for line in found.values():
             self.assertAlmostEqual(line["held_out_loss"], found["dp"]["held_out_loss"], delta=1e-5, msg=found)
+        self.assertEqual(len(set(answers.values())), 1, answers)
+        lines = [json.loads(line) for line in answers["cp"].splitlines()]
+        self.assertEqual([line["sample"] for line in lines], list(range(found["cp"]["held_out"])))
+        self.assertEqual(sum(line["right"] for line in lines), round(found["cp"]["accuracy"] * len(lines)))
+        self.assertEqual("t" + "".join(line["wanted"] for line in lines), "to be or not to be, that is the question " * 4)
+        for line in lines:
+            self.assertEqual(len(line["predicted"]), len(line["labels"]))
+            self.assertEqual(line["right"], line["answer"] == line["wanted"])
 
     def test_a_damaged_data_set(self):
         """Skipped samples are counted and named; too many end the run before any rank starts."""

@@ -75,6 +75,8 @@ TEST_SUITE("native images") {
     CHECK(
         images(R"("size": {"min_pixels": 1, "max_pixels": 2}, "min_pixels": 4, "max_pixels": 8)") ==
         NativeImages{14, 2, 4, 8});
+    CHECK(refused([] { images(R"("do_resize": false)"); }) ==
+          "/do_resize: is false: sides would be no multiples of patches");
     CHECK(images(R"("temporal_patch_size": 2, "do_pad": null)") == NativeImages());
     CHECK_FALSE(native_images(
         parse_image_settings(R"({"image_processor_type": "CLIPImageProcessor"})", "p.json")));

@@ -39,9 +39,9 @@ void leave_run(const std::string& path) {
   RunFolder claim(path, EarlierRun::refuse, "test");
   claim.begin();
   for (const char* name :
-       {"scenario.json", "metrics.jsonl", "trace/batches.jsonl", "trace/step-5.rank-0.json",
-        "checkpoints/step-8/manifest.json", "checkpoints/step-8/rank-12.safetensors",
-        "checkpoints/step-16.partial/rank-0.safetensors"})
+       {"scenario.json", "metrics.jsonl", "answers.jsonl", "trace/batches.jsonl",
+        "trace/step-5.rank-0.json", "checkpoints/step-8/manifest.json",
+        "checkpoints/step-8/rank-12.safetensors", "checkpoints/step-16.partial/rank-0.safetensors"})
     spill(path + "/" + name, "ours");
 }
 
