@@ -29,23 +29,32 @@ HardwareProfile moved(const HardwareProfile& profile, const ParameterError& erro
 
 }  // namespace
 
-std::vector<double> effects_on(const std::function<double(const Moved&)>& log_step,
-                               const HardwareProfile& profile) {
-  std::vector<double> effects;
-  for (const ParameterError& error : profile.certainty.errors) {
+std::vector<std::vector<double>> effects_on_all(
+    const std::function<std::vector<double>(const Moved&)>& logs, const HardwareProfile& profile) {
+  const std::size_t errors = profile.certainty.errors.size();
+  std::vector<std::vector<double>> effects;
+  for (std::size_t k = 0; k < errors; ++k) {
+    const ParameterError& error = profile.certainty.errors[k];
     double longest = 0;
     for (const auto& [key, change] : error) longest = std::max(longest, std::abs(change));
-    if (longest == 0) {
-      effects.push_back(0);
-      continue;
-    }
+    if (longest == 0) continue;
     const double share = std::min(1.0, kLongestMove / longest);
     const auto at = [&](double by) {
-      return log_step([&](const HardwareProfile& of) { return moved(of, error, by); });
+      return logs([&](const HardwareProfile& of) { return moved(of, error, by); });
     };
-    effects.push_back((at(share) - at(-share)) / (2 * share));
+    const std::vector<double> more = at(share), less = at(-share);
+    effects.resize(more.size(), std::vector<double>(errors, 0.0));
+    for (std::size_t i = 0; i < more.size(); ++i) effects[i][k] = (more[i] - less[i]) / (2 * share);
   }
   return effects;
+}
+
+std::vector<double> effects_on(const std::function<double(const Moved&)>& log_step,
+                               const HardwareProfile& profile) {
+  auto effects =
+      effects_on_all([&](const Moved& move) { return std::vector{log_step(move)}; }, profile);
+  if (effects.empty()) return std::vector<double>(profile.certainty.errors.size(), 0.0);
+  return std::move(effects.front());
 }
 
 std::vector<double> step_effects(const Program& program, const Compiled& compiled,

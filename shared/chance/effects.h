@@ -14,5 +14,8 @@ namespace polyphony {
 using Moved = std::function<HardwareProfile(const HardwareProfile&)>;
 std::vector<double> effects_on(const std::function<double(const Moved&)>& log_step,
                                const HardwareProfile& profile);
+// The same for several logarithms at a time: by logarithm, then by error.
+std::vector<std::vector<double>> effects_on_all(
+    const std::function<std::vector<double>(const Moved&)>& logs, const HardwareProfile& profile);
 
 }  // namespace polyphony

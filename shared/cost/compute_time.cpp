@@ -6,9 +6,9 @@
 #include "shared/chunk/expand_layer.h"
 #include "shared/cost/attention_tail.h"
 #include "shared/cost/degraded.h"
+#include "shared/cost/kernel_times.h"
 #include "shared/cost/op_layers.h"
 #include "shared/cost/overlap.h"
-#include "shared/cost/unfused.h"
 #include "shared/cost/update_bytes.h"
 #include "shared/error.h"
 #include "shared/layers/self_attention.h"
@@ -16,28 +16,6 @@
 
 namespace polyphony {
 namespace {
-
-double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) {
-  const auto found = profile.corrections.find({layer, phase});
-  return found == profile.corrections.end() ? 1.0 : found->second;
-}
-
-// Returns true if kernel i is the activation between the two grouped GEMMs of the experts.
-bool between_experts(const std::vector<Kernel>& kernels, std::size_t i) {
-  const auto grouped = [&](std::size_t k) { return kernels[k].experts; };
-  return i > 0 && i + 1 < kernels.size() && kernels[i].kind == KernelKind::elementwise &&
-         grouped(i - 1) && grouped(i + 1);
-}
-
-// With masked_images, the images of a microbatch are one masked sequence, and all its pairs are
-// computed: the square of the sum of their lengths. Images are assumed to have equal lengths.
-Kernel masked(const Kernel& kernel, const Module& module, const SoftwareStack& stack) {
-  Kernel all = kernel;
-  if (stack.masked_images && module.kind == ModuleKind::vision &&
-      kernel.kind == KernelKind::attention)
-    all.flops = all.flops * static_cast<double>(kernel.launches);
-  return all;
-}
 
 // Returns the fraction of the attention that overlaps with transfers of keys or their gradients. In
 // the forward pass, nothing is transferred during the attention to the last keys. In the backward
@@ -73,31 +51,21 @@ Seconds predicted_time(const Module& module, LayerRange chunk, int layer, Phase 
   bool routed = false;
   std::vector<Seconds> times(inside.kernels.size());
   for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
-    const Kernel kernel = masked(inside.kernels[i], module, profile.stack);
-    if (profile.stack.fused_experts && between_experts(inside.kernels, i)) continue;
-    const bool tail = kernel.kind == KernelKind::attention && kernel.n == 1;  // forward
-    const Seconds time = kernel_time(profile, kernel, context.precision) *
-                         correction(profile, kernel.layer, phase) * (tail ? context.tail : 1);
+    const auto timed = timed_kernel(module, inside, i, phase, context, profile);
+    if (!timed) continue;
+    const auto& [kernel, time, launch] = *timed;
     total += time;
     times[i] = time;
     if (kernel.kind == KernelKind::gemm) products += time;
     if (kernel.kind == KernelKind::attention)
       attention += time * overlapped_attention(kernel, module, context);
-    host += launch_time(profile, kernel);
+    host += launch;
     routed |= kernel.experts;
   }
-  if (profile.stack.unfused && !inside.kernels.empty()) {
-    const LayerKind kind = inside.kernels.front().layer;
-    std::vector<Phase> phases{phase};
-    if (phase != Phase::forward && phase != Phase::backward_weight &&
-        recompute_of(kind, layer, context.recompute, context.recomputed) == Recompute::full)
-      phases.push_back(Phase::recompute);
-    for (const Phase of : phases) {
-      const Kernel kernel =
-          unfused_passes(module, kind, of, size, context, profile.stack.memory.dropout);
-      total += kernel_time(profile, kernel, context.precision);
-      host += launch_time(profile, kernel);
-    }
+  for (const TimedKernel& timed :
+       unfused_kernels(module, inside, layer, phase, size, context, profile)) {
+    total += timed.time;
+    host += timed.host;
   }
   total = std::max(total, host);
   if (routed && phase == Phase::forward && context.ep > 1 && profile.stack.one_copy &&

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "shared/error.h"
+#include "shared/hardware/cast_time.h"
 #include "shared/hardware/devices.h"
 #include "shared/layers/layer_table.h"
 
@@ -19,13 +20,6 @@ constexpr double kHeadWidth = 128;
 
 bool is_narrow(const SoftwareStack& stack, const Kernel& kernel) {
   return stack.matrix.has_value() && is_in_narrow_format(kernel);
-}
-
-// Time to cast the operands of a GEMM: they are read in the compute format and written in the
-// narrow format before the multiplication, 3/2 of the bytes that the GEMM then moves. Own count,
-// with casts that are not fused.
-Seconds cast_time(const HardwareProfile& profile, const Kernel& kernel) {
-  return kernel.bytes / (profile.device.memory_rate * profile.memory_efficiency);
 }
 
 double gemm_efficiency(const HardwareProfile& profile, const Kernel& kernel) {
@@ -72,6 +66,13 @@ Seconds attention_time(const HardwareProfile& profile, const Kernel& kernel,
 
 }  // namespace
 
+Seconds cast_time(const HardwareProfile& profile, const Kernel& kernel) {
+  const bool cast = kernel.kind == KernelKind::gemm && is_narrow(profile.stack, kernel) &&
+                    !(profile.stack.fused_experts && kernel.experts);
+  return cast ? kernel.bytes / (profile.device.memory_rate * profile.memory_efficiency)
+              : Seconds(0);
+}
+
 bool is_in_narrow_format(const Kernel& kernel) {
   return kernel.kind == KernelKind::gemm && is_block(kernel.layer) &&
          std::min({kernel.m, kernel.n, kernel.k}) >= kNarrowSide;
@@ -97,8 +98,7 @@ Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, Number
                     operands = kernel.bytes / memory;
       const Seconds product =
           profile.products_wait ? operands + arithmetic : std::max(operands, arithmetic);
-      const bool cast = narrow && !(stack.fused_experts && kernel.experts);
-      return product + (cast ? cast_time(profile, kernel) : Seconds(0)) + launch;
+      return product + cast_time(profile, kernel) + launch;
     }
     case KernelKind::elementwise:
     case KernelKind::embedding:

@@ -3,9 +3,12 @@
 #include <filesystem>
 #include <iostream>
 
+#include "shared/files/pieces.h"
 #include "shared/text/quantity_text.h"
+#include "sim/cli/measurements.h"
 #include "sim/console/console.h"
 #include "traces/import/framework_log.h"
+#include "traces/kineto/kineto.h"
 
 namespace polyphony::sim {
 namespace {
@@ -18,6 +21,12 @@ bool is_trace(const std::string& text) {
   if (first != std::string::npos && text[first] == '[')
     first = text.find_first_not_of(" \t\r\n", first + 1);
   return first != std::string::npos && text[first] == '{';
+}
+
+bool is_profile_of_others(const std::string& path) {
+  FilePieces file(path);
+  return traces::is_profile_of_others(
+      [&](char* into, std::size_t most) { return file.read(into, most); }, path);
 }
 
 std::string beside(const std::string& file, const std::string& path) {
@@ -39,6 +48,7 @@ class Reader {
 
   void add(const std::string& path) {
     if (!std::filesystem::is_regular_file(path)) return given_.runs.push_back(path);
+    if (is_profile_of_others(path)) return profiles_.push_back(path);
     const std::string text = read_file(path);
     if (is_evidence(text, path)) return add_entries(text, path);
     if (is_trace(text)) return given_.runs.push_back(path);
@@ -66,16 +76,43 @@ class Reader {
     take(std::move(one));
   }
 
-  GivenEvidence finish() { return std::move(given_); }
+  GivenEvidence finish() {
+    if (!profiles_.empty()) {
+      if (!args_.has("scenario"))
+        throw InputError(profiles_.front(), "", "is a profile: it needs its scenario",
+                         "name it with --scenario FILE, or in an evidence file");
+      take(of_profiles(profiles_, open_scenario(args_)));
+    }
+    return std::move(given_);
+  }
 
  private:
+  StepEvidence of_profiles(const std::vector<std::string>& paths, const Scenario& scenario) {
+    const traces::RankSet ranks = read_profiles(paths, args_.text("step"), "calibrate");
+    print_notes(ranks);
+    StepEvidence one =
+        evidence_of_profiles(ranks.traces, scenario, load_profile(scenario, profile_));
+    for (const std::string& note : one.notes) std::cerr << note << "\n";
+    return one;
+  }
+
   void add_entries(const std::string& text, const std::string& file) {
     for (const EvidenceEntry& entry : read_evidence(text, file)) {
       const Scenario scenario = open_scenario(beside(file, entry.scenario));
       const std::string source = !entry.source.empty() ? entry.source
                                  : !entry.log.empty()  ? entry.log
                                                        : file;
-      if (!entry.log.empty()) {
+      if (!entry.profiles.empty()) {
+        std::vector<std::string> paths;
+        for (const std::string& path : entry.profiles) paths.push_back(beside(file, path));
+        StepEvidence one = of_profiles(paths, scenario);
+        if (!entry.source.empty()) one.source = entry.source;
+        if (entry.step) one.step = entry.step, one.noise = traces::kLeastNoise;
+        if (entry.noise) one.noise = *entry.noise;
+        one.memory = entry.memory;
+        one.reserved = entry.reserved;
+        take(std::move(one));
+      } else if (!entry.log.empty()) {
         const std::string log = beside(file, entry.log);
         add_log(read_file(log), log, scenario, source, &entry);
       } else {
@@ -116,6 +153,7 @@ class Reader {
   const Arguments& args_;
   ProfileChoice profile_;
   GivenEvidence given_;
+  std::vector<std::string> profiles_;
 };
 
 }  // namespace
@@ -124,7 +162,9 @@ void add_evidence_options(Arguments& args) {
   args.add()("step-time", "a step time of the scenario's layout, such as 12.3s",
              cxxopts::value<std::string>())(
       "memory", "peak memory allocated on a device in that step, such as 61GiB",
-      cxxopts::value<std::string>());
+      cxxopts::value<std::string>())(
+      "step", "how the names of the annotations begin that mark steps in profiles",
+      cxxopts::value<std::string>()->default_value("ProfilerStep#"));
 }
 
 GivenEvidence read_given_evidence(const Arguments& args, const ProfileChoice& profile) {

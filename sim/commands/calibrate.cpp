@@ -33,15 +33,17 @@ HardwareProfile with_table(const HardwareProfile& prior, const Cluster& cluster,
 int calibrate_command(int argc, char** argv) {
   Arguments args(
       "calibrate",
-      "Fits a hardware profile to measurements: folders and traces of `polyphony run`, logs of "
-      "Megatron-LM, Megatron-Bridge, torchtitan and DeepSpeed, a step time, an all-reduce table, "
-      "in "
-      "any mix. Parameters that no measurement depends on keep their prior, and are listed; "
+      "Fits a hardware profile to measurements: folders and traces of `polyphony run`, profiles of "
+      "GPUs by PyTorch's profiler, logs of Megatron-LM, Megatron-Bridge, torchtitan and DeepSpeed, "
+      "a step time, an all-reduce table, in any mix. Parameters that no measurement depends on "
+      "keep their prior, and are listed; "
       "measurements that are further off than the profile's errors explain are listed as outliers, "
       "and not fitted.",
       "EVIDENCE...",
       "  polyphony calibrate runs/a --profile machine.json --out calibrated.json\n"
       "  polyphony calibrate slurm-123.out --scenario today.json --stack megatron-bridge --out "
+      "ours.json\n"
+      "  polyphony calibrate rank-*.pt.trace.json.gz --scenario today.json --stack fsdp2 --out "
       "ours.json\n"
       "  polyphony calibrate --scenario today.json --step-time 12.3s --memory 61GiB --out "
       "ours.json\n"
@@ -49,7 +51,8 @@ int calibrate_command(int argc, char** argv) {
       "  polyphony simulate large.json --profile ours.json\n"
       "An evidence file: {\"evidence\": 1, \"runs\": [{\"scenario\": \"today.json\", "
       "\"step_time\": "
-      "\"12.3s\"},\n  {\"scenario\": \"long.json\", \"log\": \"slurm-124.out\"}]}");
+      "\"12.3s\"},\n  {\"scenario\": \"long.json\", \"log\": \"slurm-124.out\"},\n"
+      "  {\"scenario\": \"today.json\", \"profiles\": [\"rank-0.json.gz\"]}]}");
   add_measurement_options(args);
   add_evidence_options(args);
   args.add_profile("profile to start from (prior)");
@@ -61,7 +64,7 @@ int calibrate_command(int argc, char** argv) {
   const GivenEvidence given = read_given_evidence(args, args.profile());
   if (given.runs.empty() && given.steps.empty())
     throw InputError("polyphony calibrate", "",
-                     "needs a run, a log, an evidence file or --step-time",
+                     "needs a run, a log, a profile, an evidence file or --step-time",
                      "polyphony calibrate --help shows an example");
   const std::vector<traces::Measurement> measurements = read_measurements(args, given.runs);
   const Scenario& scenario =

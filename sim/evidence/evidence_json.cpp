@@ -39,6 +39,29 @@ const JsonKeys<StepRow>& row_keys() {
   return keys;
 }
 
+const JsonKeys<KernelFitRow>& kernel_keys() {
+  using Of = KernelFitRow;
+  static const JsonKeys<Of> keys = {
+      {"source", a("string"), "the first profile, or the name given in the evidence file",
+       [](const Of& r) { return json(r.source); }},
+      {"kernels", a("string"), "the group of kernels", [](const Of& r) { return json(r.kernels); }},
+      {"count", a("integer"), "number of these kernels in the profiles",
+       [](const Of& r) { return json(r.count); }},
+      {"measured_seconds", a("number"), "their time in a step, added up over the profiled ranks",
+       [](const Of& r) { return json(r.measured.count()); }},
+      {"before_seconds", a("number"), "the same as predicted by the prior profile",
+       [](const Of& r) { return json(r.before.count()); }},
+      {"after_seconds", a("number"), "the same as predicted by the fitted profile",
+       [](const Of& r) { return json(r.after.count()); }},
+      {"longest", a("string"), "name of the kernel with the most time",
+       [](const Of& r) { return json(r.longest); }},
+      {"longest_share", a("number"), "its share of the measured time",
+       [](const Of& r) { return json(r.longest_share); }},
+      {"outlier", a("boolean"), "true: further off than any stated error, not used in the fit",
+       [](const Of& r) { return json(r.outlier); }}};
+  return keys;
+}
+
 const JsonKeys<ParameterMove>& move_keys() {
   static const JsonKeys<ParameterMove> keys = {
       {"parameter", a("string"), "its key in the profile",
@@ -59,6 +82,9 @@ const JsonKeys<StepCalibration>& calibration_keys() {
   static const JsonKeys<StepCalibration> keys = {
       {"evidence", list_of(schema_of(row_keys(), "one run")), "step times and memory",
        [](const StepCalibration& c) { return array_of(row_keys(), c.rows); }},
+      {"kernels", list_of(schema_of(kernel_keys(), "one group of kernels")),
+       "kernels of profiles; empty without profiles",
+       [](const StepCalibration& c) { return array_of(kernel_keys(), c.kernels); }},
       {"errors", list_of(schema_of(move_keys(), "one parameter")), "parameters with stated errors",
        [](const StepCalibration& c) { return array_of(move_keys(), c.parameters); }},
       {"freedom", a("integer"),

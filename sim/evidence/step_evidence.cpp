@@ -3,11 +3,15 @@
 #include "shared/error.h"
 #include "shared/text/figure_text.h"
 #include "shared/text/strict_json.h"
+#include "sim/evidence/kernel_rows.h"
 #include "sim/evidence/quick_step.h"
 #include "sim/prediction/figures.h"
 
 namespace polyphony::sim {
 namespace {
+
+// Relative deviation of a step time under a profiler, which costs the host time. Assumed.
+constexpr double kProfiledNoise = 0.03;
 
 // Throws InputError if a line of the log states another batch size than the scenario.
 void check_batch(const traces::FrameworkLog& log, const Scenario& scenario,
@@ -28,6 +32,8 @@ ObjectForm entry_form() {
       {{"scenario", text_form("today.json"), "the scenario that was run, with its layout", true},
        {"step_time", quantity_form(UnitKind::time, "12.3s"), "time of one optimizer step"},
        {"log", text_form("slurm-123.out"), "log of the framework, instead of a step time"},
+       {"profiles", list_form(text_form("rank-0.json.gz"), 1),
+        "traces of PyTorch's profiler, one of each rank"},
        {"noise", number_form(1e-6, 1), "relative deviation of the step time"},
        {"memory", quantity_form(UnitKind::bytes, "61.2GiB"),
         "peak of allocated memory on any device"},
@@ -61,6 +67,25 @@ StepEvidence evidence_of_log(const traces::FrameworkLog& log, const Scenario& sc
   return evidence;
 }
 
+StepEvidence evidence_of_profiles(const std::vector<traces::DeviceTrace>& traces,
+                                  const Scenario& scenario, const HardwareProfile& profile) {
+  StepEvidence evidence{traces.front().file, scenario, {}, kProfiledNoise, {}, {}, {}};
+  if (traces.size() > 1) evidence.source += " and " + std::to_string(traces.size() - 1) + " more";
+  Seconds longest{};
+  for (const traces::DeviceTrace& trace : traces) {
+    evidence.kernels.push_back(traces::device_evidence(trace));
+    longest = std::max(longest, evidence.kernels.back().step);
+  }
+  const KernelRows rows(evidence, profile);
+  evidence.notes = rows.notes();
+  for (const traces::DeviceEvidence& trace : evidence.kernels)
+    if (!trace.device.empty() && trace.device.find(profile.device.name) == std::string::npos)
+      evidence.notes.push_back(trace.file + ": was recorded on " + trace.device +
+                               ", and corrects the profile of " + profile.device.name);
+  if (rows.matched()) evidence.step = longest;
+  return evidence;
+}
+
 bool is_evidence(const std::string& text, const std::string& file) {
   constexpr std::size_t kMost = 1 << 20;  // larger files are traces, or not ours
   const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -87,6 +112,9 @@ std::vector<EvidenceEntry> read_evidence(const std::string& text, const std::str
     run.read("scenario", one.scenario);
     run.read("log", one.log);
     run.read("source", one.source);
+    if (run.has("profiles"))
+      for (std::size_t p = 0; p < run.at("profiles").size(); ++p)
+        one.profiles.push_back(run.at("profiles").at(p).text());
     if (Seconds step{}; run.read("step_time", step)) one.step = step;
     if (Bytes bytes{}; run.read("memory", bytes)) one.memory = bytes;
     if (Bytes bytes{}; run.read("reserved", bytes)) one.reserved = bytes;
@@ -95,8 +123,11 @@ std::vector<EvidenceEntry> read_evidence(const std::string& text, const std::str
       run.refuse_at("step_time", "must be positive", "give the time of one optimizer step");
     if (one.step && !one.log.empty())
       run.refuse("has both a step time and a log", "give only one of them");
-    if (!one.step && one.log.empty() && !one.memory && !one.reserved)
-      run.refuse("contains no measurement", "add \"step_time\", \"log\" or \"memory\"");
+    if (!one.profiles.empty() && !one.log.empty())
+      run.refuse("has both profiles and a log", "make an entry of each");
+    if (!one.step && one.log.empty() && one.profiles.empty() && !one.memory && !one.reserved)
+      run.refuse("contains no measurement",
+                 "add \"step_time\", \"log\", \"profiles\" or \"memory\"");
   }
   return entries;
 }

@@ -5,11 +5,13 @@
 #include <limits>
 
 #include "shared/chance/belief.h"
+#include "shared/chance/effects.h"
 #include "shared/chance/misses.h"
 #include "shared/check/check.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/hardware/parameter.h"
 #include "shared/statistics.h"
+#include "sim/evidence/kernel_rows.h"
 #include "sim/evidence/quick_step.h"
 #include "traces/calibrate/certainty.h"
 #include "traces/calibrate/evidence_prior.h"
@@ -34,6 +36,22 @@ Priced priced(const Scenario& scenario, const HardwareProfile& profile) {
           step_effects(prediction.program, prediction.compiled, scenario.cluster, profile)};
 }
 
+// The times of all rows of some kernels.
+std::vector<Priced> priced(const KernelRows& kernels, const HardwareProfile& profile) {
+  const auto effects = effects_on_all(
+      [&](const Moved& move) {
+        std::vector<double> logs;
+        for (const Seconds time : kernels.predicted(move(profile)))
+          logs.push_back(std::log(time.count()));
+        return logs;
+      },
+      profile);
+  std::vector<Priced> rows;
+  for (const Seconds time : kernels.predicted(profile))
+    rows.push_back({time, effects.empty() ? std::vector<double>() : effects[rows.size()]});
+  return rows;
+}
+
 // Errors for a profile that states none: in the parameters for which all fits state errors.
 std::vector<ParameterError> assumed_errors() {
   std::vector<ParameterError> errors;
@@ -49,19 +67,33 @@ class Fitter {
       : prior_(prior), evidence_(evidence) {
     if (prior_.certainty.errors.empty()) prior_.certainty.errors = assumed_errors();
     prior_.certainty.misses.clear();  // they are of the parameters and errors before this fit
-    for (std::size_t i = 0; i < evidence.size(); ++i)
+    for (std::size_t i = 0; i < evidence.size(); ++i) {
       if (evidence[i].step) timed_.push_back(i);
-    if (timed_.empty()) return;
-    for (const std::size_t i : timed_) first_.push_back(priced(evidence_[i].scenario, prior_));
+      if (evidence[i].kernels.empty()) continue;
+      profiled_.push_back(i);
+      kernels_.emplace_back(evidence[i], prior_);
+    }
+    if (timed_.empty() && profiled_.empty()) return;
     widen();
+    free_measured();
+    first_ = priced_rows(prior_);
     set_bounds();
     settle();
   }
 
   const std::vector<std::size_t>& timed() const { return timed_; }
+  const std::vector<std::size_t>& profiled() const { return profiled_; }
+  const std::vector<KernelRows>& kernels() const { return kernels_; }
+  bool empty() const { return timed_.empty() && profiled_.empty(); }
   const traces::PosteriorFit& fit() const { return fit_; }
   double own() const { return own_; }
   Seconds before(std::size_t row) const { return first_[row].step; }
+  // The rows of the fit: the timed steps, then the kernels of each profiled run.
+  std::size_t first_row_of(std::size_t profiled) const {
+    std::size_t row = timed_.size();
+    for (std::size_t i = 0; i < profiled; ++i) row += kernels_[i].rows().size();
+    return row;
+  }
   const std::vector<ParameterError>& prior_errors() const { return prior_.certainty.errors; }
 
   HardwareProfile at(const std::vector<double>& z) const {
@@ -82,14 +114,25 @@ class Fitter {
   HardwareProfile fitted() const { return at(fit_.posterior.mean); }
 
  private:
+  std::vector<Priced> priced_rows(const HardwareProfile& profile) const {
+    std::vector<Priced> rows;
+    for (const std::size_t i : timed_) rows.push_back(priced(evidence_[i].scenario, profile));
+    for (const KernelRows& kernels : kernels_)
+      for (Priced& row : priced(kernels, profile)) rows.push_back(std::move(row));
+    return rows;
+  }
+
   void widen() {
+    std::vector<Priced> steps;
+    for (const std::size_t i : timed_.empty() ? profiled_ : timed_)
+      steps.push_back(priced(evidence_[i].scenario, prior_));
     std::vector<double> typical(prior_.certainty.errors.size(), 0.0);
-    for (const Priced& row : first_)
+    for (const Priced& row : steps)
       for (std::size_t k = 0; k < typical.size(); ++k)
-        typical[k] += std::abs(row.effects[k]) / static_cast<double>(first_.size());
+        typical[k] += std::abs(row.effects[k]) / static_cast<double>(steps.size());
     const Certainty& certainty = prior_.certainty;
     if (certainty.footing == Footing::stated) {
-      const Belief belief = make_belief(first_.front().step, first_.front().effects, prior_);
+      const Belief belief = make_belief(steps.front().step, steps.front().effects, prior_);
       own_ = certainty.residual ? *certainty.residual
                                 : std::max(belief.residual, shipped_residuals().known);
     } else {
@@ -98,10 +141,26 @@ class Fitter {
       own_ = wide.own;
       for (std::size_t k = 0; k < typical.size(); ++k)
         for (auto& [key, change] : prior_.certainty.errors[k]) change *= wide.widening[k];
-      for (Priced& row : first_)
-        for (std::size_t k = 0; k < typical.size(); ++k) row.effects[k] *= wide.widening[k];
     }
     own_ = std::max(own_, kLeastResidual);
+  }
+
+  // Adds to the errors of the parameters that kernels measure directly, if a kernel depends on
+  // them.
+  void free_measured() {
+    for (const KernelRows& kernels : kernels_)
+      for (const std::string& key : measured_keys(kernels.rows(), prior_)) {
+        const double stated = parameter_deviations(prior_.certainty)[key];
+        if (stated >= traces::kUnknown || !(parameter(prior_, key) > 0)) continue;
+        const ParameterError error{
+            {key, std::sqrt(traces::kUnknown * traces::kUnknown - stated * stated)}};
+        HardwareProfile alone = prior_;
+        alone.certainty.errors = {error};
+        const std::vector<Priced> rows = priced(kernels, alone);
+        if (std::any_of(rows.begin(), rows.end(),
+                        [](const Priced& row) { return row.effects.front() != 0; }))
+          prior_.certainty.errors.push_back(error);
+      }
   }
 
   // Bounds errors that change a single parameter. Other errors are bounded in at(), by clamping.
@@ -129,12 +188,16 @@ class Fitter {
     std::vector<Priced> at_point = first_;
     for (int round = 0; round < kRounds; ++round) {
       std::vector<traces::SurpriseRow> rows;
-      for (std::size_t r = 0; r < timed_.size(); ++r) {
-        const StepEvidence& evidence = evidence_[timed_[r]];
-        double surprise = std::log(*evidence.step / at_point[r].step);
-        for (std::size_t k = 0; k < errors; ++k) surprise += at_point[r].effects[k] * z[k];
-        rows.push_back({surprise, at_point[r].effects, std::hypot(own_, evidence.noise)});
-      }
+      const auto add = [&](Seconds measured, double own) {
+        const Priced& here = at_point[rows.size()];
+        double surprise = std::log(measured / here.step);
+        for (std::size_t k = 0; k < errors; ++k) surprise += here.effects[k] * z[k];
+        rows.push_back({surprise, here.effects, own});
+      };
+      for (const std::size_t i : timed_)
+        add(*evidence_[i].step, std::hypot(own_, evidence_[i].noise));
+      for (const KernelRows& kernels : kernels_)
+        for (const KernelRow& row : kernels.rows()) add(row.measured, row.noise);
       fit_ = traces::fit_posterior(rows, errors, prior_.certainty.freedom, bounds_);
       double moved = 0;
       for (std::size_t k = 0; k < errors; ++k)
@@ -142,15 +205,15 @@ class Fitter {
       z = fit_.posterior.mean;
       if (moved < kSettled) break;
       const HardwareProfile here = at(z);
-      for (std::size_t r = 0; r < timed_.size(); ++r)
-        at_point[r] = priced(evidence_[timed_[r]].scenario, here);
+      at_point = priced_rows(here);
     }
   }
 
   HardwareProfile prior_;  // with widened errors
   const std::vector<StepEvidence>& evidence_;
-  std::vector<std::size_t> timed_;
-  std::vector<Priced> first_;  // by timed row, at the prior
+  std::vector<std::size_t> timed_, profiled_;  // positions in the evidence
+  std::vector<KernelRows> kernels_;            // by profiled evidence
+  std::vector<Priced> first_;                  // by row, at the prior
   traces::ZBounds bounds_;
   traces::PosteriorFit fit_;
   double own_ = 0;
@@ -182,9 +245,11 @@ void state(const HardwareProfile& prior, const Fitter& fitter,
   certainty.residual = std::round(fitter.own() * 1e6) / 1e6;
   certainty.footing = Footing::stated;
   std::string sources;
-  for (const std::size_t row : fitter.timed())
-    sources += (sources.empty() ? "" : ", ") + evidence[row].source;
-  certainty.source = "step times of " + sources + "; before: " + prior.name;
+  for (const StepEvidence& one : evidence)
+    if (one.step || !one.kernels.empty()) sources += (sources.empty() ? "" : ", ") + one.source;
+  certainty.source =
+      std::string(fitter.profiled().empty() ? "step times" : "step and kernel times") + " of " +
+      sources + "; before: " + prior.name;
   profile.source = certainty.source;
   profile.software = prior.stack.name + ", as in " + sources;
   double widest = 0;
@@ -197,6 +262,10 @@ void state(const HardwareProfile& prior, const Fitter& fitter,
     misses.push_back({one.source, measured_text(one.scenario),
                       compared_parts(require_layout(one.scenario)), std::log(*one.step / here.step),
                       one.noise, std::move(here.effects)});
+  }
+  if (fitter.timed().empty()) {
+    const Priced here = priced(evidence[fitter.profiled().front()].scenario, profile);
+    widest = make_belief(here.step, here.effects, profile).deviation();
   }
   profile.step_error = std::expm1(central(0.9, certainty.freedom) * widest);
   certainty.misses = std::move(misses);
@@ -216,8 +285,8 @@ StepCalibration calibrate_steps(const HardwareProfile& prior,
                                 const std::vector<StepEvidence>& evidence,
                                 const std::string& name) {
   const Fitter fitter(prior, evidence);
-  StepCalibration result{prior, {}, {}, prior.certainty.freedom};
-  if (!fitter.timed().empty()) {
+  StepCalibration result{prior, {}, {}, prior.certainty.freedom, {}, prior.name};
+  if (!fitter.empty()) {
     result.profile = fitter.fitted();
     state(prior, fitter, evidence, result.profile);
   }
@@ -235,7 +304,18 @@ StepCalibration calibrate_steps(const HardwareProfile& prior,
     row.unseen_deviation = fitter.fit().unseen[r].deviation;
     row.outlier = fitter.fit().unseen[r].outlier;
   }
-  if (fitter.timed().empty()) return result;
+  for (std::size_t i = 0; i < fitter.profiled().size(); ++i) {
+    const std::vector<Seconds> after = fitter.kernels()[i].predicted(result.profile);
+    std::size_t at = fitter.first_row_of(i);
+    for (const KernelRow& row : fitter.kernels()[i].rows()) {
+      const Seconds now = after[at - fitter.first_row_of(i)];
+      result.kernels.push_back({evidence[fitter.profiled()[i]].source, row.name, row.measured,
+                                fitter.before(at), now, row.kernels, row.longest, row.longest_share,
+                                fitter.fit().unseen[at].outlier});
+      ++at;
+    }
+  }
+  if (fitter.empty()) return result;
   Certainty wide;
   wide.errors = fitter.prior_errors();
   const auto before = parameter_deviations(wide),

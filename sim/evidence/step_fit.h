@@ -1,4 +1,5 @@
-// Fits a hardware profile to step times measured elsewhere, on another software stack.
+// Fits a hardware profile to step times and kernel times measured elsewhere, on another software
+// stack.
 //   The profile's stated errors (shared/hardware/certainty.h) are the prior of the logarithms of
 //   its parameters. Every step time is a row of the fit (traces/calibrate/posterior.h); its
 //   sensitivities are those of a repriced estimate (shared/chance/belief.h), recomputed at each
@@ -11,6 +12,11 @@
 //
 //   The result states its own certainty: independent errors derived from the posterior covariance,
 //   the residual that remains for each layout, and the calibration basis "stated".
+//
+// Times of kernels (sim/evidence/kernel_rows.h) are rows, too. A parameter that they measure
+// directly is free to move: what a fit of published step times states as its error, a few percent,
+// is that of the fit, not how far another machine, driver or library may be from it. Its deviation
+// before the fit is at least traces::kUnknown.
 //
 // A profile has no parameter for memory: measured memory is only reported next to the prediction.
 #pragma once
@@ -31,6 +37,15 @@ struct StepRow {
   std::optional<Bytes> memory, reserved;  // measured
   Bytes predicted_memory{};
 };
+// A group of kernels in the profiles of a run.
+struct KernelFitRow {
+  std::string source, kernels;            // `kernels`: the groups
+  Seconds measured{}, before{}, after{};  // of a step
+  std::int64_t count = 0;                 // of kernels
+  std::string longest;                    // the kernel with the most time, and its share
+  double longest_share = 0;
+  bool outlier = false;
+};
 struct ParameterMove {
   std::string key;
   double prior = 0, value = 0;                // seconds, or a ratio
@@ -42,6 +57,8 @@ struct StepCalibration {
   std::vector<StepRow> rows;
   std::vector<ParameterMove> parameters;
   int freedom = 0;
+  std::vector<KernelFitRow> kernels = {};
+  std::string prior = {};  // name of the profile before the fit
 };
 StepCalibration calibrate_steps(const HardwareProfile& prior,
                                 const std::vector<StepEvidence>& evidence, const std::string& name);

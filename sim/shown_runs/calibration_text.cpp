@@ -1,5 +1,6 @@
 #include "sim/shown_runs/calibration_text.h"
 
+#include <cctype>
 #include <cmath>
 #include <sstream>
 
@@ -76,6 +77,45 @@ std::string calibration_text(const traces::Calibration& fitted, const std::vecto
   return out.str();
 }
 
+namespace {
+
+constexpr double kSlowForItsKind = 1.3;
+
+// Names of templates are long: returns the beginning.
+std::string short_name(const std::string& kernel) {
+  constexpr std::size_t kMost = 48;
+  return kernel.size() <= kMost ? kernel : kernel.substr(0, kMost) + "...";
+}
+
+std::string capital(std::string text) {
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+// How the groups of kernels compare, and those that are far from the prior.
+std::string kernels_text(const StepCalibration& fitted) {
+  if (fitted.kernels.empty()) return "";
+  Table table({"kernels", "number", "measured,\na step", "error\nbefore", "error\nafter",
+               "longest of them"});
+  std::string slow;
+  for (const KernelFitRow& row : fitted.kernels) {
+    table.add({row.kernels + (row.outlier ? " (OUTLIER)" : ""), count_text(row.count),
+               seconds_text(row.measured), signed_percent_text(row.before / row.measured - 1),
+               signed_percent_text(row.after / row.measured - 1),
+               percent_text(row.longest_share, 0) + " " + short_name(row.longest)});
+    const double ratio = row.measured / row.before;
+    if (ratio > kSlowForItsKind || ratio < 1 / kSlowForItsKind)
+      slow += paragraph(capital(row.kernels) + " took " + number_text(ratio, 2) + " times what " +
+                        fitted.prior +
+                        " predicts. Is this the kernel that "
+                        "should run: " +
+                        row.longest + "?");
+  }
+  return "\n" + table.text(screen_columns()) + slow;
+}
+
+}  // namespace
+
 std::string calibration_text(const StepCalibration& fitted) {
   std::ostringstream out;
   std::string kept;
@@ -90,7 +130,7 @@ std::string calibration_text(const StepCalibration& fitted) {
   if (!fitted.parameters.empty()) out << table.text(screen_columns());
   if (!kept.empty())
     out << paragraph(
-        "Parameters that these step times hardly depend on keep their prior and its "
+        "Parameters that these measurements hardly depend on keep their prior and its "
         "uncertainty: " +
         kept);
   Table rows(
@@ -116,6 +156,7 @@ std::string calibration_text(const StepCalibration& fitted) {
                "what the profile states. What the parameters do not explain of a step corrects "
                "predictions of its layout and, the less the more they differ, of other layouts of "
                "the same model.");
+  out << kernels_text(fitted);
   for (const StepRow& row : fitted.rows)
     if (row.outlier)
       out << "OUTLIER: " << row.source << " took " << number_text(std::exp(row.unseen), 2)

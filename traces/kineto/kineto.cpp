@@ -295,4 +295,20 @@ DeviceTrace read_kineto(ByteSource bytes, const std::string& file, const KinetoO
   return Reader(std::move(bytes), file, options).read();
 }
 
+bool is_profile_of_others(ByteSource bytes, const std::string& file) {
+  const ByteSource plain = unpacked(std::move(bytes), file);
+  std::string head(kLongestHead, '\0');
+  std::size_t size = 0;
+  while (size < head.size()) {
+    const std::size_t more = plain(head.data() + size, head.size() - size);
+    if (more == 0) break;
+    size += more;
+  }
+  head.resize(size);
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  const std::size_t events = head.find("\"traceEvents\"");
+  if (first == head.npos || head[first] != '{' || events == head.npos) return false;
+  return std::string_view(head).substr(0, events).find("\"polyphony\"") == head.npos;
+}
+
 }  // namespace polyphony::traces

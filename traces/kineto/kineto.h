@@ -19,6 +19,7 @@
 // collectives).
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "traces/kineto/bytes.h"
@@ -33,5 +34,10 @@ struct KinetoOptions {
 // Returns the trace. `file` is used in messages.
 DeviceTrace read_kineto(ByteSource bytes, const std::string& file,
                         const KinetoOptions& options = {});
+
+// Returns whether the bytes begin like a profiler's trace that was not recorded by Polyphony: with
+// "traceEvents" within kLongestHead, and without "polyphony" before it. Reads no more than that.
+bool is_profile_of_others(ByteSource bytes, const std::string& file);
+inline constexpr std::size_t kLongestHead = std::size_t{1} << 20;
 
 }  // namespace polyphony::traces

@@ -1,0 +1,241 @@
+#include "sim/evidence/kernel_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "shared/text/figure_text.h"
+#include "sim/evidence/quick_step.h"
+
+namespace polyphony::sim {
+namespace {
+
+using traces::DeviceEvidence;
+using traces::MeasuredGroup;
+
+constexpr double kMostlyKnown = 0.9;  // share of the GEMMs' time whose shapes must be recorded
+
+Flops flops_of(const DeviceEvidence& trace) {
+  double flops = 0;
+  for (const traces::MeasuredProduct& of : trace.products)
+    flops += 2.0 * of.count * static_cast<double>(of.product.batch) *
+             static_cast<double>(of.product.m) * static_cast<double>(of.product.n) *
+             static_cast<double>(of.product.k);
+  return Flops(flops);
+}
+
+Kernel kernel_of(const traces::MatrixProduct& product, NumberFormat precision) {
+  Kernel kernel{.kind = KernelKind::gemm, .m = product.m, .n = product.n, .k = product.k};
+  kernel.flops = Flops(2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
+                       static_cast<double>(product.n) * static_cast<double>(product.k));
+  kernel.bytes =
+      size_of(precision) *
+      (product.batch * (product.m * product.k + product.k * product.n + product.m * product.n));
+  return kernel;
+}
+
+Flops all_gemms(const GroupTimes& times) { return times.gemm_flops + times.grouped_flops; }
+
+double apart(Flops a, Flops b) {
+  return a.value > 0 && b.value > 0 ? std::abs(std::log(a.value / b.value))
+                                    : std::numeric_limits<double>::infinity();
+}
+
+bool is_measured(const std::vector<DeviceEvidence>& traces, KernelGroup group) {
+  return std::any_of(traces.begin(), traces.end(), [&](const DeviceEvidence& trace) {
+    return trace.of(group).time > Seconds(0);
+  });
+}
+
+}  // namespace
+
+KernelRows::KernelRows(const StepEvidence& evidence, const HardwareProfile& profile)
+    : evidence_(evidence), program_(quick_step(evidence.scenario, profile).program) {
+  by_shape_ =
+      !profile.stack.matrix && !profile.stack.eager_attention &&
+      std::all_of(evidence.kernels.begin(), evidence.kernels.end(),
+                  [](const DeviceEvidence& trace) { return trace.known_products >= kMostlyKnown; });
+  choose_ranks(profile);
+  check_flops(profile);
+  make_rows(profile);
+}
+
+void KernelRows::choose_ranks(const HardwareProfile& profile) {
+  std::vector<Rank> with_ops;
+  for (std::uint32_t rank = 0; rank < program_.ranks; ++rank)
+    if (const Range ops = program_.ops_of(Rank(rank)); ops.begin < ops.end)
+      with_ops.emplace_back(rank);
+  const bool all = with_ops.size() == program_.ranks;
+  std::vector<Flops> flops;  // by rank with ops, if they are needed
+  for (const DeviceEvidence& trace : evidence_.kernels) {
+    const auto number = static_cast<std::uint32_t>(trace.rank.value_or(0));
+    if (all && (!trace.world || *trace.world == static_cast<int>(program_.ranks)) &&
+        number < program_.ranks) {
+      ranks_.emplace_back(number);
+      continue;
+    }
+    Rank nearest = with_ops.front();
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < with_ops.size(); ++i) {
+      if (flops.size() == i)
+        flops.push_back(all_gemms(group_times(program_, with_ops[i], profile)));
+      const double distance = by_shape_ ? apart(flops_of(trace), flops[i])
+                                        : std::abs(static_cast<double>(with_ops[i].value) - number);
+      if (distance < least) least = distance, nearest = with_ops[i];
+    }
+    ranks_.push_back(nearest);
+  }
+}
+
+void KernelRows::check_flops(const HardwareProfile& profile) {
+  double unknown = 0, known = 0;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const DeviceEvidence& trace = evidence_.kernels[i];
+    unknown += trace.unknown.count();
+    for (const MeasuredGroup& group : trace.groups) known += group.time.count();
+    if (!by_shape_) continue;
+    const GroupTimes here = group_times(program_, ranks_[i], profile);
+    const bool one_by_one = !is_measured(evidence_.kernels, KernelGroup::grouped_gemm);
+    const Flops ours = one_by_one ? all_gemms(here) : here.gemm_flops, theirs = flops_of(trace);
+    if (apart(theirs, ours) <= kMostApart) continue;
+    matched_ = false;
+    notes_.push_back(trace.file + ": the GEMMs of a step have " +
+                     number_text(theirs.value / ours.value, 2) + " times the FLOPs of " +
+                     evidence_.scenario.file +
+                     ": only their rates are used; give the layout and batch that were run, and a "
+                     "profile of whole steps");
+  }
+  if (!by_shape_)
+    notes_.push_back(evidence_.source +
+                     ": the shapes of GEMMs were not recorded or are not comparable, so it is not "
+                     "checked that the profile is of this layout and batch (record_shapes=True)");
+  constexpr double kFewUnknown = 0.05;
+  if (unknown > kFewUnknown * (known + unknown))
+    notes_.push_back(evidence_.source + ": " + percent_text(unknown / (known + unknown)) +
+                     " of the kernels' time is of kernels that no table has, and is not used "
+                     "(`polyphony trace` lists them)");
+}
+
+void KernelRows::make_rows(const HardwareProfile& profile) {
+  using enum KernelGroup;
+  const GroupTimes expected = times(profile);
+  const auto predicted = [&](KernelGroup group) { return expected.of[place(group)] > Seconds(0); };
+  const auto measured = [&](KernelGroup group) { return is_measured(evidence_.kernels, group); };
+  if (!matched_) return add_row({gemm});
+  if (profile.stack.eager_attention) {
+    add_row({gemm, attention_forward, attention_backward, memory_bound});
+  } else {
+    if (predicted(grouped_gemm) && !measured(grouped_gemm)) {
+      by_shape_ = false;
+      add_row({gemm, grouped_gemm});
+    } else {
+      add_row({gemm});
+      if (predicted(grouped_gemm)) add_row({grouped_gemm});
+    }
+    const bool both = measured(attention_forward) && measured(attention_backward);
+    if (both || !predicted(attention_backward)) {
+      if (predicted(attention_forward) && measured(attention_forward)) add_row({attention_forward});
+      if (both) add_row({attention_backward});
+    } else if (measured(attention_forward) || measured(attention_backward)) {
+      add_row({attention_forward, attention_backward});
+    }
+    if (measured(memory_bound)) add_row({memory_bound});
+  }
+  if (predicted(optimizer) && measured(optimizer)) add_row({optimizer});
+}
+
+void KernelRows::add_row(std::vector<KernelGroup> groups) {
+  KernelRow row;
+  double squares = 0;
+  Seconds longest{};
+  for (const KernelGroup group : groups) {
+    row.name += row.name.empty() ? "" : group == groups.back() ? " and " : ", ";
+    row.name += name(group);
+    for (const DeviceEvidence& trace : evidence_.kernels) {
+      const MeasuredGroup& part = trace.of(group);
+      row.measured += part.time;
+      row.kernels += part.kernels;
+      squares += part.time.count() * part.noise * part.time.count() * part.noise;
+      if (part.time * part.longest_share > longest) {
+        longest = part.time * part.longest_share;
+        row.longest = part.longest;
+      }
+    }
+  }
+  if (by_shape_ && groups == std::vector{KernelGroup::gemm}) {
+    row.measured = Seconds(0);
+    for (const DeviceEvidence& trace : evidence_.kernels)
+      for (const traces::MeasuredProduct& of : trace.products) row.measured += of.time * of.count;
+  }
+  row.noise = std::hypot(kKernelNoise, std::sqrt(squares) / row.measured.count());
+  row.longest_share = longest / row.measured;
+  row.groups = std::move(groups);
+  rows_.push_back(std::move(row));
+}
+
+GroupTimes KernelRows::times(const HardwareProfile& profile) const {
+  GroupTimes all;
+  for (const Rank rank : ranks_) {
+    const GroupTimes here = group_times(program_, rank, profile);
+    for (std::size_t group = 0; group < kKernelGroups; ++group) all.of[group] += here.of[group];
+    all.gemm_flops += here.gemm_flops;
+    all.grouped_flops += here.grouped_flops;
+  }
+  return all;
+}
+
+Seconds KernelRows::gemms_by_shape(const HardwareProfile& profile) const {
+  const NumberFormat precision = evidence_.scenario.training.precision;
+  HardwareProfile without_gaps = profile;
+  without_gaps.dispatch = Seconds(0);
+  Seconds all{};
+  for (const DeviceEvidence& trace : evidence_.kernels)
+    for (const traces::MeasuredProduct& of : trace.products)
+      all += kernel_time(without_gaps, kernel_of(of.product, precision), precision) * of.count;
+  return all;
+}
+
+std::vector<Seconds> KernelRows::predicted(const HardwareProfile& profile) const {
+  const GroupTimes all = times(profile);
+  std::vector<Seconds> predicted;
+  for (const KernelRow& row : rows_) {
+    Seconds sum{};
+    for (const KernelGroup group : row.groups) sum += all.of[place(group)];
+    const bool shapes = by_shape_ && row.groups == std::vector{KernelGroup::gemm};
+    predicted.push_back(shapes ? gemms_by_shape(profile) : sum);
+  }
+  return predicted;
+}
+
+std::vector<std::string> measured_keys(const std::vector<KernelRow>& rows,
+                                       const HardwareProfile& profile) {
+  const bool early = profile.stack.early_attention || profile.stack.eager_attention;
+  const std::string attention = early ? "early_attention_efficiency" : "attention_efficiency";
+  std::vector<std::string> keys;
+  for (const KernelRow& row : rows)
+    for (const KernelGroup group : row.groups) switch (group) {
+        case KernelGroup::gemm:
+          keys.emplace_back("gemm_efficiency");
+          break;
+        case KernelGroup::grouped_gemm:
+          keys.emplace_back("grouped_efficiency");
+          break;
+        case KernelGroup::attention_forward:
+          keys.push_back(attention);
+          break;
+        case KernelGroup::attention_backward:
+          for (const char* key : {"attention_backward", "stack.narrow_attention_backward",
+                                  "stack.wide_attention_backward"})
+            keys.emplace_back(key);
+          break;
+        case KernelGroup::memory_bound:
+          keys.emplace_back("memory_efficiency");
+          break;
+        case KernelGroup::optimizer:
+          keys.emplace_back("optimizer_bytes_efficiency");
+          break;
+      }
+  return keys;
+}
+
+}  // namespace polyphony::sim
