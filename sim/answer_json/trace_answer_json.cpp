@@ -149,7 +149,7 @@ const JsonKeys<ProductRow>& product_keys() {
       {"n", a("integer"), "columns of the second matrix", [](const Of& p) { return p.product.n; }},
       {"k", a("integer"), "columns of the first matrix, rows of the second",
        [](const Of& p) { return p.product.k; }},
-      {"count", a("integer"), "number of kernels", [](const Of& p) { return p.count; }},
+      {"count", a("integer"), "number of calls", [](const Of& p) { return p.count; }},
       {"seconds", a("number"), "sum of durations, in seconds",
        [](const Of& p) { return seconds(p.total); }},
       {"flops_per_second", a("number"), "FLOPs of all / sum of durations",

@@ -7,6 +7,7 @@
 #include "shared/text/quantity_text.h"
 #include "sim/cli/measurements.h"
 #include "sim/console/console.h"
+#include "traces/evidence/device_collectives.h"
 #include "traces/import/framework_log.h"
 #include "traces/kineto/kineto.h"
 
@@ -90,6 +91,10 @@ class Reader {
   StepEvidence of_profiles(const std::vector<std::string>& paths, const Scenario& scenario) {
     const traces::RankSet ranks = read_profiles(paths, args_.text("step"), "calibrate");
     print_notes(ranks);
+    if (given_.collectives.empty()) {
+      given_.collectives = traces::collective_times(ranks, scenario.cluster.ranks_per_node);
+      given_.profiled = paths.front();
+    }
     StepEvidence one =
         evidence_of_profiles(ranks.traces, scenario, load_profile(scenario, profile_));
     for (const std::string& note : one.notes) std::cerr << note << "\n";

@@ -7,6 +7,7 @@
 
 #include "sim/cli/command.h"
 #include "sim/evidence/step_evidence.h"
+#include "traces/import/nccl_tests.h"
 
 namespace polyphony::sim {
 
@@ -16,6 +17,9 @@ void add_evidence_options(Arguments& args);
 struct GivenEvidence {
   std::vector<std::string> runs;    // folders and traces among RUN..., for read_measurements()
   std::vector<StepEvidence> steps;  // from logs, evidence files and --step-time
+  // Of the profiles, and the first of their files.
+  std::vector<traces::CollectiveTimes> collectives;
+  std::string profiled;
   std::optional<HardwareProfile> profile;  // of the first of `steps`; all have its device and stack
 };
 // Reads the evidence that the arguments name; prints notes on stderr.

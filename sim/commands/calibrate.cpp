@@ -14,10 +14,9 @@
 namespace polyphony::sim {
 namespace {
 
-// The profile with rings as a table of nccl-tests has them.
+// The profile with rings as a table of nccl-tests has them. `file` is used in messages.
 HardwareProfile with_table(const HardwareProfile& prior, const Cluster& cluster,
-                           const std::string& file) {
-  const traces::CollectiveTimes times = traces::read_nccl_tests(read_file(file), file);
+                           const traces::CollectiveTimes& times, const std::string& file) {
   if (prior.collectives == CollectiveLibrary::gloo)
     throw InputError("--nccl-tests", "", prior.name + " has neither NCCL nor RCCL",
                      "a table corrects an accelerator's profile");
@@ -26,6 +25,21 @@ HardwareProfile with_table(const HardwareProfile& prior, const Cluster& cluster,
             << number_text(fit.after, 3) << ", error of its " << fit.rows << " arrays "
             << percent_text(fit.error_before) << " -> " << percent_text(fit.error_after) << "\n";
   return fitted_rings(fit, times);
+}
+
+// The profile with rings as profiles have them. Collectives that overlap with others, or wait for
+// ranks in each of their runs, tell nothing of the links.
+HardwareProfile with_profiled(HardwareProfile prior, const Cluster& cluster,
+                              const GivenEvidence& given) {
+  if (prior.collectives == CollectiveLibrary::gloo) return prior;
+  for (const traces::CollectiveTimes& times : given.collectives) try {
+      prior = with_table(prior, cluster, times, given.profiled);
+    } catch (const InputError& error) {
+      std::cerr << given.profiled << ": its collectives of " << times.ranks << " ranks on "
+                << counted(times.nodes, "node", "nodes") << " are not used: " << error.what_is_wrong
+                << "\n";
+    }
+  return prior;
 }
 
 }  // namespace
@@ -75,7 +89,13 @@ int calibrate_command(int argc, char** argv) {
     throw InputError(given.steps.front().source, "",
                      "is of another device or stack than " + measurements.front().source,
                      "fit each separately");
-  if (args.has("nccl-tests")) prior = with_table(prior, scenario.cluster, args.text("nccl-tests"));
+  if (args.has("nccl-tests")) {
+    const std::string file = args.text("nccl-tests");
+    prior =
+        with_table(prior, scenario.cluster, traces::read_nccl_tests(read_file(file), file), file);
+  } else {
+    prior = with_profiled(prior, scenario.cluster, given);
+  }
   const FittedProfile fitted = fit_profile(prior, measurements, given.steps, args.text("name"));
   if (args.has("out"))
     write_file(args.text("out"), readable_json(fitted.profile, args.text("out")) + "\n");

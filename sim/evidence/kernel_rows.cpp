@@ -122,6 +122,7 @@ void KernelRows::make_rows(const HardwareProfile& profile) {
   const auto predicted = [&](KernelGroup group) { return expected.of[place(group)] > Seconds(0); };
   const auto measured = [&](KernelGroup group) { return is_measured(evidence_.kernels, group); };
   if (!matched_) return add_row({gemm});
+  find_missing(expected);
   if (profile.stack.eager_attention) {
     add_row({gemm, attention_forward, attention_backward, memory_bound});
   } else {
@@ -142,6 +143,21 @@ void KernelRows::make_rows(const HardwareProfile& profile) {
     if (measured(memory_bound)) add_row({memory_bound});
   }
   if (predicted(optimizer) && measured(optimizer)) add_row({optimizer});
+}
+
+// Notes the groups that take a hundredth of the predicted kernels and that no trace has. Experts and
+// the two directions of attention may be in other groups.
+void KernelRows::find_missing(const GroupTimes& expected) {
+  constexpr double kFew = 0.01;
+  Seconds all{};
+  for (const Seconds time : expected.of) all += time;
+  for (const KernelGroup group :
+       {KernelGroup::gemm, KernelGroup::memory_bound, KernelGroup::optimizer})
+    if (expected.of[place(group)] > kFew * all && !is_measured(evidence_.kernels, group))
+      missing_ += (missing_.empty() ? "" : ", ") + std::string(name(group));
+  if (!missing_.empty())
+    notes_.push_back(evidence_.source + ": has no kernels of the kind: " + missing_ +
+                     "; its step is not a whole one, and the step time is not used");
 }
 
 void KernelRows::add_row(std::vector<KernelGroup> groups) {
@@ -229,7 +245,8 @@ std::vector<std::string> measured_keys(const std::vector<KernelRow>& rows,
             keys.emplace_back(key);
           break;
         case KernelGroup::memory_bound:
-          keys.emplace_back("memory_efficiency");
+          // The rate of the memory is known better than how often a stack moves its rows.
+          keys.emplace_back("stack.traffic");
           break;
         case KernelGroup::optimizer:
           keys.emplace_back("optimizer_bytes_efficiency");

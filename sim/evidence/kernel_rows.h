@@ -10,6 +10,7 @@
 //            Otherwise the trace is not of this layout and batch, or not of whole steps: only its
 //            GEMMs are used then, and a note says so. Without recorded shapes this cannot be
 //            checked
+//   whole    The step time of traces that lack a group, such as that of the optimizer, is not used
 //   joined   Groups that a trace does not tell apart make one row: GEMMs and those of experts that
 //            ran one by one; the two directions of attention if the kernels' names do not say
 //            which; all that an eager attention consists of
@@ -50,8 +51,8 @@ class KernelRows {
   const std::vector<KernelRow>& rows() const { return rows_; }
   // Returns the predicted time of each row.
   std::vector<Seconds> predicted(const HardwareProfile& profile) const;
-  // Whether the traces are of the scenario's step, as far as that is known.
-  bool matched() const { return matched_; }
+  // Whether the traces are of whole steps of the scenario, as far as that is known.
+  bool whole() const { return matched_ && missing_.empty(); }
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -59,6 +60,7 @@ class KernelRows {
   void choose_ranks(const HardwareProfile& profile);
   void check_flops(const HardwareProfile& profile);
   void make_rows(const HardwareProfile& profile);
+  void find_missing(const GroupTimes& expected);
   void add_row(std::vector<KernelGroup> groups);
   Seconds gemms_by_shape(const HardwareProfile& profile) const;
 
@@ -66,6 +68,7 @@ class KernelRows {
   Program program_;
   std::vector<Rank> ranks_;  // by trace
   bool by_shape_ = false, matched_ = true;
+  std::string missing_;  // groups that a step has and the traces lack
   std::vector<KernelRow> rows_;
   std::vector<std::string> notes_;
 };

@@ -82,7 +82,7 @@ StepEvidence evidence_of_profiles(const std::vector<traces::DeviceTrace>& traces
     if (!trace.device.empty() && trace.device.find(profile.device.name) == std::string::npos)
       evidence.notes.push_back(trace.file + ": was recorded on " + trace.device +
                                ", and corrects the profile of " + profile.device.name);
-  if (rows.matched()) evidence.step = longest;
+  if (rows.whole()) evidence.step = longest;
   return evidence;
 }
 

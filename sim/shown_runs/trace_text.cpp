@@ -107,7 +107,7 @@ std::string collectives_text(const std::vector<CollectiveRow>& rows) {
 }
 
 std::string products_text(const std::vector<ProductRow>& rows) {
-  Table table({"GEMM", "m", "n", "k", "kernels", "time", "TFLOP/s"});
+  Table table({"GEMM", "m", "n", "k", "calls", "time", "TFLOP/s"});
   for (std::size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const MatrixProduct& product = rows[i].product;
     table.add({product.batch > 1 ? count_text(product.batch) + " in a batch" : "single",

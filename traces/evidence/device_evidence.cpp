@@ -7,6 +7,7 @@
 #include "shared/error.h"
 #include "traces/compare/spread.h"
 #include "traces/kineto/device_times.h"
+#include "traces/kineto/summary.h"
 
 namespace polyphony::traces {
 namespace {
@@ -17,24 +18,28 @@ bool has_any(std::string_view text, std::initializer_list<std::string_view> part
   });
 }
 
+std::string_view text_of(const DeviceTrace& trace, std::uint32_t name) {
+  return name == kNone ? std::string_view() : trace.names[name];
+}
+
+bool is_grouped(std::string_view name) { return has_any(name, {"rouped", "GroupProblemShape"}); }
+
+bool is_backward(std::string_view name) {
+  return has_any(name, {"bwd", "bprop", "ackward", "_dq", "_dkv", "dot_do_o"});
+}
+
 // Returns the group of a kernel; nothing for communication, copies to and from the host, and
 // kernels that no table has.
 std::optional<KernelGroup> group_of(const DeviceTrace& trace, const DeviceEvent& event) {
-  const std::string_view kernel = trace.names[event.name],
-                         op = event.op == kNone ? std::string_view() : trace.names[event.op];
-  const auto either = [&](std::initializer_list<std::string_view> parts) {
-    return has_any(kernel, parts) || has_any(op, parts);
-  };
+  const std::string_view kernel = trace.names[event.name], op = text_of(trace, event.op);
   switch (event.kind) {
     case KernelClass::gemm:
-      return either({"rouped", "GroupProblemShape"}) ? KernelGroup::grouped_gemm
-                                                     : KernelGroup::gemm;
+      return is_grouped(kernel) || is_grouped(op) ? KernelGroup::grouped_gemm : KernelGroup::gemm;
     case KernelClass::convolution:
       return KernelGroup::gemm;
     case KernelClass::attention:
-      return either({"bwd", "bprop", "ackward", "_dq", "_dkv", "dot_do_o"})
-                 ? KernelGroup::attention_backward
-                 : KernelGroup::attention_forward;
+      return is_backward(kernel) || is_backward(op) ? KernelGroup::attention_backward
+                                                    : KernelGroup::attention_forward;
     case KernelClass::optimizer:
       return KernelGroup::optimizer;
     case KernelClass::normalisation:
@@ -76,13 +81,16 @@ class Collector {
     for (const DeviceEvent& event : trace.events)
       if (event.step >= 0 || trace.steps.empty())
         add(event, static_cast<std::size_t>(std::max(0, event.step)));
+    for (const ProductCall& call : product_calls(trace))
+      if ((call.step >= 0 || trace.steps.empty()) && !is_grouped(text_of(trace, call.op)))
+        products_[call.product].emplace_back(call.time);
   }
 
   DeviceEvidence finish() {
     DeviceEvidence found{trace_.file, trace_.rank, trace_.world, trace_.device};
     found.steps = static_cast<std::size_t>(std::count(ran_.begin(), ran_.end(), true));
     for (std::size_t group = 0; group < kKernelGroups; ++group)
-      found.groups[group] = measured(group, found.steps);
+      found.groups[group] = measured(group);
     found.unknown = median(of_steps_that_ran(unknown_));
     for (const auto& [product, times] : products_) {
       const double count = static_cast<double>(times.size()) / static_cast<double>(found.steps);
@@ -109,8 +117,6 @@ class Collector {
     sums_[step][place(*group)] += time;
     ++kernels_[place(*group)];
     names_[place(*group)][event.name] += time;
-    if (*group == KernelGroup::gemm && event.kind == KernelClass::gemm && event.detail != kNone)
-      products_[trace_.products[event.detail]].push_back(time);
   }
 
   std::vector<Seconds> of_steps_that_ran(const std::vector<Seconds>& by_step) const {
@@ -120,7 +126,7 @@ class Collector {
     return kept;
   }
 
-  MeasuredGroup measured(std::size_t group, std::size_t) const {
+  MeasuredGroup measured(std::size_t group) const {
     std::vector<Seconds> by_step;
     for (const auto& sums : sums_) by_step.push_back(sums[group]);
     by_step = of_steps_that_ran(by_step);

@@ -155,7 +155,7 @@ struct DeviceTrace {
   Nanoseconds origin{};  // time on the file's clock that is 0 here
   std::string device;    // name of the device
   std::vector<std::string> names;
-  std::vector<MatrixProduct> products;
+  std::vector<MatrixProduct> products;  // one of each call
   std::vector<CollectiveShape> collectives;
   std::vector<StepRange> steps;     // by start
   std::vector<DeviceEvent> events;  // by start, then stream

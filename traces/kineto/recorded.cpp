@@ -106,10 +106,7 @@ void Finisher::join() {
       if (event.detail == kNone) event.detail = around.collective;
       continue;
     }
-    // The split-K reduction is an additional kernel of the same GEMM; it would count the size
-    // twice.
-    if (event.kind == KernelClass::gemm && !r_.names.text(event.name).starts_with("void splitK"))
-      event.detail = around.product;
+    if (event.kind == KernelClass::gemm) event.detail = around.product;
     if (around.optimizer) event.kind = KernelClass::optimizer, event.detail = kNone;
   }
   // A collective that is known only by its kernel's name.

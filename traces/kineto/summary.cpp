@@ -45,14 +45,28 @@ std::vector<CollectiveRow> collective_rows(const RankSet& ranks) {
   return rows;
 }
 
+std::vector<ProductCall> product_calls(const DeviceTrace& trace) {
+  std::map<std::uint32_t, ProductCall> calls;  // by position in trace.products, one of each call
+  for (const DeviceEvent& event : trace.events) {
+    if (event.kind != KernelClass::gemm || event.detail == kNone) continue;
+    ProductCall& call = calls[event.detail];
+    call.product = trace.products[event.detail];
+    call.op = event.op;
+    call.step = event.step;
+    call.time += event.duration;
+  }
+  std::vector<ProductCall> in_order;
+  for (const auto& [position, call] : calls) in_order.push_back(call);
+  return in_order;
+}
+
 std::vector<ProductRow> product_rows(const RankSet& ranks) {
   std::map<MatrixProduct, ProductRow> rows;
   for (const DeviceTrace& trace : ranks.traces)
-    for (const DeviceEvent& event : trace.events) {
-      if (event.kind != KernelClass::gemm || event.detail == kNone) continue;
-      ProductRow& row = rows[trace.products[event.detail]];
+    for (const ProductCall& call : product_calls(trace)) {
+      ProductRow& row = rows[call.product];
       ++row.count;
-      row.total += event.duration;
+      row.total += call.time;
     }
   std::vector<ProductRow> result;
   for (auto& [product, row] : rows) {

@@ -20,9 +20,17 @@ struct CollectiveRow {
   std::optional<BytesPerSecond> algorithm = {}, bus = {};
   std::optional<BytesPerSecond> best_bus = {};  // bus bandwidth of the shortest
 };
+// A call of an operator that multiplies matrices. It may launch several kernels: a grouped GEMM is
+// preceded by one that prepares it, split sums are followed by their reduction.
+struct ProductCall {
+  MatrixProduct product;
+  std::uint32_t op = kNone;  // as DeviceEvent::op
+  std::int32_t step = -1;    // as DeviceEvent::step
+  Nanoseconds time{};        // of its kernels
+};
 struct ProductRow {
   MatrixProduct product;
-  std::int64_t count = 0;  // number of kernels
+  std::int64_t count = 0;  // number of calls
   Nanoseconds total{};
   FlopsPerSecond rate{};
 };
@@ -32,6 +40,8 @@ struct KernelRow {
   std::int64_t count = 0;
   Nanoseconds total{};
 };
+// Returns the calls whose shapes were recorded, in the order of the file.
+std::vector<ProductCall> product_calls(const DeviceTrace& trace);
 // Each function returns its rows in order of decreasing total time.
 std::vector<CollectiveRow> collective_rows(const RankSet& ranks);
 std::vector<ProductRow> product_rows(const RankSet& ranks);

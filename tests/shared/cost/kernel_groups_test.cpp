@@ -30,7 +30,7 @@ Program program_of(const Scenario& scenario, const HardwareProfile& profile) {
 
 Scenario scenario_of(const std::string& model, const std::string& layout) {
   return read_scenario(R"({"polyphony": 1, "model": {"language": {"hidden": 1024, "heads": 8,
-    "ffn": 4096, "layers": 4, "vocab": 1000)" +
+    "ffn": 4096, "layers": 4, "gated": false, "vocab": 1000)" +
                            model + R"(}}, "cluster": {"node": {"device": "H100", "ranks": 2}},
     "data": {"source": "synthetic", "text": {"tokens": 512}, "sequence": 512, "global_batch": 8},
     "layout": {"placement": "homogeneous", "microbatches": 4, "language": )" +
@@ -42,8 +42,8 @@ Scenario scenario_of(const std::string& model, const std::string& layout) {
 
 TEST_CASE("groups of kernels add up to the compute and update ops of a rank") {
   for (const char* model : {"", R"(, "experts": 4, "experts_per_token": 2, "expert_ffn": 512)"})
-    for (const char* layout : {R"({"pp": 2})", R"({"dp": 2, "recompute": "full"})",
-                               R"({"dp": 2, "recompute": "selective"})"})
+    for (const char* layout : {R"({"pp": 2})", R"({"tp": 1, "recompute": "full"})",
+                               R"({"tp": 1, "recompute": "selective"})"})
       for (const char* stack : {"", "megatron-core", "megatron-2021", "hf-eager"}) {
         CAPTURE(std::string(model) + layout + stack);
         const HardwareProfile profile = only_kernels(stack);
