@@ -183,7 +183,9 @@ void KernelRows::add_row(std::vector<KernelGroup> groups) {
     for (const DeviceEvidence& trace : evidence_.kernels)
       for (const traces::MeasuredProduct& of : trace.products) row.measured += of.time * of.count;
   }
-  row.noise = std::hypot(kKernelNoise, std::sqrt(squares) / row.measured.count());
+  const bool grouped = groups == std::vector{KernelGroup::grouped_gemm};
+  row.noise =
+      std::hypot(grouped ? kGroupedNoise : kKernelNoise, std::sqrt(squares) / row.measured.count());
   row.longest_share = longest / row.measured;
   row.groups = std::move(groups);
   rows_.push_back(std::move(row));

@@ -13,6 +13,8 @@
 namespace polyphony {
 namespace {
 
+constexpr const char* kDense = R"("ffn": 4096, "gated": false)";
+
 // Without what the groups leave out: overheads, gaps, the host's launches, communication.
 HardwareProfile only_kernels(const std::string& stack) {
   HardwareProfile profile = *find_profile(default_profile("H100"));
@@ -30,7 +32,7 @@ Program program_of(const Scenario& scenario, const HardwareProfile& profile) {
 
 Scenario scenario_of(const std::string& model, const std::string& layout) {
   return read_scenario(R"({"polyphony": 1, "model": {"language": {"hidden": 1024, "heads": 8,
-    "ffn": 4096, "layers": 4, "gated": false, "vocab": 1000)" +
+    "layers": 4, "vocab": 1000, )" +
                            model + R"(}}, "cluster": {"node": {"device": "H100", "ranks": 2}},
     "data": {"source": "synthetic", "text": {"tokens": 512}, "sequence": 512, "global_batch": 8},
     "layout": {"placement": "homogeneous", "microbatches": 4, "language": )" +
@@ -41,7 +43,7 @@ Scenario scenario_of(const std::string& model, const std::string& layout) {
 }  // namespace
 
 TEST_CASE("groups of kernels add up to the compute and update ops of a rank") {
-  for (const char* model : {"", R"(, "experts": 4, "experts_per_token": 2, "expert_ffn": 512)"})
+  for (const char* model : {kDense, R"("experts": 4, "experts_per_token": 2, "expert_ffn": 512)"})
     for (const char* layout : {R"({"pp": 2})", R"({"tp": 1, "recompute": "full"})",
                                R"({"tp": 1, "recompute": "selective"})"})
       for (const char* stack : {"", "megatron-core", "megatron-2021", "hf-eager"}) {
@@ -60,7 +62,7 @@ TEST_CASE("groups of kernels add up to the compute and update ops of a rank") {
               ops += compute_time(program, OpId(i), scenario.cluster, profile);
           }
           CHECK(sum.count() == doctest::Approx(ops.count()).epsilon(1e-9));
-          CHECK((groups.of[place(KernelGroup::grouped_gemm)] > Seconds(0)) == (*model != '\0'));
+          CHECK((groups.of[place(KernelGroup::grouped_gemm)] > Seconds(0)) == (model != kDense));
         }
       }
 }
@@ -68,7 +70,7 @@ TEST_CASE("groups of kernels add up to the compute and update ops of a rank") {
 // By hand: 2 · 8 · 512 tokens · (4 layers · (4 · 1024² + 2 · 1024 · 4096) + 1024 · 1000), three
 // times: forward, input and weight gradients.
 TEST_CASE("FLOPs of the GEMMs of a step") {
-  const Scenario scenario = scenario_of("", R"({"tp": 1})");
+  const Scenario scenario = scenario_of(kDense, R"({"tp": 1})");
   const HardwareProfile profile = only_kernels("");
   const GroupTimes groups = group_times(program_of(scenario, profile), Rank(0), profile);
   const double by_hand =
