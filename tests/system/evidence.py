@@ -5,7 +5,7 @@ import signal
 import time
 
 import harness
-from harness import POLYPHONY, SCENARIOS, run
+from harness import POLYPHONY, ROOT, SCENARIOS, run
 
 SAMPLES, TOKENS, RANKS = 32, 4096, 8
 
@@ -105,12 +105,53 @@ class Calibrate(Evidence):
         self.assert_ok(table)
         self.assertIn("--step-time", table.stdout)
 
+    def test_a_profile_that_another_program_recorded(self):
+        """Four blocks of Llama-8B in eager PyTorch on an H100; the model's head is made small, the profile has none."""
+        profile = ROOT / "traces/samples/llama_8b_eager.json.gz"
+        blocks = json.loads(self.today.read_text())
+        blocks["model"]["language"]["vocab"] = 32
+        blocks["cluster"]["node"]["ranks"] = 1
+        blocks["data"].update({"text": {"tokens": 8192}, "sequence": 8192, "global_batch": 1})
+        blocks["layout"] = {"placement": "homogeneous", "microbatches": 1, "language": {"tp": 1}}
+        (self.folder / "blocks.json").write_text(json.dumps(blocks))
+        ours = self.folder / "ours.json"
+        command = ["calibrate", profile, "--scenario", self.folder / "blocks.json", "--stack", "hf-eager"]
+        answer = self.json_of(*command, "--out", ours)
+        kernels = {row["kernels"]: row for row in answer["kernels"]}
+        self.assertEqual(list(kernels), ["GEMMs", "attention forward", "attention backward", "memory-bound kernels"])
+        for row in kernels.values():
+            self.assertAlmostEqual(row["after_seconds"] / row["measured_seconds"], 1, delta=0.01)
+        # 168 GEMMs in two steps of 4 blocks: 7 forward, 14 backward. Their times as `polyphony trace` adds them up.
+        self.assertEqual(kernels["GEMMs"]["count"], 168)
+        self.assertAlmostEqual(kernels["attention forward"]["measured_seconds"] + kernels["attention backward"]["measured_seconds"],
+                               34.97e-3 / 2, delta=2e-5)
+        self.assertIn("fprop", kernels["attention forward"]["longest"])
+        # The profile has no optimizer, so its step is no step time.
+        self.assertEqual(answer["evidence"][0]["measured_seconds"], 0)
+        simulated = [self.json_of("simulate", self.today, *words)["step_seconds"] for words in ([], ["--profile", ours])]
+        self.assertNotEqual(*simulated)
+        text = run(POLYPHONY, *command)
+        self.assert_ok(text)
+        self.assertIn("has no kernels of the kind: optimizer", text.stderr)
+        # By an evidence file it is the same; of another batch only the rates of GEMMs are used.
+        entries = self.folder / "evidence.json"
+        entries.write_text(json.dumps({"evidence": 1, "runs": [{"scenario": "blocks.json", "profiles": [str(profile)]}]}))
+        self.assertEqual(self.json_of("calibrate", entries, "--stack", "hf-eager")["kernels"],
+                         answer["kernels"])
+        blocks["data"]["global_batch"] = 2
+        (self.folder / "blocks.json").write_text(json.dumps(blocks))
+        other = run(POLYPHONY, *command, "--format", "json")
+        self.assert_ok(other)
+        self.assertIn("0.50 times the FLOPs of", other.stderr)
+        self.assertEqual([row["kernels"] for row in json.loads(other.stdout)["kernels"]], ["GEMMs"])
+        self.assert_one_line(run(POLYPHONY, "calibrate", profile), profile, "needs its scenario", "--scenario")
+
     def test_bad_input(self):
         _, predicted, _, _ = self.prediction()
         log = self.log([predicted] * 20)
         calibrate = [POLYPHONY, "calibrate"]
         scenario = ["--scenario", self.today]
-        self.assert_one_line(run(*calibrate), "needs a run, a log, an evidence file or --step-time")
+        self.assert_one_line(run(*calibrate), "needs a run, a log, a profile, an evidence file or --step-time")
         self.assert_one_line(run(*calibrate, log), log, "needs its scenario", "--scenario")
         self.assert_one_line(run(*calibrate, "--step-time", "2s"), "--step-time", "needs its scenario")
         self.assert_one_line(run(*calibrate, *scenario, "--step-time", "2"), "--step-time", "no unit")
