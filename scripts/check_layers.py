@@ -25,7 +25,7 @@ import sys
 LIBRARIES = {  # folder -> what its files may include besides our folders and the standard library
     # nlohmann only in *_json.cpp, and in *_json.h its forward declarations; the others only in tokenizer/*.cpp
     "shared": {"nlohmann", "pcre2", "utf8proc"},
-    "traces": {"Eigen", "nlohmann", "zlib"},
+    "traces": {"Eigen", "nlohmann", "sqlite3", "zlib"},
     "sim": {"simgrid", "xbt", "cxxopts", "nlohmann"},
     "exec": {"torch", "ATen", "c10", "gloo", "png", "sndfile", "turbojpeg", "webp", "cuda", "nccl", "cxxopts", "nlohmann"},
 }
@@ -72,7 +72,8 @@ ROOMS = {  # folder -> levels of rooms, lowest first
     "traces": [
         {"import": "reads what other tools print or record",
          "kineto": "PyTorch profiler traces: reading, kernel classes, accounting of every moment"},
-        {"format": "trace files: reading and writing"},
+        {"format": "trace files: reading and writing",
+         "nsys": "reports of Nsight Systems"},
         {"compare": "when an op is running; two Timelines side by side"},
         {"evidence": "measured steps from run folders and trace files"},
         {"calibrate": "features, fits, machine records, uncertainty",

@@ -2,6 +2,7 @@
 
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(doctest REQUIRED)
+find_package(SQLite3 REQUIRED)
 find_package(ZLIB REQUIRED)
 include(${doctest_DIR}/doctest.cmake)  # doctest_discover_tests
 

@@ -25,6 +25,7 @@ bool is_trace(const std::string& text) {
 }
 
 bool is_profile_of_others(const std::string& path) {
+  if (is_report(path)) return true;
   FilePieces file(path);
   return traces::is_profile_of_others(
       [&](char* into, std::size_t most) { return file.read(into, most); }, path);

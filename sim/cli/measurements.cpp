@@ -9,6 +9,7 @@
 #include "traces/evidence/run_folder.h"
 #include "traces/evidence/trace_files.h"
 #include "traces/kineto/kineto.h"
+#include "traces/nsys/nsys.h"
 
 namespace polyphony::sim {
 
@@ -85,6 +86,18 @@ std::vector<std::string> profiles_of_run(const std::string& folder) {
 
 }  // namespace
 
+bool is_report(const std::string& path) {
+  for (const char* ending : {".nsys-rep", ".qdrep"})
+    if (path.ends_with(ending))
+      throw InputError(path, "", "is a report of Nsight Systems in its own format",
+                       "export it: nsys export --type sqlite " + path);
+  if (!std::filesystem::is_regular_file(path)) return false;  // a pipe cannot be read twice
+  constexpr std::size_t kHead = 16;
+  std::string head(kHead, '\0');
+  head.resize(FilePieces(path).read(head.data(), kHead));
+  return traces::is_sqlite(head);
+}
+
 traces::RankSet read_profiles(const std::vector<std::string>& paths, const std::string& step,
                               const std::string& progress) {
   std::vector<std::string> files;
@@ -97,6 +110,11 @@ traces::RankSet read_profiles(const std::vector<std::string>& paths, const std::
   Progress shown(progress);
   for (const std::string& path : files) {
     shown.show(static_cast<double>(found.size()) / static_cast<double>(files.size()), path);
+    if (is_report(path)) {
+      for (traces::DeviceTrace& trace : traces::read_nsys(path, step))
+        found.push_back(std::move(trace));
+      continue;
+    }
     FilePieces file(path, "a trace of PyTorch's profiler, .json or .json.gz");
     found.push_back(traces::read_kineto(
         [&](char* into, std::size_t most) { return file.read(into, most); }, path, {step}));

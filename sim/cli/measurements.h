@@ -20,8 +20,12 @@ std::vector<traces::Measurement> read_measurements(const Arguments& args);
 std::vector<traces::Measurement> read_measurements(const Arguments& args,
                                                    const std::vector<std::string>& paths);
 
-// Reads traces of PyTorch's profiler, one of each rank. The folder of a run stands for its
-// profiles, which must be of one step. print_notes() prints their notes on stderr.
+// Returns whether a file is an exported report of Nsight Systems (traces/nsys/nsys.h). Throws
+// InputError if it is one that was not exported.
+bool is_report(const std::string& path);
+// Reads traces of PyTorch's profiler, one of each rank, and reports of Nsight Systems. The folder
+// of a run stands for its profiles, which must be of one step. print_notes() prints their notes on
+// stderr.
 // `step`: how the names of the annotations that mark steps begin.
 traces::RankSet read_profiles(const std::vector<std::string>& paths, const std::string& step,
                               const std::string& progress);

@@ -11,8 +11,8 @@ int trace_command(int argc, char** argv) {
   Arguments args(
       "trace",
       "Prints where the time of GPUs goes, from traces of PyTorch's profiler (Kineto's JSON, plain "
-      "or "
-      ".gz) of one or several ranks of a job. By rank and step: compute, communication and how "
+      "or .gz) or reports of Nsight Systems (exported to SQLite) of one or several ranks of a job. "
+      "By rank and step: compute, communication and how "
       "much of "
       "it is overlapped with compute, copies, idle time; time by class of kernel; collectives with "
       "their bus bandwidth; GEMMs; unknown kernels; which rank is slow.",
@@ -21,7 +21,8 @@ int trace_command(int argc, char** argv) {
       "  polyphony trace runs/tiny       recorded by polyphony run --kineto\n"
       "Record with torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), call "
       "profiler.step() once a step,\nand export_chrome_trace(f\"rank-{rank}.json.gz\") on a few "
-      "ranks.");
+      "ranks. Of Nsight Systems: nsys export --type sqlite, and --step with\nthe name of the NVTX "
+      "ranges that are steps.");
   args.add()("trace", "trace files, one of each rank, or the folder of a run with --kineto",
              cxxopts::value<std::vector<std::string>>())(
       "step", "how the names of the annotations that mark steps begin",

@@ -55,6 +55,11 @@ KernelRows::KernelRows(const StepEvidence& evidence, const HardwareProfile& prof
       !profile.stack.matrix && !profile.stack.eager_attention &&
       std::all_of(evidence.kernels.begin(), evidence.kernels.end(),
                   [](const DeviceEvidence& trace) { return trace.known_products >= kMostlyKnown; });
+  for (const DeviceEvidence& trace : evidence.kernels)
+    if (!by_shape_ && !trace.separated)
+      throw InputError(trace.file, "", "states neither its steps nor the shapes of GEMMs",
+                       "name the annotations of steps with --step, or record with "
+                       "record_shapes=True and profiler.step()");
   choose_ranks(profile);
   check_flops(profile);
   make_rows(profile);
@@ -145,8 +150,8 @@ void KernelRows::make_rows(const HardwareProfile& profile) {
   if (predicted(optimizer) && measured(optimizer)) add_row({optimizer});
 }
 
-// Notes the groups that take a hundredth of the predicted kernels and that no trace has. Experts and
-// the two directions of attention may be in other groups.
+// Notes the groups that take a hundredth of the predicted kernels and that no trace has. Experts
+// and the two directions of attention may be in other groups.
 void KernelRows::find_missing(const GroupTimes& expected) {
   constexpr double kFew = 0.01;
   Seconds all{};

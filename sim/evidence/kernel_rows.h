@@ -48,7 +48,8 @@ struct KernelRow {
 
 class KernelRows {
  public:
-  // `evidence` must have kernels, and outlive the result. Throws InputError as quick_step() does.
+  // `evidence` must have kernels, and outlive the result. Throws InputError as quick_step() does,
+  // and if a trace states neither its steps nor shapes.
   KernelRows(const StepEvidence& evidence, const HardwareProfile& profile);
 
   const std::vector<KernelRow>& rows() const { return rows_; }

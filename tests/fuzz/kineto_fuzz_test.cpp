@@ -2,12 +2,16 @@
 // keys; occasionally whole files, plain and gzip.
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/shared/support/scenario_files.h"
+#include "tests/shared/support/temp_folder.h"
+#include "tests/traces/nsys/made_report.h"
 #include "traces/kernels/played_kernels.h"
 #include "traces/kineto/kineto.h"
 #include "traces/kineto/summary.h"
+#include "traces/nsys/nsys.h"
 
 namespace polyphony {
 namespace {
@@ -104,6 +108,33 @@ TEST_CASE("fuzz: profilers' traces, whole") {
       }
     }
   }
+}
+
+// Databases of which some bytes are changed, or that are truncated.
+TEST_CASE("fuzz: reports of Nsight Systems") {
+  const test::TempFolder folder;
+  const std::string path = folder / "r.sqlite";
+  {
+    made::Report report(path);
+    made::add_steps(report);
+  }
+  const std::string original = test::slurp(path);
+  fuzz::check_reader(
+      [&](std::uint64_t seed) {
+        std::mt19937_64 draw(seed);
+        std::string text = original;
+        for (std::uint64_t left = draw() % 20; left > 0; --left)
+          text[draw() % text.size()] = static_cast<char>(draw());
+        if (seed % 16 == 0) text.resize(draw() % text.size());
+        return text;
+      },
+      [&](const std::string& text) {
+        test::spill(path, text);
+        for (const DeviceTrace& trace : read_nsys(path, "iteration")) {
+          const RankTimes times = rank_times(trace);
+          CHECK(times.whole.span >= times.whole.idle);
+        }
+      });
 }
 
 }  // namespace polyphony

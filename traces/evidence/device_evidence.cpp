@@ -88,6 +88,7 @@ class Collector {
 
   DeviceEvidence finish() {
     DeviceEvidence found{trace_.file, trace_.rank, trace_.world, trace_.device};
+    found.separated = !trace_.steps.empty();
     found.steps = static_cast<std::size_t>(std::count(ran_.begin(), ran_.end(), true));
     for (std::size_t group = 0; group < kKernelGroups; ++group)
       found.groups[group] = measured(group);

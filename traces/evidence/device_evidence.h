@@ -39,6 +39,7 @@ struct DeviceEvidence {
   std::optional<int> rank, world;
   std::string device;
   std::size_t steps = 0;
+  bool separated = false;  // whether the trace states its steps
   std::array<MeasuredGroup, kKernelGroups> groups = {};
   const MeasuredGroup& of(KernelGroup group) const { return groups[place(group)]; }
   // The GEMMs of `gemm` whose shapes were recorded (record_shapes=True), and their share of the
