@@ -3,6 +3,7 @@ measure them: layouts as texts, the runs, a layout's line of the output, coverag
 import argparse
 import json
 import math
+import pathlib
 import statistics
 import sys
 from statistics import NormalDist
@@ -35,6 +36,7 @@ class Bench(LayoutRuns):
     def __init__(self, name, options, calibration):
         super().__init__(name, options.build, options.out)
         self.name, self.options, self.calibration = name, options, calibration
+        self.profiled = None  # the profile of calibrate_by_profiler()
 
     def scenario(self, name, layout, base="easy_vqa.json", model=None, ranks=None):
         path = self.out / (file_name(name) + ".json")
@@ -67,13 +69,26 @@ class Bench(LayoutRuns):
         deviation = math.log(high / step) / NormalDist().inv_cdf(0.95)
         return abs(math.log1p(error)) <= deviation * NormalDist().inv_cdf(0.9)
 
+    def calibrate_by_profiler(self):
+        """Calibrates on profiles of the same layouts by PyTorch's profiler, in a profile beside the other one."""
+        self.profiled, steps = str(self.out / "profiled.json"), self.options.steps
+        for name in self.calibration:
+            folder = self.folder(name, "kineto")
+            self.polyphony("run", self.out / (file_name(name) + ".json"), "--fresh", "--out", folder, "--steps", steps, "--kineto", f"{WARM_UP}:{steps}",
+                           "--format", "json")
+            files = sorted(pathlib.Path(folder, "kineto").glob("step-*"))
+            self.polyphony("calibrate", *files, "--scenario", pathlib.Path(folder, "scenario.json"), "--profile", self.machine, "--out", self.profiled)
+
     def compared(self, names):
         """A line for each, with the error before calibration."""
         lines = []
         for name in names:
             runs = [self.folder(name, number) for number in range(self.options.rounds)]
             before = self.rows("compare", runs[0], "--profile", self.machine)[0]
-            lines.append(result(name, self.rows("compare", *runs, "--profile", self.calibrated), before))
+            line = result(name, self.rows("compare", *runs, "--profile", self.calibrated), before)
+            if self.profiled:
+                line["error_profiled"] = result(name, self.rows("compare", *runs, "--profile", self.profiled))["error"]
+            lines.append(line)
         return lines
 
     def judged(self, lines):
@@ -94,12 +109,14 @@ class Bench(LayoutRuns):
         return found
 
 
-def arguments(doc, name):
+def arguments(doc, name, profiler=False):
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=str(ROOT / "build/release"))
     parser.add_argument("--out", default=f"runs/{name}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=15)
+    if profiler:
+        parser.add_argument("--profiler", action="store_true", help="also calibrate on profiles by PyTorch's profiler, and predict with them")
     parser.add_argument("--format", choices=["table", "json"], default="table")
     options = parser.parse_args()
     if options.rounds < 1 or options.steps <= WARM_UP:
@@ -130,7 +147,8 @@ def show(answer, calibration):
     for r in answer["layouts"]:
         before = "-" if r["error_before"] is None else f"{r['error_before']:+.1%}"
         note = " (calibrated on)" if r["layout"] in calibration else ""
+        profiled = f"; calibrated on the profiler: {r['error_profiled']:+.1%}" if "error_profiled" in r else ""
         print(f"{r['layout']:30} {r['predicted_seconds'] * 1e3:7.1f} ms {r['measured_seconds'] * 1e3:7.1f} ms {r['error']:+8.1%} {before:>8} "
-              f"{r['repeatability']:8.1%}  {WITHIN[r['within']]}{note}")
+              f"{r['repeatability']:8.1%}  {WITHIN[r['within']]}{note}{profiled}")
     print(f"{answer['within']} of {answer['unseen']} unseen layouts within the bar; mean error {answer['mean_error']:.1%}, "
           f"bias {answer['bias']:+.1%}; 80 % intervals hold {answer['covered_by_80']:.0%}")

@@ -41,8 +41,9 @@ class Database {
   }
 
   [[noreturn]] void fail() const {
-    throw InputError(path_, "", std::string("cannot be read: ") + sqlite3_errmsg(database_.get()),
-                     kHint);
+    std::string why = sqlite3_errmsg(database_.get());  // may quote the file over several lines
+    why.resize(std::min(why.size(), why.find_first_of("\r\n")));
+    throw InputError(path_, "", "cannot be read: " + why, kHint);
   }
   [[noreturn]] void refuse(const std::string& what) const {
     throw InputError(path_, "", what, kHint);
