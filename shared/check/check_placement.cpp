@@ -187,6 +187,18 @@ Verdict check_placement(const Model& model, const Layout& layout, int cluster_ra
           model.modules[m].name +
           ": spread \"images\" applies only to an encoder with a grid of its own; leave it "
           "out");
+    if (grid.spread != Spread::copied) continue;
+    if (ModuleId(m) == language && (own_grids || model.modules.size() == 1))
+      return refuse(model.modules[m].name + ": spread \"copied\" applies only to an encoder");
+    if (grid.cp == 1)
+      return refuse(model.modules[m].name +
+                    ": spread \"copied\" requires context parallelism (got cp 1)");
+    for (std::size_t d = 0; d < model.modules.size(); ++d)
+      if (model.modules[d].kind == ModuleKind::diffusion &&
+          (d == m || same_ranks(layout.modules[d], grid)))
+        return refuse(model.modules[m].name +
+                      ": spread \"copied\" applies to encoders, not to the latents of " +
+                      model.modules[d].name);
   }
   return {};
 }

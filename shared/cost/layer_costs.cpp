@@ -66,7 +66,8 @@ std::vector<LayerCost> layer_costs(const Scenario& scenario, ModuleId id, const 
                                    const HardwareProfile& profile) {
   const Model& model = scenario.model;
   const Module& module = model.modules[id.value];
-  const WorkSize work = mean_work(size, microbatches * grid.dp(), grid.cp);
+  const bool copied = grid.copies_items() && module.kind != ModuleKind::language;
+  const WorkSize work = mean_work(size, microbatches * grid.dp(), copied ? 1 : grid.cp);
   const LayerRange stack{0, static_cast<std::uint16_t>(layers(module).size())};
   const ChunkContext context = chunk_context(model, id, 0, grid, scenario.training.precision);
   const InnerRings rings = rings_of(module, grid, cluster, profile);

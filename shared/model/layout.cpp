@@ -84,7 +84,8 @@ std::string describe(const ModuleLayout& layout) {
   text += " PP" + std::to_string(layout.pp);
   if (layout.vpp > 1) text += " VPP" + std::to_string(layout.vpp);
   text += " DP" + std::to_string(layout.dp());
-  if (layout.spread != Spread::samples) text += std::string(" by ") + name(layout.spread);
+  if (layout.spread == Spread::images) text += " by images";
+  if (layout.spread == Spread::copied) text += " images copied";
   if (layout.shard != Shard::none) text += std::string(" shard ") + name(layout.shard);
   if (layout.shard_ranks > 0) text += " over " + std::to_string(layout.shard_ranks);
   if (layout.recompute != Recompute::none)

@@ -62,10 +62,15 @@ enum class ContextAttention : std::uint8_t { all_gather, ulysses, ring };
 constexpr auto names(ContextAttention) {
   return names_of<ContextAttention>("all-gather", "ulysses", "ring");
 }
-// How an encoder's data is partitioned over its ranks: whole samples with their images, or single
-// images.
-enum class Spread : std::uint8_t { samples, images };
-constexpr auto names(Spread) { return names_of<Spread>("samples", "images"); }
+// How an encoder's data is partitioned over its ranks.
+//   samples  lanes get whole samples; the images of a lane are divided over its context-parallel
+//            ranks
+//   images   single images are divided over both
+//   copied   lanes get whole samples; each context-parallel rank encodes all images of its lane and
+//            keeps the rows of its tokens. So do frameworks that divide the sequence after the
+//            merge of text and images (Megatron-LM's models with encoders)
+enum class Spread : std::uint8_t { samples, images, copied };
+constexpr auto names(Spread) { return names_of<Spread>("samples", "images", "copied"); }
 // When encoders that share the language module's ranks run.
 //   in_turn      for each encoder microbatch: its forward, then the language module's schedule for
 //                the microbatches that it feeds, then its backward. The pipeline drains in between
@@ -139,6 +144,8 @@ struct ModuleLayout {
   bool operator==(const ModuleLayout&) const = default;
 
   int dp() const { return ranks / (tp * cp * pp); }
+  // Returns whether context-parallel ranks encode the same images.
+  bool copies_items() const { return spread == Spread::copied && cp > 1; }
   bool gathers_keys() const { return cp > 1 && cp_attention == ContextAttention::all_gather; }
   // Returns true if a rank of a module with `kv_heads` key/value heads gathers only some at a time.
   bool gathers_by_heads(int kv_heads) const {

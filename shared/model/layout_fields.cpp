@@ -207,8 +207,9 @@ constexpr GridField kGrid[] = {
      .spoken = 9},
     {.key = "spread",
      .member = &ModuleLayout::spread,
-     .about = "encoder: unit that is assigned to its data-parallel ranks: samples (with all their "
-              "images), or single images; samples when absent",
+     .about = "encoder: what its ranks get: samples (with all their images, which are divided over "
+              "context-parallel ranks), single images, or copied (samples, and every "
+              "context-parallel rank encodes all their images); samples when absent",
      .shared = true,
      .column = 19,
      .simple = 16,

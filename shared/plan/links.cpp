@@ -253,6 +253,13 @@ RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
   std::vector<Piece> wanted;
   for (std::uint32_t w = 0; w < to_works; ++w)
     axes.taken(link.input.source, consumer.module, work(to_branch, w), w, wanted);
+  // Of copies, a rank takes the one of its own context, which is its own where ranks are shared.
+  const ModuleLayout& from_grid = plan.branches[from_branch].grid;
+  const auto is_source = [&](const Piece& made, const Piece& want) {
+    return !from_grid.copies_items() ||
+           work(from_branch, made.work).context ==
+               work(to_branch, want.work).context % static_cast<std::uint32_t>(from_grid.cp);
+  };
   for (const Piece& want : wanted) {
     result.taken[want.work] = std::max(result.taken[want.work], want.row + want.rows);
     auto piece = std::lower_bound(pieces.begin(), pieces.end(), want.source,
@@ -261,7 +268,7 @@ RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
     for (; piece != pieces.end() && piece->source == want.source; ++piece) {
       const std::int64_t begin = std::max(piece->begin, want.begin),
                          end = std::min(piece->begin + piece->rows, want.begin + want.rows);
-      if (begin >= end) continue;
+      if (begin >= end || !is_source(*piece, want)) continue;
       found += end - begin;
       const RowRun run{piece->work, want.work, piece->row + begin - piece->begin,
                        want.row + begin - want.begin, end - begin};

@@ -60,8 +60,10 @@ struct RowRuns {
   std::vector<RowRun> runs;         // ordered by consumer work, then row
   std::vector<std::int64_t> taken;  // by consumer work: total rows that it receives
 };
-// Returns the runs of one link. If `table` is one rank's part of a step (shared/step/step_part.h),
-// only the runs between works in that part.
+// Returns the runs of one link. Where context-parallel ranks of the producer have copies of the
+// same rows (Spread::copied), a consumer takes those of the context with its own number, modulo
+// theirs. If `table` is one rank's part of a step (shared/step/step_part.h), only the runs between
+// works in that part.
 RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
                   const WorkTable& table, const Batch& batch);
 

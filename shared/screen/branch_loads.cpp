@@ -128,14 +128,16 @@ BranchLoads::Table BranchLoads::repeat(const std::vector<ModuleId>& modules,
         // Items are assigned one after another.
         for (std::size_t part = 0; part < parts; ++part) {
           const std::size_t count =
-              samples * items / parts + (part < samples * items % parts ? 1 : 0);
+              one.copies_items()
+                  ? samples * items
+                  : samples * items / parts + (part < samples * items % parts ? 1 : 0);
           for (std::size_t m = 0; m < modules.size(); ++m)
             table[m].push_back(items_of(modules[m], *item, count));
         }
       }
     return table;
   }
-  Key key{0, one.dp(), grid.cp, static_cast<int>(grid.tokens), by_item ? 1 : 0};
+  Key key{0, one.dp(), grid.cp, static_cast<int>(grid.tokens), static_cast<int>(grid.spread)};
   for (const ModuleId id : modules) key.push_back(static_cast<std::int32_t>(id.value));
   const Table* last = nullptr;
   const auto sizes_of = [&](std::size_t samples) -> const Table& {
@@ -200,7 +202,7 @@ const BranchLoad& BranchLoads::load(const std::vector<ModuleId>& modules, const 
     Rows rows;
     if (samples_alike_ && member) {
       rows = rows_of(works, microbatches);
-      const bool even = rows.samples.size() == 1 && grid.spread == Spread::samples &&
+      const bool even = rows.samples.size() == 1 && grid.spread != Spread::images &&
                         rows.samples.front() % static_cast<std::size_t>(lanes) == 0;
       if (even) {
         rows.samples.front() /= static_cast<std::size_t>(lanes);

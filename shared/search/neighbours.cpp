@@ -131,8 +131,8 @@ class Steps {
         step(m, [&](ModuleLayout& to) { to.tokens = tokens; });
     for (int way = 0; grid.cp > 1 && way <= static_cast<int>(last_of(ContextAttention{})); ++way)
       step(m, [&](ModuleLayout& to) { to.cp_attention = static_cast<ContextAttention>(way); });
-    for (int spread = 0; spread <= static_cast<int>(last_of(Spread{})); ++spread)
-      step(m, [&](ModuleLayout& to) { to.spread = static_cast<Spread>(spread); });
+    for (const Spread spread : {Spread::samples, Spread::images})  // copies are never faster
+      step(m, [&](ModuleLayout& to) { to.spread = spread; });
   }
 
   // Moves one block from a stage to its neighbor, from the first stage to any other, and back.

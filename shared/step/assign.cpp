@@ -159,7 +159,10 @@ class Assignment {
       const auto contexts = static_cast<std::size_t>(grid.cp);
       std::vector<std::vector<ItemOfWork>> items{items_of(grid, lanes[lane])};
       const Members samples = part_.of == 1 ? lanes[lane] : samples_of(items.front());
-      if (contexts > 1) items = assign_items(batch_, items.front(), contexts);
+      if (grid.copies_items())
+        items.resize(contexts, items.front());
+      else if (contexts > 1)
+        items = assign_items(batch_, items.front(), contexts);
       std::vector<std::vector<Interval>> rows(contexts);
       if (with_tokens) rows = assign_rows(grid, samples);
       work.lane = static_cast<std::uint32_t>(lane);

@@ -6,7 +6,8 @@
 //   Encoders: a work holds the items (images, clips, latents) of the language microbatches that it
 //   feeds. They are divided over the encoder's lanes by sample, or item by item
 //   (Spread::images: the largest first, each to the lane and context-parallel rank with the least
-//   work so far). Context-parallel ranks of an encoder get whole items in the same way.
+//   work so far). Context-parallel ranks of an encoder get whole items in the same way, or each of
+//   them all items of its lane (Spread::copied).
 //
 //   Sub-microbatches: if an encoder has several works per microbatch, the microbatch's items are
 //   divided over ⌈items / ModuleLayout::sub_microbatch⌉ of them, at most all; the others are empty.

@@ -68,14 +68,35 @@ void check_language(const Program& program, std::uint32_t branch, Faults& faults
   }
 }
 
-// Checks that each item that a module of the branch processes is in one microbatch.
+// Returns whether context-parallel ranks of the branch encode the same items.
+bool copies_items(const Program& program, const std::vector<char>& member) {
+  for (std::size_t m = 0; m < member.size(); ++m)
+    if (member[m] && program.layout.modules[m].copies_items()) return true;
+  return false;
+}
+
+// Checks that each item that a module of the branch processes is in one microbatch; if they are
+// copied, on each context-parallel rank.
 void check_items(const Program& program, std::uint32_t branch, const std::vector<char>& member,
                  Faults& faults) {
+  const bool copied = copies_items(program, member);
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> uses;
-  for (const Work& work : program.works)
-    if (work.branch == branch)
-      for (std::uint32_t i = work.items.begin; i < work.items.end; ++i)
-        ++uses[{program.items_of_works[i].sample, program.items_of_works[i].item}];
+  std::vector<ItemOfWork> first;  // of context 0, the works of whose contexts are neighbors
+  for (const Work& work : program.works) {
+    if (work.branch != branch) continue;
+    const std::vector<ItemOfWork> items(program.items_of_works.begin() + work.items.begin,
+                                        program.items_of_works.begin() + work.items.end);
+    if (copied && work.context > 0) {
+      if (items != first)
+        faults.add(FaultKind::unused_sample,
+                   "microbatch " + std::to_string(work.index) + ", lane " +
+                       std::to_string(work.lane) + ", context " + std::to_string(work.context) +
+                       ": other items than context 0, of which they should be copies");
+      continue;
+    }
+    first = items;
+    for (const ItemOfWork& item : items) ++uses[{item.sample, item.item}];
+  }
   for (std::uint32_t s = 0; s < program.batch.samples.size(); ++s) {
     const std::vector<Item>& items = program.batch.samples[s].items;
     for (std::uint32_t k = 0; k < items.size(); ++k) {

@@ -82,6 +82,7 @@ std::string grid_words(const ModuleLayout& grid) {
   if (grid.tp_pieces > 1) add("TP overlap in " + std::to_string(grid.tp_pieces) + " chunks");
   if (grid.row_split > 0) add("attention rows of " + std::to_string(grid.row_split));
   if (grid.spread == Spread::images) add("images distributed one by one");
+  if (grid.spread == Spread::copied) add("images encoded on every CP rank");
   if (grid.ahead > 0) add(counted(grid.ahead, "forward", "forwards") + " ahead");
   if (!grid.blocks.empty()) add(split_words(grid.blocks));
   return text;

@@ -181,6 +181,11 @@ std::vector<Feature> make_features() {
        }},
       {"deepstack", [](Draft& d) { d.rest.deep = true; }},
       {"encoder by image", [](Draft& d) { d.encoder.spread = Spread::images; }},
+      {"images copied over cp2",
+       [](Draft& d) {
+         with_all(d, [](ModuleLayout& l) { l.cp = std::max(l.cp, 2); });
+         d.encoder.spread = Spread::copied;
+       }},
       {"encoder x2", [](Draft& d) { d.encoder_microbatches = 2; }},
       {"encoder frozen",
        [](Draft& d) { d.rest.frozen = {ModuleKind::vision, ModuleKind::projector}; }},
@@ -248,6 +253,7 @@ Case finish(Draft draft, std::string name) {
   language.ranks *= language.tp * language.cp * language.pp;
   switch (draft.placement) {
     case Placement::homogeneous:
+      if (encoder.spread == Spread::copied) language.spread = Spread::copied;
       encoder = language;
       break;
     case Placement::colocated:

@@ -128,13 +128,21 @@ int carry(const Program& p, BufferKind kind, const std::map<std::uint32_t, Rows>
   return static_cast<int>(to.size());
 }
 
+// Rows that a grid receives, each counted once.
+std::int64_t received(const Program& p, BufferKind kind, const ModuleLayout& grid) {
+  std::int64_t rows = 0;
+  for (const Message& m : p.messages)
+    if (p.buffers[m.from.value].kind == kind) rows += m.rows;
+  return grid.sp ? rows : rows / grid.tp;
+}
+
 }  // namespace
 
 TEST_CASE("bridges deliver every row where it is needed, and return every gradient") {
-  int pairs = 0, buffers = 0;
+  int pairs = 0, buffers = 0, copies = 0;
   for (const Grid& encoder : grids(4))
     for (const Grid& language : grids(8))
-      for (const Spread spread : {Spread::samples, Spread::images}) {
+      for (const Spread spread : {Spread::samples, Spread::images, Spread::copied}) {
         Scenario scenario = examples::small_on_cpu(12, 9);
         Layout layout;
         layout.placement = Placement::non_colocated;
@@ -150,6 +158,12 @@ TEST_CASE("bridges deliver every row where it is needed, and return every gradie
         using Kind = BufferKind;
         buffers += carry(p, Kind::boundary, contents(p, ModuleId(1), Use::write, Kind::boundary),
                          contents(p, ModuleId(2), Use::read, Kind::boundary));
+        if (spread == Spread::copied) {  // a copy gets the gradients of the rows that it passed on
+          ++copies;
+          CHECK(received(p, Kind::boundary_gradient, layout.modules[0]) ==
+                received(p, Kind::boundary, layout.modules[2]));
+          continue;
+        }
         buffers += carry(p, Kind::boundary_gradient,
                          contents(p, ModuleId(2), Use::write, Kind::boundary_gradient),
                          contents(p, ModuleId(1), Use::read, Kind::boundary_gradient));
@@ -157,4 +171,5 @@ TEST_CASE("bridges deliver every row where it is needed, and return every gradie
       }
   CHECK(pairs > 300);
   CHECK(buffers > 3000);
+  CHECK(copies > 50);
 }
