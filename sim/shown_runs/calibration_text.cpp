@@ -6,6 +6,7 @@
 
 #include "shared/statistics.h"
 #include "sim/console/console.h"
+#include "sim/shown_runs/trace_text.h"
 
 namespace polyphony::sim {
 namespace {
@@ -80,13 +81,7 @@ std::string calibration_text(const traces::Calibration& fitted, const std::vecto
 namespace {
 
 constexpr double kSlowForItsKind = 1.3;
-constexpr double kMostly = 0.3;  // share of a group's time above which a kernel is named
-
-// Names of templates are long: returns the beginning.
-std::string short_name(const std::string& kernel) {
-  constexpr std::size_t kMost = 48;
-  return kernel.size() <= kMost ? kernel : kernel.substr(0, kMost) + "...";
-}
+constexpr double kMostly = 0.5;  // share of a group's time above which a kernel is named
 
 std::string capital(std::string text) {
   text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
@@ -103,14 +98,14 @@ std::string kernels_text(const StepCalibration& fitted) {
     table.add({row.kernels + (row.outlier ? " (OUTLIER)" : ""), count_text(row.count),
                seconds_text(row.measured), signed_percent_text(row.before / row.measured - 1),
                signed_percent_text(row.after / row.measured - 1),
-               percent_text(row.longest_share, 0) + " " + short_name(row.longest)});
+               percent_text(row.longest_share, 0) + " " + short_kernel_name(row.longest)});
     const double ratio = row.measured / row.before;
     if (ratio < kSlowForItsKind && ratio > 1 / kSlowForItsKind) continue;
     slow += paragraph(capital(row.kernels) + " took " + number_text(ratio, 2) + " times what " +
                       fitted.prior + " predicts" +
-                      (row.longest_share > kMostly
-                           ? ". Is " + short_name(row.longest) + " the kernel that should run?"
-                           : "."));
+                      (row.longest_share > kMostly ? ". Is " + short_kernel_name(row.longest) +
+                                                         " the kernel that should run?"
+                                                   : "."));
   }
   return "\n" + table.text(screen_columns()) + slow;
 }

@@ -24,13 +24,6 @@ std::string rank_text(const DeviceTrace& trace) {
 std::string rate_text(const std::optional<BytesPerSecond>& rate) {
   return rate ? number_text(rate->value / 1e9, 1) : "";
 }
-std::string short_name(const std::string& name) {
-  if (name.size() <= kLetters) return name;
-  std::size_t end = kLetters;
-  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
-  return name.substr(0, end) + "…";
-}
-
 // A column of a table of times: a rank's step, or all of its file.
 struct Column {
   const DeviceTrace* trace;
@@ -123,7 +116,7 @@ std::string unknown_text(const std::vector<KernelRow>& rows) {
   std::size_t shown = 0;
   for (const KernelRow& row : rows)
     if (row.kind == KernelClass::unknown && shown++ < kRows)
-      table.add({short_name(row.name), count_text(row.count), seconds_text(row.total)});
+      table.add({short_kernel_name(row.name), count_text(row.count), seconds_text(row.total)});
   return shown == 0 ? "" : table.text();
 }
 
@@ -142,6 +135,13 @@ std::string slow_text(const RankSet& ranks) {
 }
 
 }  // namespace
+
+std::string short_kernel_name(const std::string& name) {
+  if (name.size() <= kLetters) return name;
+  std::size_t end = kLetters;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
+  return name.substr(0, end) + "…";
+}
 
 std::string trace_text(const RankSet& ranks) {
   std::string text = kinds_text(ranks) + "\n" + classes_text(ranks);
