@@ -74,7 +74,7 @@ cxxopts::Options make_options() {
       cxxopts::value<std::int64_t>()->default_value("0"))(
       "evaluate-samples", "held-out samples per evaluation; 0: all",
       cxxopts::value<int>()->default_value("0"))(
-      "save-answers", "write what each evaluation predicts to answers.jsonl in --out")(
+      "save-answers", "write what the last evaluation predicts to answers.jsonl in --out")(
       "stop-accuracy", "stop when an evaluation reaches this share of correct answers; 0: never",
       cxxopts::value<double>()->default_value("0"))(
       "stop-patience",

@@ -20,9 +20,9 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
     case Placement::homogeneous:
       if (one.tp != other.tp || one.cp != other.cp || one.pp != other.pp || one.vpp != other.vpp ||
           one.shard != other.shard || one.shard_ranks != other.shard_ranks ||
-          !same_ranks(one, other))
+          one.copies_items() != other.copies_items() || !same_ranks(one, other))
         return refuse(first + ": in a homogeneous layout it must have the same grid as " + second +
-                      " (tp, cp, pp, vpp, shard, shard_ranks and ranks)");
+                      " (tp, cp, pp, vpp, shard, shard_ranks, spread and ranks)");
       return {};
     case Placement::colocated:
       if (!same_ranks(one, other))

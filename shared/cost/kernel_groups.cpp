@@ -65,6 +65,7 @@ class Adder {
     const Seconds cast = cast_time(profile_, timed.kernel);
     all_.of[place(group)] += (timed.time - cast) * layers;
     all_.of[place(KernelGroup::memory_bound)] += cast * layers;
+    all_.linear_attention |= timed.kernel.kind == KernelKind::attention && timed.kernel.n == 0;
     const Flops flops = timed.kernel.flops * static_cast<double>(layers);
     if (group == KernelGroup::gemm) all_.gemm_flops += flops;
     if (group == KernelGroup::grouped_gemm) all_.grouped_flops += flops;

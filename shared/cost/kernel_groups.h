@@ -38,6 +38,9 @@ constexpr std::size_t place(KernelGroup group) { return static_cast<std::size_t>
 struct GroupTimes {
   std::array<Seconds, kKernelGroups> of{};
   Flops gemm_flops{}, grouped_flops{};
+  // Whether the rank has linear attention, whose kernels count as attention_forward in both
+  // directions.
+  bool linear_attention = false;
 };
 // Returns the times of the ops of `rank`; zeros for a rank without ops, as in a folded Program. On
 // a device that is not degraded.

@@ -35,7 +35,9 @@ void visit_module_choices(Searched& search, Visit visit) {
         "how the tokens of a sequence are assigned to the context-parallel ranks");
   visit("cp_attention", search.cp_attention, "how context-parallel ranks compute attention");
   visit("spread", search.spread,
-        "unit that is assigned to an encoder's data-parallel ranks: samples, or single images");
+        "what an encoder's ranks get: samples, single images, or copied (all images of a lane on "
+        "every "
+        "context-parallel rank)");
 }
 
 // As above, for the keys of the whole layout.

@@ -49,6 +49,8 @@ class Reader {
   Reader(const Arguments& args, const ProfileChoice& profile) : args_(args), profile_(profile) {}
 
   void add(const std::string& path) {
+    if (!std::filesystem::exists(path))
+      throw InputError(path, "", "no such file or folder", "check the path");
     if (!std::filesystem::is_regular_file(path)) return given_.runs.push_back(path);
     if (is_profile_of_others(path)) return profiles_.push_back(path);
     const std::string text = read_file(path);
@@ -60,11 +62,17 @@ class Reader {
     add_log(text, path, open_scenario(args_), path);
   }
 
+  // The numbers on the command line are of the same run as the profiles.
   void add_number() {
-    if (!args_.has("step-time") && !args_.has("memory")) return;
+    const bool given = args_.has("step-time") || args_.has("memory");
+    if (!given && profiles_.empty()) return;
     if (!args_.has("scenario"))
-      throw InputError("--step-time", "", "needs its scenario", "name it with --scenario FILE");
+      throw InputError(
+          profiles_.empty() ? "--step-time" : profiles_.front(), "",
+          profiles_.empty() ? "needs its scenario" : "is a profile: it needs its scenario",
+          "name it with --scenario FILE, or in an evidence file");
     StepEvidence one{"--step-time", open_scenario(args_), {}, traces::kLeastNoise, {}, {}, {}};
+    if (!profiles_.empty()) one = of_profiles(profiles_, one.scenario);
     if (args_.has("step-time")) {
       try {
         one.step = parse_seconds(args_.text("step-time"));
@@ -73,20 +81,13 @@ class Reader {
       }
       if (!(*one.step > Seconds(0)))
         throw InputError("--step-time", "", "must be above 0", "such as --step-time 12.3s");
+      one.noise = traces::kLeastNoise;
     }
     if (args_.has("memory")) one.memory = bytes_of(args_, "memory");
     take(std::move(one));
   }
 
-  GivenEvidence finish() {
-    if (!profiles_.empty()) {
-      if (!args_.has("scenario"))
-        throw InputError(profiles_.front(), "", "is a profile: it needs its scenario",
-                         "name it with --scenario FILE, or in an evidence file");
-      take(of_profiles(profiles_, open_scenario(args_)));
-    }
-    return std::move(given_);
-  }
+  GivenEvidence finish() { return std::move(given_); }
 
  private:
   StepEvidence of_profiles(const std::vector<std::string>& paths, const Scenario& scenario) {
@@ -95,6 +96,7 @@ class Reader {
     if (given_.collectives.empty()) {
       given_.collectives = traces::collective_times(ranks, scenario.cluster.ranks_per_node);
       given_.profiled = paths.front();
+      given_.cluster = scenario.cluster;
     }
     StepEvidence one =
         evidence_of_profiles(ranks.traces, scenario, load_profile(scenario, profile_));

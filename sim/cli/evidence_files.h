@@ -17,9 +17,10 @@ void add_evidence_options(Arguments& args);
 struct GivenEvidence {
   std::vector<std::string> runs;    // folders and traces among RUN..., for read_measurements()
   std::vector<StepEvidence> steps;  // from logs, evidence files and --step-time
-  // Of the profiles, and the first of their files.
+  // Collectives of the first profiles that have some, their first file, and their cluster.
   std::vector<traces::CollectiveTimes> collectives;
   std::string profiled;
+  Cluster cluster;
   std::optional<HardwareProfile> profile;  // of the first of `steps`; all have its device and stack
 };
 // Reads the evidence that the arguments name; prints notes on stderr.

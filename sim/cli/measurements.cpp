@@ -98,6 +98,22 @@ bool is_report(const std::string& path) {
   return traces::is_sqlite(head);
 }
 
+// Numbers the traces in the order given if one of several does not state its rank, as most reports
+// of Nsight Systems do.
+static void number_reports(std::vector<traces::DeviceTrace>& found) {
+  if (found.size() < 2 ||
+      std::all_of(found.begin(), found.end(), [](const traces::DeviceTrace& trace) {
+        return trace.rank || !trace.file.ends_with(".sqlite");
+      }))
+    return;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    found[i].rank = static_cast<int>(i);
+    found[i].numbered = true;
+  }
+  found.front().notes.emplace_back(
+      "ranks are not stated: the processes are numbered in the order given");
+}
+
 traces::RankSet read_profiles(const std::vector<std::string>& paths, const std::string& step,
                               const std::string& progress) {
   std::vector<std::string> files;
@@ -119,6 +135,7 @@ traces::RankSet read_profiles(const std::vector<std::string>& paths, const std::
     found.push_back(traces::read_kineto(
         [&](char* into, std::size_t most) { return file.read(into, most); }, path, {step}));
   }
+  number_reports(found);
   return traces::rank_set(std::move(found));
 }
 

@@ -29,11 +29,10 @@ HardwareProfile with_table(const HardwareProfile& prior, const Cluster& cluster,
 
 // The profile with rings as profiles have them. Collectives that overlap with others, or wait for
 // ranks in each of their runs, tell nothing of the links.
-HardwareProfile with_profiled(HardwareProfile prior, const Cluster& cluster,
-                              const GivenEvidence& given) {
+HardwareProfile with_profiled(HardwareProfile prior, const GivenEvidence& given) {
   if (prior.collectives == CollectiveLibrary::gloo) return prior;
   for (const traces::CollectiveTimes& times : given.collectives) try {
-      prior = with_table(prior, cluster, times, given.profiled);
+      prior = with_table(prior, given.cluster, times, given.profiled);
     } catch (const InputError& error) {
       std::cerr << given.profiled << ": its collectives of " << times.ranks << " ranks on "
                 << counted(times.nodes, "node", "nodes") << " are not used: " << error.what_is_wrong
@@ -90,11 +89,14 @@ int calibrate_command(int argc, char** argv) {
                      "is of another device or stack than " + measurements.front().source,
                      "fit each separately");
   if (args.has("nccl-tests")) {
+    if (!given.collectives.empty())
+      std::cerr << given.profiled
+                << ": its collectives are not used, --nccl-tests has better ones\n";
     const std::string file = args.text("nccl-tests");
     prior =
         with_table(prior, scenario.cluster, traces::read_nccl_tests(read_file(file), file), file);
   } else {
-    prior = with_profiled(prior, scenario.cluster, given);
+    prior = with_profiled(prior, given);
   }
   const FittedProfile fitted = fit_profile(prior, measurements, given.steps, args.text("name"));
   if (args.has("out"))

@@ -45,7 +45,7 @@ const JsonKeys<KernelFitRow>& kernel_keys() {
       {"source", a("string"), "the first profile, or the name given in the evidence file",
        [](const Of& r) { return json(r.source); }},
       {"kernels", a("string"), "the group of kernels", [](const Of& r) { return json(r.kernels); }},
-      {"count", a("integer"), "number of these kernels in the profiles",
+      {"count", a("integer"), "number of these kernels in a step",
        [](const Of& r) { return json(r.count); }},
       {"measured_seconds", a("number"), "their time in a step, added up over the profiled ranks",
        [](const Of& r) { return json(r.measured.count()); }},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "shared/text/figure_text.h"
 #include "sim/evidence/quick_step.h"
@@ -63,6 +64,11 @@ KernelRows::KernelRows(const StepEvidence& evidence, const HardwareProfile& prof
   choose_ranks(profile);
   check_flops(profile);
   make_rows(profile);
+  if (rows_.empty())
+    throw InputError(evidence.source, "",
+                     "has no kernels that " + evidence.scenario.file +
+                         " predicts: layers with given times have none",
+                     "give the model's dimensions, or the step time with --step-time");
 }
 
 void KernelRows::choose_ranks(const HardwareProfile& profile) {
@@ -74,8 +80,12 @@ void KernelRows::choose_ranks(const HardwareProfile& profile) {
   std::vector<Flops> flops;  // by rank with ops, if they are needed
   for (const DeviceEvidence& trace : evidence_.kernels) {
     const auto number = static_cast<std::uint32_t>(trace.rank.value_or(0));
-    if (all && (!trace.world || *trace.world == static_cast<int>(program_.ranks)) &&
-        number < program_.ranks) {
+    if (trace.world && *trace.world != static_cast<int>(program_.ranks))
+      notes_.push_back(trace.file + ": is of a job of " + std::to_string(*trace.world) +
+                       " ranks, the scenario has " + std::to_string(program_.ranks));
+    if (!trace.rank && !by_shape_ && with_ops.size() > 1)
+      notes_.push_back(trace.file + ": does not state its rank, and is taken to be of rank 0");
+    if (all && trace.rank && number < program_.ranks) {
       ranks_.emplace_back(number);
       continue;
     }
@@ -85,11 +95,26 @@ void KernelRows::choose_ranks(const HardwareProfile& profile) {
       if (flops.size() == i)
         flops.push_back(all_gemms(group_times(program_, with_ops[i], profile)));
       const double distance = by_shape_ ? apart(flops_of(trace), flops[i])
-                                        : std::abs(static_cast<double>(with_ops[i].value) - number);
+                                        : std::abs(stage_of(with_ops[i].value) - stage_of(number));
       if (distance < least) least = distance, nearest = with_ops[i];
     }
     ranks_.push_back(nearest);
   }
+}
+
+// Returns the number of a rank's pipeline stage, counted over the stages of all grids in the order
+// of the modules; grids on the language module's ranks count as its grid.
+int KernelRows::stage_of(std::uint32_t rank) const {
+  const std::vector<ModuleLayout>& grids = program_.layout.modules;
+  const ModuleLayout& language = grids[language_module(program_.model).value];
+  int before = 0;
+  for (const ModuleLayout& grid : grids) {
+    const ModuleLayout& of = same_ranks(grid, language) ? language : grid;
+    const int width = of.ranks / of.pp, at = static_cast<int>(rank) - of.first_rank;
+    if (at >= 0 && at < of.ranks) return before + at / width;
+    before += of.pp;
+  }
+  return before;
 }
 
 void KernelRows::check_flops(const HardwareProfile& profile) {
@@ -107,8 +132,8 @@ void KernelRows::check_flops(const HardwareProfile& profile) {
     notes_.push_back(trace.file + ": the GEMMs of a step have " +
                      number_text(theirs.value / ours.value, 2) + " times the FLOPs of " +
                      evidence_.scenario.file +
-                     ": only their rates are used; give the layout and batch that were run, and a "
-                     "profile of whole steps");
+                     ": only their rates are used; give the model, layout and batch that were run, "
+                     "and a profile of whole steps");
   }
   if (!by_shape_)
     notes_.push_back(evidence_.source +
@@ -126,28 +151,35 @@ void KernelRows::make_rows(const HardwareProfile& profile) {
   const GroupTimes expected = times(profile);
   const auto predicted = [&](KernelGroup group) { return expected.of[place(group)] > Seconds(0); };
   const auto measured = [&](KernelGroup group) { return is_measured(evidence_.kernels, group); };
-  if (!matched_) return add_row({gemm});
+  const auto add = [&](std::vector<KernelGroup> groups) { add_row(std::move(groups), expected); };
+  if (!matched_) return add({gemm});
+  if (expected.linear_attention) {
+    notes_.push_back(evidence_.source +
+                     ": kernels of linear attention are not told apart from others, so only GEMMs "
+                     "are used");
+    return add({gemm});
+  }
   find_missing(expected);
   if (profile.stack.eager_attention) {
-    add_row({gemm, attention_forward, attention_backward, memory_bound});
+    add({gemm, grouped_gemm, attention_forward, attention_backward, memory_bound});
   } else {
     if (predicted(grouped_gemm) && !measured(grouped_gemm)) {
       by_shape_ = false;
-      add_row({gemm, grouped_gemm});
+      add({gemm, grouped_gemm});
     } else {
-      add_row({gemm});
-      if (predicted(grouped_gemm)) add_row({grouped_gemm});
+      add({gemm});
+      if (predicted(grouped_gemm)) add({grouped_gemm});
     }
     const bool both = measured(attention_forward) && measured(attention_backward);
     if (both || !predicted(attention_backward)) {
-      if (predicted(attention_forward) && measured(attention_forward)) add_row({attention_forward});
-      if (both) add_row({attention_backward});
+      if (predicted(attention_forward) && measured(attention_forward)) add({attention_forward});
+      if (both) add({attention_backward});
     } else if (measured(attention_forward) || measured(attention_backward)) {
-      add_row({attention_forward, attention_backward});
+      add({attention_forward, attention_backward});
     }
-    if (measured(memory_bound)) add_row({memory_bound});
+    if (measured(memory_bound)) add({memory_bound});
   }
-  if (predicted(optimizer) && measured(optimizer)) add_row({optimizer});
+  if (predicted(optimizer) && measured(optimizer)) add({optimizer});
 }
 
 // Notes the groups that take a hundredth of the predicted kernels and that no trace has. Experts
@@ -165,24 +197,25 @@ void KernelRows::find_missing(const GroupTimes& expected) {
                      "; its step is not a whole one, and the step time is not used");
 }
 
-void KernelRows::add_row(std::vector<KernelGroup> groups) {
+// Adds no row if its kernels were not measured, or none are predicted.
+void KernelRows::add_row(std::vector<KernelGroup> groups, const GroupTimes& expected) {
   KernelRow row;
   double squares = 0;
-  Seconds longest{};
+  Seconds predicted{}, all{};
+  std::map<std::string, Seconds> by_name;
   for (const KernelGroup group : groups) {
     row.name += row.name.empty() ? "" : group == groups.back() ? " and " : ", ";
     row.name += name(group);
     for (const DeviceEvidence& trace : evidence_.kernels) {
       const MeasuredGroup& part = trace.of(group);
       row.measured += part.time;
-      row.kernels += part.kernels;
+      row.kernels += part.kernels / static_cast<std::int64_t>(trace.steps);
       squares += part.time.count() * part.noise * part.time.count() * part.noise;
-      if (part.time * part.longest_share > longest) {
-        longest = part.time * part.longest_share;
-        row.longest = part.longest;
-      }
+      for (const auto& [kernel, time] : part.by_name) by_name[kernel] += time;
     }
+    predicted += expected.of[place(group)];
   }
+  if (!(row.measured > Seconds(0)) || !(predicted > Seconds(0))) return;
   if (by_shape_ && groups == std::vector{KernelGroup::gemm}) {
     row.measured = Seconds(0);
     for (const DeviceEvidence& trace : evidence_.kernels)
@@ -191,7 +224,12 @@ void KernelRows::add_row(std::vector<KernelGroup> groups) {
   const bool grouped = groups == std::vector{KernelGroup::grouped_gemm};
   row.noise =
       std::hypot(grouped ? kGroupedNoise : kKernelNoise, std::sqrt(squares) / row.measured.count());
-  row.longest_share = longest / row.measured;
+  Seconds longest{};
+  for (const auto& [kernel, time] : by_name) {
+    all += time;
+    if (time > longest) longest = time, row.longest = kernel;
+  }
+  row.longest_share = longest / all;
   row.groups = std::move(groups);
   rows_.push_back(std::move(row));
 }
@@ -203,6 +241,7 @@ GroupTimes KernelRows::times(const HardwareProfile& profile) const {
     for (std::size_t group = 0; group < kKernelGroups; ++group) all.of[group] += here.of[group];
     all.gemm_flops += here.gemm_flops;
     all.grouped_flops += here.grouped_flops;
+    all.linear_attention |= here.linear_attention;
   }
   return all;
 }

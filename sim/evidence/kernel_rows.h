@@ -1,15 +1,18 @@
 // What profiles of GPUs measured of a step, as rows for a fit: the time of each group of kernels
 // (shared/cost/kernel_groups.h), beside the time that a hardware profile predicts for it.
 //
-//   rank     Each trace is of a rank of the scenario's Program: the one with its number, or, if
-//            only representative ranks were lowered (shared/lower/fold.h), the one whose GEMMs have
-//            the FLOPs that are nearest to the trace's. Times of several traces are added up
+//   rank     Each trace is of a rank of the scenario's Program: the one with its number. If it
+//            does not state its number, or only representative ranks were lowered
+//            (shared/lower/fold.h): the one whose GEMMs have the FLOPs that are nearest to the
+//            trace's or, without recorded shapes, one of the same pipeline stage. Times of several
+//            traces are added up
 //   GEMMs    If the shapes of GEMMs were recorded and no stack feature changes them, each shape is
 //            priced as such: it needs no match with the scenario
 //   match    The FLOPs of the recorded shapes must be those of the rank within kMostApart.
 //            Otherwise the trace is not of this layout and batch, or not of whole steps: only its
 //            GEMMs are used then, and a note says so. Without recorded shapes this cannot be
 //            checked
+//   linear   Of ranks with linear attention, whose kernels have no common names, only GEMMs count
 //   whole    The step time of traces that lack a group, such as that of the optimizer, is not used
 //   joined   Groups that a trace does not tell apart make one row: GEMMs and those of experts that
 //            ran one by one; the two directions of attention if the kernels' names do not say
@@ -39,17 +42,17 @@ inline constexpr double kGroupedNoise = 0.125;
 struct KernelRow {
   std::string name;  // its groups: "GEMMs", "attention forward and backward"
   std::vector<KernelGroup> groups;
-  Seconds measured{};  // of a step
-  double noise = 0;    // relative deviation, kKernelNoise included
-  std::int64_t kernels = 0;
-  std::string longest;  // the kernel with the most time, and its share
+  Seconds measured{};        // of a step
+  double noise = 0;          // relative deviation, kKernelNoise included
+  std::int64_t kernels = 0;  // in a step
+  std::string longest;       // the kernel with the most time, and its share
   double longest_share = 0;
 };
 
 class KernelRows {
  public:
   // `evidence` must have kernels, and outlive the result. Throws InputError as quick_step() does,
-  // and if a trace states neither its steps nor shapes.
+  // and if a trace states neither its steps nor shapes, or no kernels of the scenario are in them.
   KernelRows(const StepEvidence& evidence, const HardwareProfile& profile);
 
   const std::vector<KernelRow>& rows() const { return rows_; }
@@ -62,10 +65,11 @@ class KernelRows {
  private:
   GroupTimes times(const HardwareProfile& profile) const;
   void choose_ranks(const HardwareProfile& profile);
+  int stage_of(std::uint32_t rank) const;
   void check_flops(const HardwareProfile& profile);
   void make_rows(const HardwareProfile& profile);
   void find_missing(const GroupTimes& expected);
-  void add_row(std::vector<KernelGroup> groups);
+  void add_row(std::vector<KernelGroup> groups, const GroupTimes& expected);
   Seconds gemms_by_shape(const HardwareProfile& profile) const;
 
   const StepEvidence& evidence_;

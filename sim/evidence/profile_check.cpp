@@ -16,6 +16,10 @@ bool ProfileCheck::passed() const {
 
 ProfileCheck check_profile(const HardwareProfile& profile,
                            const std::vector<StepEvidence>& evidence) {
+  for (const StepEvidence& one : evidence)
+    if (!one.kernels.empty() && !one.step)
+      throw InputError(one.source, "", "has no whole step, and kernels are not compared here",
+                       "give a log or a step time, too; `polyphony calibrate` compares kernels");
   ProfileCheck check;
   check.implausible = implausible(profile);
   for (const StepEvidence& one : evidence) {

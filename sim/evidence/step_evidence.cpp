@@ -1,6 +1,7 @@
 #include "sim/evidence/step_evidence.h"
 
 #include "shared/error.h"
+#include "shared/hardware/devices.h"
 #include "shared/text/figure_text.h"
 #include "shared/text/strict_json.h"
 #include "sim/evidence/kernel_rows.h"
@@ -25,6 +26,20 @@ void check_batch(const traces::FrameworkLog& log, const Scenario& scenario,
                          "give the scenario of this run (" + scenario.file + ")");
 }
 
+// Throws InputError if the trace names another shipped device: "NVIDIA A100-SXM4-80GB" with a
+// profile of an H100. Unknown names pass.
+void check_device(const traces::DeviceEvidence& trace, const std::string& device) {
+  const auto names = [&](const std::string& of) {  // "A100-80" is an A100
+    return trace.device.find(of.substr(0, of.find('-'))) != std::string::npos;
+  };
+  if (trace.device.empty() || names(device)) return;
+  for (const ShippedDevice& other : shipped_devices())
+    if (names(other.device.name))
+      throw InputError(trace.file, "",
+                       "was recorded on " + trace.device + ", but the profile is of " + device,
+                       "name the device in the scenario's node, or start from its profile");
+}
+
 ObjectForm entry_form() {
   return {
       "evidence_run",
@@ -33,7 +48,7 @@ ObjectForm entry_form() {
        {"step_time", quantity_form(UnitKind::time, "12.3s"), "time of one optimizer step"},
        {"log", text_form("slurm-123.out"), "log of the framework, instead of a step time"},
        {"profiles", list_form(text_form("rank-0.json.gz"), 1),
-        "traces of PyTorch's profiler, one of each rank"},
+        "traces of PyTorch's profiler, one of each rank, or reports of Nsight Systems"},
        {"noise", number_form(1e-6, 1), "relative deviation of the step time"},
        {"memory", quantity_form(UnitKind::bytes, "61.2GiB"),
         "peak of allocated memory on any device"},
@@ -74,14 +89,11 @@ StepEvidence evidence_of_profiles(const std::vector<traces::DeviceTrace>& traces
   Seconds longest{};
   for (const traces::DeviceTrace& trace : traces) {
     evidence.kernels.push_back(traces::device_evidence(trace));
+    check_device(evidence.kernels.back(), profile.device.name);
     longest = std::max(longest, evidence.kernels.back().step);
   }
   const KernelRows rows(evidence, profile);
   evidence.notes = rows.notes();
-  for (const traces::DeviceEvidence& trace : evidence.kernels)
-    if (!trace.device.empty() && trace.device.find(profile.device.name) == std::string::npos)
-      evidence.notes.push_back(trace.file + ": was recorded on " + trace.device +
-                               ", and corrects the profile of " + profile.device.name);
   if (rows.whole()) evidence.step = longest;
   return evidence;
 }

@@ -42,7 +42,7 @@ StepEvidence evidence_of_log(const traces::FrameworkLog& log, const Scenario& sc
 
 // Returns the evidence of profiles of a run's GPUs (sim/evidence/kernel_rows.h): kernels, and the
 // step time if they are of whole steps of the scenario. Throws InputError as device_evidence()
-// does.
+// does, and if a profile was recorded on another shipped device.
 StepEvidence evidence_of_profiles(const std::vector<traces::DeviceTrace>& traces,
                                   const Scenario& scenario, const HardwareProfile& profile);
 

@@ -41,7 +41,7 @@ struct StepRow {
 struct KernelFitRow {
   std::string source, kernels;            // `kernels`: the groups
   Seconds measured{}, before{}, after{};  // of a step
-  std::int64_t count = 0;                 // of kernels
+  std::int64_t count = 0;                 // of kernels, in a step
   std::string longest;                    // the kernel with the most time, and its share
   double longest_share = 0;
   bool outlier = false;

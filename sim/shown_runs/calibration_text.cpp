@@ -88,13 +88,24 @@ std::string capital(std::string text) {
   return text;
 }
 
+std::string attention_too(const KernelFitRow& row) {
+  return row.kernels.find("attention") == std::string::npos
+             ? "?"
+             : ", and are sequences as long as in the scenario?";
+}
+
 // How the groups of kernels compare, and those that are far from the prior.
 std::string kernels_text(const StepCalibration& fitted) {
   if (fitted.kernels.empty()) return "";
-  Table table({"kernels", "number", "measured,\na step", "error\nbefore", "error\nafter",
+  Table table({"kernels", "number,\na step", "measured,\na step", "error\nbefore", "error\nafter",
                "longest of them"});
-  std::string slow;
+  std::string slow, source;
+  bool outliers = false;
   for (const KernelFitRow& row : fitted.kernels) {
+    if (row.source != source && fitted.kernels.front().source != fitted.kernels.back().source)
+      table.add({row.source + ":", "", "", "", "", ""});
+    source = row.source;
+    outliers |= row.outlier;
     table.add({row.kernels + (row.outlier ? " (OUTLIER)" : ""), count_text(row.count),
                seconds_text(row.measured), signed_percent_text(row.before / row.measured - 1),
                signed_percent_text(row.after / row.measured - 1),
@@ -103,11 +114,19 @@ std::string kernels_text(const StepCalibration& fitted) {
     if (ratio < kSlowForItsKind && ratio > 1 / kSlowForItsKind) continue;
     slow += paragraph(capital(row.kernels) + " took " + number_text(ratio, 2) + " times what " +
                       fitted.prior + " predicts" +
-                      (row.longest_share > kMostly ? ". Is " + short_kernel_name(row.longest) +
-                                                         " the kernel that should run?"
-                                                   : "."));
+                      (row.longest_share > kMostly
+                           ? ". Is " + short_kernel_name(row.longest) +
+                                 " the kernel that should run" + attention_too(row)
+                           : "."));
   }
-  return "\n" + table.text(screen_columns()) + slow;
+  if (outliers)
+    slow +=
+        "OUTLIER: further off than the profile's errors explain, and not fitted: check that the "
+        "profile is of this scenario.\n";
+  return "\n" + table.text(screen_columns()) +
+         "Errors are of the prediction: (predicted - measured) / measured. Parameters that kernels "
+         "measure\ndirectly were free to move: their deviation before the fit is 50 %.\n" +
+         slow;
 }
 
 }  // namespace

@@ -121,8 +121,9 @@ class Calibrate(Evidence):
         self.assertEqual(list(kernels), ["GEMMs", "attention forward", "attention backward", "memory-bound kernels"])
         for row in kernels.values():
             self.assertAlmostEqual(row["after_seconds"] / row["measured_seconds"], 1, delta=0.01)
-        # 168 GEMMs in two steps of 4 blocks: 7 forward, 14 backward. Their times as `polyphony trace` adds them up.
-        self.assertEqual(kernels["GEMMs"]["count"], 168)
+        # 4 blocks: 7 GEMMs forward, 14 backward. Their times as `polyphony trace` adds them up.
+        self.assertEqual(kernels["GEMMs"]["count"], 84)
+        self.assertAlmostEqual(kernels["GEMMs"]["measured_seconds"], 120.35e-3 / 2, delta=5e-5)
         self.assertAlmostEqual(kernels["attention forward"]["measured_seconds"] + kernels["attention backward"]["measured_seconds"],
                                34.97e-3 / 2, delta=2e-5)
         self.assertIn("fprop", kernels["attention forward"]["longest"])
@@ -145,6 +146,10 @@ class Calibrate(Evidence):
         self.assertIn("0.50 times the FLOPs of", other.stderr)
         self.assertEqual([row["kernels"] for row in json.loads(other.stdout)["kernels"]], ["GEMMs"])
         self.assert_one_line(run(POLYPHONY, "calibrate", profile), profile, "needs its scenario", "--scenario")
+        blocks["cluster"]["node"]["device"] = "B200"
+        (self.folder / "blocks.json").write_text(json.dumps(blocks))
+        self.assert_one_line(run(POLYPHONY, *command), profile, "was recorded on NVIDIA H100 80GB HBM3, but the profile is of B200")
+        self.assert_one_line(run(POLYPHONY, "calibrate", self.folder / "missing.nsys-rep"), self.folder / "missing.nsys-rep", "no such file")
 
     def test_bad_input(self):
         _, predicted, _, _ = self.prediction()

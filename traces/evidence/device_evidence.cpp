@@ -25,7 +25,7 @@ std::string_view text_of(const DeviceTrace& trace, std::uint32_t name) {
 bool is_grouped(std::string_view name) { return has_any(name, {"rouped", "GroupProblemShape"}); }
 
 bool is_backward(std::string_view name) {
-  return has_any(name, {"bwd", "bprop", "ackward", "_dq", "_dkv", "dot_do_o"});
+  return has_any(name, {"bwd", "Bwd", "bprop", "ackward", "_dq", "_dkv", "dot_do_o"});
 }
 
 // Returns the group of a kernel; nothing for communication, copies to and from the host, and
@@ -88,6 +88,10 @@ class Collector {
 
   DeviceEvidence finish() {
     DeviceEvidence found{trace_.file, trace_.rank, trace_.world, trace_.device};
+    if (trace_.numbered) found.rank.reset();
+    if (std::count(ran_.begin(), ran_.end(), true) == 0)
+      throw InputError(trace_.file, "", "has no kernels that were launched within its steps",
+                       "name the annotations of steps with --step");
     found.separated = !trace_.steps.empty();
     found.steps = static_cast<std::size_t>(std::count(ran_.begin(), ran_.end(), true));
     for (std::size_t group = 0; group < kKernelGroups; ++group)
@@ -95,8 +99,10 @@ class Collector {
     found.unknown = median(of_steps_that_ran(unknown_));
     for (const auto& [product, times] : products_) {
       const double count = static_cast<double>(times.size()) / static_cast<double>(found.steps);
-      found.products.push_back({product, count, median(times)});
-      for (const Seconds time : times) found.known_products += time.count();
+      Seconds all{};
+      for (const Seconds time : times) all += time;
+      found.products.push_back({product, count, all / static_cast<double>(times.size())});
+      found.known_products += all.count();
     }
     double all = 0;
     for (std::size_t step = 0; step < sums_.size(); ++step)
@@ -131,13 +137,9 @@ class Collector {
     std::vector<Seconds> by_step;
     for (const auto& sums : sums_) by_step.push_back(sums[group]);
     by_step = of_steps_that_ran(by_step);
-    MeasuredGroup result{median(by_step), relative_deviation_of_mean(by_step), kernels_[group]};
-    Seconds all{}, longest{};
-    for (const auto& [name, time] : names_[group]) {
-      all += time;
-      if (time > longest) longest = time, result.longest = trace_.names[name];
-    }
-    result.longest_share = all > Seconds(0) ? longest / all : 0;
+    MeasuredGroup result{median(by_step), relative_deviation_of_mean(by_step), kernels_[group], {}};
+    for (const auto& [name, time] : names_[group])
+      result.by_name[trace_.names[name]] = time / static_cast<double>(by_step.size());
     return result;
   }
 
@@ -168,7 +170,7 @@ DeviceEvidence device_evidence(const DeviceTrace& trace) {
     throw InputError(trace.file, "", "is of a rank on a CPU, whose kernels it does not have",
                      "give the profile of a rank on a GPU");
   DeviceEvidence found = Collector(trace).finish();
-  if (found.steps == 0 || !(found.of(KernelGroup::gemm).time > Seconds(0)))
+  if (!(found.of(KernelGroup::gemm).time > Seconds(0)))
     throw InputError(trace.file, "", "has no GEMMs: a training step has",
                      "profile whole steps, and call profiler.step() once a step");
   return found;

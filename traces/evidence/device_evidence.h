@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,16 +24,15 @@
 namespace polyphony::traces {
 
 struct MeasuredGroup {
-  Seconds time{};            // of a step, median over the steps
-  double noise = 0;          // relative deviation of the steps' mean
-  std::int64_t kernels = 0;  // in all steps
-  std::string longest = {};  // the kernel, by name, with the most time
-  double longest_share = 0;  // its share of the group's time
+  Seconds time{};                               // of a step, median over the steps
+  double noise = 0;                             // relative deviation of the steps' mean
+  std::int64_t kernels = 0;                     // in all steps
+  std::map<std::string, Seconds> by_name = {};  // the time of a step, mean over the steps
 };
 struct MeasuredProduct {
   MatrixProduct product;
   double count = 0;  // per step
-  Seconds time{};    // of one kernel, median
+  Seconds time{};    // of one, mean
 };
 struct DeviceEvidence {
   std::string file;

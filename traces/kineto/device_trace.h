@@ -148,7 +148,8 @@ struct DeviceTrace {
   bool ours = false;     // a trace file written by Polyphony (traces/format)
   bool on_host = false;  // of a rank without a device: the events are the host's (host_work.h)
   std::optional<int> rank, world;
-  std::string backend;                 // backend of torch.distributed
+  bool numbered = false;  // the file does not state its rank, which is only its place among others
+  std::string backend;    // backend of torch.distributed
   std::optional<Nanoseconds> unix_of;  // Unix time of `origin`, if the file states it
   // Of our profiles: what is to be added to the rank's clock to get rank 0's, measured in the run.
   Nanoseconds clock_offset{};

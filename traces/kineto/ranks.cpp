@@ -56,9 +56,11 @@ void check(const std::vector<DeviceTrace>& traces) {
   for (std::size_t i = 0; i < traces.size(); ++i) {
     const DeviceTrace& trace = traces[i];
     if (traces.size() > 1 && !trace.rank) {
-      throw InputError(trace.file, "/distributedInfo/rank",
-                       "the key is missing: the rank of the trace is unknown",
-                       "add \"distributedInfo\": {\"rank\": N} to the file");
+      throw InputError(
+          trace.file, "/distributedInfo/rank",
+          "the key is missing: the rank of the trace is unknown",
+          "of one run: add \"distributedInfo\": {\"rank\": N} to each file; of several: give "
+          "`calibrate` an evidence file with an entry of each");
     }
     if (trace.rank && trace.world && *trace.rank >= *trace.world) {
       throw InputError(trace.file, "/distributedInfo/rank",

@@ -102,6 +102,11 @@ const std::vector<std::string>& Database::columns(const std::string& table) {
 constexpr std::int64_t kThreads = std::int64_t{1} << 24;
 std::int64_t process_of(std::int64_t thread) { return thread / kThreads * kThreads; }
 
+// Returns whether an event may last from `start` to `end`.
+bool is_span(std::int64_t start, std::int64_t end) {
+  return start >= 0 && end >= start && end - start <= kLongest;
+}
+
 // "aten::mm, op_id = 7, sizes = [[64, 32], [32, 16]]": the operator, and the sizes of its operands.
 std::string_view operator_of(std::string_view range) { return range.substr(0, range.find(", ")); }
 std::string_view sizes_of(std::string_view range) {
@@ -123,6 +128,7 @@ class Reader {
       database_.refuse("is a database, but no report of Nsight Systems: it has no StringIds");
     read_kernels();
     if (traces_.empty()) database_.refuse("has no kernels");
+    keep_one_device();
     read_copies();
     read_calls();
     read_ranges();
@@ -133,7 +139,6 @@ class Reader {
       all.push_back(finished(std::move(recorded), step_));
       note(all.back());
     }
-    number_ranks(all);
     return all;
   }
 
@@ -151,12 +156,12 @@ class Reader {
   }
 
   DeviceEvent event_of(const Row& row) const {
-    const std::int64_t start = row.integer(0), length = row.integer(1) - start;
-    if (start < 0 || length < 0 || length > kLongest)
+    const std::int64_t start = row.integer(0), end = row.integer(1);
+    if (!is_span(start, end))
       database_.refuse("has an event that ends before it begins, or lasts for more than a day");
     DeviceEvent event;
     event.start = event.launched = Nanoseconds(start);
-    event.duration = Nanoseconds(length);
+    event.duration = Nanoseconds(end - start);
     const std::int64_t stream = row.integer(2);
     if (stream < -1 || stream > 0x7fffffff) database_.refuse("has a stream number out of range");
     event.stream = static_cast<std::int32_t>(stream);
@@ -181,6 +186,24 @@ class Reader {
                      ++into.trace.read["kernel"];
                      add(into, row, event);
                    });
+  }
+
+  // Of a process that uses several GPUs, keeps the one with the most kernels.
+  void keep_one_device() {
+    for (auto at = traces_.begin(); at != traces_.end();) {
+      auto best = at, end = at;
+      for (; end != traces_.end() && end->first.first == at->first.first; ++end)
+        if (end->second.trace.events.size() > best->second.trace.events.size()) best = end;
+      while (at != end) {
+        if (at == best) {
+          ++at;
+          continue;
+        }
+        best->second.trace.notes.push_back(std::to_string(at->second.trace.events.size()) +
+                                           " kernels of another GPU of its process were omitted");
+        at = traces_.erase(at);
+      }
+    }
   }
 
   void read_copies() {
@@ -226,8 +249,9 @@ class Reader {
         "SELECT t.start, t.end, t.globalTid, t.correlationId, s.value FROM "
         "CUPTI_ACTIVITY_KIND_RUNTIME t LEFT JOIN StringIds s ON s.id = t.nameId",
         [&](const Row& row) {
-          const std::int64_t start = row.integer(0), length = row.integer(1) - start;
-          if (length < 0) return;
+          const std::int64_t start = row.integer(0), end = row.integer(1);
+          if (!is_span(start, end)) return;
+          const std::int64_t length = end - start;
           const auto what = waits_for(row.text(4));
           of_thread(row.integer(2), [&](Recorded& into) {
             into.launches.push_back({start, row.integer(3), number_of(row.integer(2))});
@@ -248,7 +272,7 @@ class Reader {
                        " WHERE t.eventType IN (59, 60) AND t.end IS NOT NULL",
                    [&](const Row& row) {
                      const std::int64_t start = row.integer(0), end = row.integer(1);
-                     if (end >= start && !row.null(3))
+                     if (is_span(start, end) && !row.null(3))
                        add_range(start, end, row.integer(2), row.text(3));
                    });
   }
@@ -315,18 +339,6 @@ class Reader {
     for (std::size_t i = 0; i < std::min(kShown, most.size()); ++i)
       names += (i ? ", \"" : "\"") + most[i].second + "\" (" + std::to_string(-most[i].first) + ")";
     trace.notes.push_back("has these NVTX ranges: " + names + "; name those of a step with --step");
-  }
-
-  // Several traces of one report need ranks to be told apart.
-  static void number_ranks(std::vector<DeviceTrace>& all) {
-    if (all.size() < 2) return;
-    const bool stated = std::all_of(
-        all.begin(), all.end(), [](const DeviceTrace& trace) { return trace.rank.has_value(); });
-    for (std::size_t i = 0; i < all.size() && !stated; ++i) {
-      all[i].rank = static_cast<int>(i);
-      all[i].notes.emplace_back(
-          "does not state its rank: its processes are numbered in their order");
-    }
   }
 
   std::string file_;

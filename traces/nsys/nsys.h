@@ -7,6 +7,7 @@
 //                            op_id = 7, sizes = [[…], …]", which torch.autograd.profiler.emit_nvtx
 //                            makes, states the shape of a GEMM
 //   ranks                    MPI_RANKS, if MPI was traced. Otherwise unknown
+//   GPUs                     of a process that uses several, the one with the most kernels
 //
 // Tables that a report lacks are empty: nsys makes them when they are needed. Not read: graphs
 // that were traced whole, as they hide their kernels (record with --cuda-graph-trace=node; a note
@@ -30,7 +31,7 @@ namespace polyphony::traces {
 // Returns whether a file that begins with these bytes is a database of SQLite.
 bool is_sqlite(std::string_view head);
 
-// Returns a trace of each GPU of each process in the report, by process and GPU. Ranges whose names
+// Returns a trace of each process in the report, by process. Ranges whose names
 // begin with `step` mark the steps; empty: "ProfilerStep#". If there are none, a note names the
 // most frequent ranges.
 std::vector<DeviceTrace> read_nsys(const std::string& path, const std::string& step = {});

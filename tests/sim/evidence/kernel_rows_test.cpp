@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "shared/hardware/devices.h"
@@ -102,6 +103,41 @@ TEST_CASE("planted efficiencies are recovered within 2 %, and other layouts pred
     CHECK(back.certainty == fit.profile.certainty);
     CHECK(back.attention_backward == doctest::Approx(fit.profile.attention_backward));
   }
+}
+
+TEST_CASE("without shapes and ranks of their own, a profile is of a rank of its stage") {
+  const HardwareProfile truth = planted();
+  const Scenario seen = llama(R"({"tp": 1, "pp": 2})");  // two replicas: folded to ranks 0 and 2
+  const Prediction run = quick_step(seen, truth);
+  for (const std::uint32_t rank : {1u, 3u}) {
+    CAPTURE(rank);
+    std::string text =
+        MadeProfile(run.program, Rank(rank / 2 * 2), truth, false).text(2, run.step());
+    const std::string was = "\"rank\": " + std::to_string(rank / 2 * 2);
+    text.replace(text.find(was), was.size(), "\"rank\": " + std::to_string(rank));
+    const StepEvidence evidence = evidence_of_profiles({traces::made::read(text)}, seen, prior());
+    const StepCalibration fit = calibrate_steps(prior(), {evidence}, "ours");
+    for (const KernelFitRow& row : fit.kernels) {
+      CAPTURE(row.kernels);
+      CHECK(row.after / row.measured == doctest::Approx(1).epsilon(0.01));
+    }
+    CHECK(fit.profile.gemm_efficiency == doctest::Approx(truth.gemm_efficiency).epsilon(0.02));
+  }
+}
+
+TEST_CASE("kernels that are not predicted make no rows, and shares are of all ranks") {
+  const HardwareProfile truth = planted();
+  const Scenario seen = llama(R"({"tp": 2, "pp": 2})");
+  StepEvidence evidence = profiled(seen, truth, {0, 2});
+  KernelRows rows(evidence, prior());
+  const auto attention =
+      std::find_if(rows.rows().begin(), rows.rows().end(),
+                   [](const KernelRow& row) { return row.name == "attention backward"; });
+  REQUIRE(attention != rows.rows().end());
+  CHECK(attention->longest_share == doctest::Approx(1));
+  for (traces::DeviceEvidence& trace : evidence.kernels)
+    trace.groups[place(KernelGroup::grouped_gemm)].time = Seconds(1);
+  CHECK(KernelRows(evidence, prior()).rows().size() == rows.rows().size());
 }
 
 TEST_CASE("a profile of another batch gives the rates of its GEMMs only, and says so") {

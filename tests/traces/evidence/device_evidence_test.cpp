@@ -60,8 +60,9 @@ TEST_CASE("kernels of a step by group: medians over the steps") {
   // Deviation of the mean of 20 and 24: √(8 / 2) / 22.
   CHECK(found.of(KernelGroup::gemm).noise == doctest::Approx(2.0 / 22));
   CHECK(found.of(KernelGroup::gemm).kernels == 4);
-  CHECK(found.of(KernelGroup::gemm).longest == "nvjet_tst_128x64");
-  CHECK(found.of(KernelGroup::gemm).longest_share == 1);
+  REQUIRE(found.of(KernelGroup::gemm).by_name.size() == 1);
+  CHECK(microseconds(found.of(KernelGroup::gemm).by_name.at("nvjet_tst_128x64")) ==
+        doctest::Approx(22));
   REQUIRE(found.products.size() == 1);
   CHECK(found.products[0].product == MatrixProduct{1, 64, 16, 32});
   CHECK(found.products[0].count == 2);
@@ -79,6 +80,18 @@ TEST_CASE("a profile without steps is one step; one without GEMMs is refused") {
   CHECK_THROWS_AS(
       device_evidence(read(file({kernel("flash_fwd_kernel", 1, 4, 5, 7, 1)}, head(0, 1)))),
       InputError);
+}
+
+TEST_CASE("a profile whose kernels are outside of its steps is refused") {
+  std::vector<std::string> events = two_steps();
+  std::erase_if(events, [](const std::string& of) { return of.find("ProfilerStep") != of.npos; });
+  events.push_back(step(0, 5000, 10));
+  try {
+    device_evidence(read(file(events, head(0, 1))));
+    FAIL("no error");
+  } catch (const InputError& error) {
+    CHECK(error.what_is_wrong == "has no kernels that were launched within its steps");
+  }
 }
 
 TEST_CASE("profiles of others are told from ours by their beginning") {
