@@ -54,7 +54,8 @@ void add_compute(const Program& program, OpId id, const Compute& compute, std::s
     Asked& layer = demands.layers[{kernel.layer, compute.phase}];
     layer.work += work;
     layer.count += count;
-    if (kernel.kind != KernelKind::gemm) continue;
+    // A rank may have no rows for a GEMM, as for the head of a context without labels.
+    if (kernel.kind != KernelKind::gemm || !(kernel.flops.value > 0)) continue;
     demands.gemm_size.push_back(
         {std::cbrt(static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
                    static_cast<double>(kernel.k)),

@@ -5,8 +5,10 @@
 #include "shared/chance/extrapolation.h"
 #include "shared/cost/model_flops.h"
 #include "shared/hardware/devices.h"
+#include "shared/lower/lower.h"
 #include "shared/program/held_samples.h"
 #include "shared/statistics.h"
+#include "tests/shared/support/example_models.h"
 #include "tests/shared/support/hand_made.h"
 
 using namespace polyphony;
@@ -48,6 +50,20 @@ TEST_CASE("a Program lies within the ranges seen in it, and nothing of it is ext
   CHECK(seen.message_bytes == FittedRange{128, 128});
   CHECK(seen.ranks == FittedRange{2, 2});
   CHECK(find_extrapolations(program, fitted_on(program)).empty());
+}
+
+TEST_CASE("a GEMM without rows, as of a context without labels, has no size") {
+  const Scenario scenario = examples::small_on_cpu(12, 2);
+  ModuleLayout grid;
+  grid.cp = grid.ranks = 2;
+  Layout layout;
+  layout.placement = Placement::homogeneous;
+  layout.modules = {grid, grid, grid};
+  Batch batch;
+  for (std::uint32_t s = 0; s < 2; ++s)
+    batch.samples.push_back({s, {{Modality::image, 16, 0}, {Modality::text, 20, 1}}});
+  const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
+  CHECK(seen_ranges({&program}).gemm_size.value().low > 1);
 }
 
 TEST_CASE("larger messages, larger groups and layers without correction are reported") {
