@@ -11,25 +11,6 @@
 namespace polyphony::traces {
 namespace {
 
-std::optional<CollectiveKind> kind_of(CollectiveCall call) {
-  switch (call) {
-    case CollectiveCall::all_reduce:
-      return CollectiveKind::all_reduce;
-    case CollectiveCall::all_gather:
-      return CollectiveKind::all_gather;
-    case CollectiveCall::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case CollectiveCall::all_to_all:
-      return CollectiveKind::all_to_all;
-    case CollectiveCall::broadcast:
-    case CollectiveCall::reduce:
-    case CollectiveCall::send_receive:
-    case CollectiveCall::other:
-      break;
-  }
-  return {};
-}
-
 // Returns the ranks that a group's name ends with: "… [0, 8, 16]". Of long lists the profiler
 // leaves out the middle.
 std::vector<int> members_of(const std::string& group) {
@@ -65,7 +46,7 @@ std::vector<CollectiveTimes> collective_times(const RankSet& ranks, int per_node
   };
   std::map<std::tuple<CollectiveKind, int, int>, Found> all;
   for (const CollectiveRow& row : collective_rows(ranks)) {
-    const auto kind = kind_of(row.shape.call);
+    const auto kind = collective_kind(row.shape.call);
     if (!kind || !row.shape.bytes || row.shape.ranks < 2 || row.count < kLeastCount ||
         row.shortest.count() <= 0)
       continue;

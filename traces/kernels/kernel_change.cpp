@@ -6,6 +6,7 @@
 
 #include "shared/cost/collectives.h"
 #include "shared/error.h"
+#include "traces/kineto/summary.h"
 
 namespace polyphony::traces {
 namespace {
@@ -14,25 +15,6 @@ std::string listed(const std::set<std::string>& all) {
   std::string text;
   for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
   return text.empty() ? "none" : text;
-}
-
-std::optional<CollectiveKind> kind_of(CollectiveCall call) {
-  switch (call) {
-    case CollectiveCall::all_reduce:
-      return CollectiveKind::all_reduce;
-    case CollectiveCall::all_gather:
-      return CollectiveKind::all_gather;
-    case CollectiveCall::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case CollectiveCall::all_to_all:
-      return CollectiveKind::all_to_all;
-    case CollectiveCall::broadcast:
-    case CollectiveCall::reduce:
-    case CollectiveCall::send_receive:
-    case CollectiveCall::other:
-      return {};
-  }
-  return {};
 }
 
 Seconds model_time(CollectiveKind kind, int ranks, Bytes bytes, BytesPerSecond rate) {
@@ -206,7 +188,7 @@ double Changer::transfer_factor(const GraphEdge& edge, Seconds time) const {
   for (const GroupSize& group : change_.groups)
     if (group_name(of) == group.group) ranks = group.ranks;
   if (links == 1 && ranks == of.ranks) return 1;
-  const auto kind = kind_of(of.call);
+  const auto kind = collective_kind(of.call);
   if (!kind || !of.bytes || of.ranks < 2 || time.count() <= 0) return 1 / links;
   const BytesPerSecond rate = rate_of(*kind, of.ranks, *of.bytes, time);
   return model_time(*kind, ranks, *of.bytes, rate * links) /

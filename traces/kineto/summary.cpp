@@ -18,6 +18,25 @@ BytesPerSecond rate(Bytes bytes, Nanoseconds time) {
 
 }  // namespace
 
+std::optional<CollectiveKind> collective_kind(CollectiveCall call) {
+  switch (call) {
+    case CollectiveCall::all_reduce:
+      return CollectiveKind::all_reduce;
+    case CollectiveCall::all_gather:
+      return CollectiveKind::all_gather;
+    case CollectiveCall::reduce_scatter:
+      return CollectiveKind::reduce_scatter;
+    case CollectiveCall::all_to_all:
+      return CollectiveKind::all_to_all;
+    case CollectiveCall::broadcast:
+    case CollectiveCall::reduce:
+    case CollectiveCall::send_receive:
+    case CollectiveCall::other:
+      break;
+  }
+  return {};
+}
+
 std::vector<CollectiveRow> collective_rows(const RankSet& ranks) {
   std::map<CollectiveShape, std::vector<Nanoseconds>> times;
   for (const DeviceTrace& trace : ranks.traces)

@@ -6,8 +6,10 @@
 // nccl-tests (doc/PERFORMANCE.md): bytes over time, and that times the bus factor.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "shared/work/work_size.h"
 #include "traces/kineto/ranks.h"
 
 namespace polyphony::traces {
@@ -40,6 +42,8 @@ struct KernelRow {
   std::int64_t count = 0;
   Nanoseconds total{};
 };
+// Returns the kind of collective that the cost model has for a call, if it has one.
+std::optional<CollectiveKind> collective_kind(CollectiveCall call);
 // Returns the calls whose shapes were recorded, in the order of the file.
 std::vector<ProductCall> product_calls(const DeviceTrace& trace);
 // Each function returns its rows in order of decreasing total time.
