@@ -73,10 +73,13 @@ class Fitter {
       profiled_.push_back(i);
       kernels_.emplace_back(evidence[i], prior_);
     }
-    if (timed_.empty() && profiled_.empty()) return;
+    if (empty()) return;
+    for (const std::size_t i : timed_) first_.push_back(priced(evidence_[i].scenario, prior_));
     widen();
-    free_measured();
-    first_ = priced_rows(prior_);
+    if (!kernels_.empty()) {
+      free_measured();
+      first_ = priced_rows(prior_);
+    }
     set_bounds();
     settle();
   }
@@ -123,9 +126,9 @@ class Fitter {
   }
 
   void widen() {
-    std::vector<Priced> steps;
-    for (const std::size_t i : timed_.empty() ? profiled_ : timed_)
-      steps.push_back(priced(evidence_[i].scenario, prior_));
+    std::vector<Priced> steps = first_;
+    if (timed_.empty())
+      for (const std::size_t i : profiled_) steps.push_back(priced(evidence_[i].scenario, prior_));
     std::vector<double> typical(prior_.certainty.errors.size(), 0.0);
     for (const Priced& row : steps)
       for (std::size_t k = 0; k < typical.size(); ++k)
@@ -141,6 +144,8 @@ class Fitter {
       own_ = wide.own;
       for (std::size_t k = 0; k < typical.size(); ++k)
         for (auto& [key, change] : prior_.certainty.errors[k]) change *= wide.widening[k];
+      for (Priced& row : first_)
+        for (std::size_t k = 0; k < typical.size(); ++k) row.effects[k] *= wide.widening[k];
     }
     own_ = std::max(own_, kLeastResidual);
   }
