@@ -84,6 +84,22 @@ std::vector<std::string> profiles_of_run(const std::string& folder) {
   return steps.begin()->second;
 }
 
+// Numbers the traces in the order given if one of several does not state its rank, as most reports
+// of Nsight Systems do.
+void number_reports(std::vector<traces::DeviceTrace>& found) {
+  if (found.size() < 2 ||
+      std::all_of(found.begin(), found.end(), [](const traces::DeviceTrace& trace) {
+        return trace.rank || !trace.file.ends_with(".sqlite");
+      }))
+    return;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    found[i].rank = static_cast<int>(i);
+    found[i].numbered = true;
+  }
+  found.front().notes.emplace_back(
+      "ranks are not stated: the processes are numbered in the order given");
+}
+
 }  // namespace
 
 bool is_report(const std::string& path) {
@@ -96,22 +112,6 @@ bool is_report(const std::string& path) {
   std::string head(kHead, '\0');
   head.resize(FilePieces(path).read(head.data(), kHead));
   return traces::is_sqlite(head);
-}
-
-// Numbers the traces in the order given if one of several does not state its rank, as most reports
-// of Nsight Systems do.
-static void number_reports(std::vector<traces::DeviceTrace>& found) {
-  if (found.size() < 2 ||
-      std::all_of(found.begin(), found.end(), [](const traces::DeviceTrace& trace) {
-        return trace.rank || !trace.file.ends_with(".sqlite");
-      }))
-    return;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    found[i].rank = static_cast<int>(i);
-    found[i].numbered = true;
-  }
-  found.front().notes.emplace_back(
-      "ranks are not stated: the processes are numbered in the order given");
 }
 
 traces::RankSet read_profiles(const std::vector<std::string>& paths, const std::string& step,

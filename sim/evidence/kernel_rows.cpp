@@ -7,6 +7,7 @@
 
 #include "shared/text/figure_text.h"
 #include "sim/evidence/quick_step.h"
+#include "traces/kineto/summary.h"
 
 namespace polyphony::sim {
 namespace {
@@ -19,16 +20,13 @@ constexpr double kMostlyKnown = 0.9;  // share of the GEMMs' time whose shapes m
 Flops flops_of(const DeviceEvidence& trace) {
   double flops = 0;
   for (const traces::MeasuredProduct& of : trace.products)
-    flops += 2.0 * of.count * static_cast<double>(of.product.batch) *
-             static_cast<double>(of.product.m) * static_cast<double>(of.product.n) *
-             static_cast<double>(of.product.k);
+    flops += of.count * traces::flops_of(of.product).value;
   return Flops(flops);
 }
 
 Kernel kernel_of(const traces::MatrixProduct& product, NumberFormat precision) {
   Kernel kernel{.kind = KernelKind::gemm, .m = product.m, .n = product.n, .k = product.k};
-  kernel.flops = Flops(2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
-                       static_cast<double>(product.n) * static_cast<double>(product.k));
+  kernel.flops = traces::flops_of(product);
   kernel.bytes =
       size_of(precision) *
       (product.batch * (product.m * product.k + product.k * product.n + product.m * product.n));
@@ -168,18 +166,18 @@ void KernelRows::make_rows(const HardwareProfile& profile) {
       add({gemm, grouped_gemm});
     } else {
       add({gemm});
-      if (predicted(grouped_gemm)) add({grouped_gemm});
+      add({grouped_gemm});
     }
-    const bool both = measured(attention_forward) && measured(attention_backward);
-    if (both || !predicted(attention_backward)) {
-      if (predicted(attention_forward) && measured(attention_forward)) add({attention_forward});
-      if (both) add({attention_backward});
-    } else if (measured(attention_forward) || measured(attention_backward)) {
+    if (predicted(attention_backward) &&
+        measured(attention_forward) != measured(attention_backward)) {
       add({attention_forward, attention_backward});
+    } else {
+      add({attention_forward});
+      add({attention_backward});
     }
-    if (measured(memory_bound)) add({memory_bound});
+    add({memory_bound});
   }
-  if (predicted(optimizer) && measured(optimizer)) add({optimizer});
+  add({optimizer});
 }
 
 // Notes the groups that take a hundredth of the predicted kernels and that no trace has. Experts

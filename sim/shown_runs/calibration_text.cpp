@@ -31,55 +31,6 @@ std::string memory_line(const StepRow& row) {
          signed_percent_text(error) + "); memory is not fitted\n";
 }
 
-}  // namespace
-
-std::string parameter_text(const std::string& key, double value) {
-  return is_time(key) ? seconds_text(Seconds(value)) : short_number(value);
-}
-
-std::string calibration_text(const traces::Calibration& fitted, const std::vector<double>& unseen,
-                             const std::vector<std::string>& layouts) {
-  std::ostringstream out;
-  Table table({"parameter", "prior", "fitted", "±", "measured ops"});
-  for (const traces::FittedParameter& p : fitted.parameters)
-    if (p.informed)
-      table.add({p.name, short_number(p.prior), short_number(p.value),
-                 short_number(p.standard_error), count_text(static_cast<std::int64_t>(p.rows))});
-  out << table.text(screen_columns()) << "\n";
-  Table runs({"run", "measured", "error\nbefore", "error\nafter", "held-out\nerror",
-              "repeatability", "repeatability\nexpected from jitter"});
-  for (std::size_t i = 0; i < fitted.runs.size(); ++i) {
-    const traces::RunError& r = fitted.runs[i];
-    runs.add({std::to_string(i + 1), seconds_text(r.measured), percent_text(r.before),
-              percent_text(r.after), i < unseen.size() ? percent_text(unseen[i]) : "-",
-              "±" + percent_text(r.repeatability),
-              r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "-"});
-  }
-  out << runs.text_with("layout", layouts, screen_columns());
-  out << (unseen.empty() ? "Held-out error: not known of a single run; give a second one.\n"
-                         : "Held-out error: by a fit to the other runs.\n");
-  for (std::size_t i = 0; i < fitted.runs.size(); ++i)
-    if (const auto& shared = fitted.runs[i].shared_cores; !shared.empty())
-      out << paragraph("Shared cores in run " + std::to_string(i + 1) + ": " +
-                       traces::describe(shared) +
-                       ". Its ops are fitted by their processor time, its step time is as "
-                       "measured: measure it again on an idle machine.");
-  if (const auto& jitter = fitted.profile.certainty.jitter) {
-    out << "\njitter, fitted to " << counted(jitter->steps, "step", "steps")
-        << " (standard deviation)\n";
-    Table kinds({"kind of op", "common to a step", "of each op"});
-    for (std::size_t kind = 0; kind < kActivityKinds; ++kind)
-      kinds.add({name(static_cast<ActivityKind>(kind)), "±" + percent_text(jitter->of[kind].step),
-                 "±" + percent_text(jitter->of[kind].op)});
-    out << kinds.text(screen_columns());
-  } else {
-    out << "\njitter: not known, it needs a run of four steps or more\n";
-  }
-  return out.str();
-}
-
-namespace {
-
 constexpr double kSlowForItsKind = 1.3;
 constexpr double kMostly = 0.5;  // share of a group's time above which a kernel is named
 
@@ -130,6 +81,51 @@ std::string kernels_text(const StepCalibration& fitted) {
 }
 
 }  // namespace
+
+std::string parameter_text(const std::string& key, double value) {
+  return is_time(key) ? seconds_text(Seconds(value)) : short_number(value);
+}
+
+std::string calibration_text(const traces::Calibration& fitted, const std::vector<double>& unseen,
+                             const std::vector<std::string>& layouts) {
+  std::ostringstream out;
+  Table table({"parameter", "prior", "fitted", "±", "measured ops"});
+  for (const traces::FittedParameter& p : fitted.parameters)
+    if (p.informed)
+      table.add({p.name, short_number(p.prior), short_number(p.value),
+                 short_number(p.standard_error), count_text(static_cast<std::int64_t>(p.rows))});
+  out << table.text(screen_columns()) << "\n";
+  Table runs({"run", "measured", "error\nbefore", "error\nafter", "held-out\nerror",
+              "repeatability", "repeatability\nexpected from jitter"});
+  for (std::size_t i = 0; i < fitted.runs.size(); ++i) {
+    const traces::RunError& r = fitted.runs[i];
+    runs.add({std::to_string(i + 1), seconds_text(r.measured), percent_text(r.before),
+              percent_text(r.after), i < unseen.size() ? percent_text(unseen[i]) : "-",
+              "±" + percent_text(r.repeatability),
+              r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "-"});
+  }
+  out << runs.text_with("layout", layouts, screen_columns());
+  out << (unseen.empty() ? "Held-out error: not known of a single run; give a second one.\n"
+                         : "Held-out error: by a fit to the other runs.\n");
+  for (std::size_t i = 0; i < fitted.runs.size(); ++i)
+    if (const auto& shared = fitted.runs[i].shared_cores; !shared.empty())
+      out << paragraph("Shared cores in run " + std::to_string(i + 1) + ": " +
+                       traces::describe(shared) +
+                       ". Its ops are fitted by their processor time, its step time is as "
+                       "measured: measure it again on an idle machine.");
+  if (const auto& jitter = fitted.profile.certainty.jitter) {
+    out << "\njitter, fitted to " << counted(jitter->steps, "step", "steps")
+        << " (standard deviation)\n";
+    Table kinds({"kind of op", "common to a step", "of each op"});
+    for (std::size_t kind = 0; kind < kActivityKinds; ++kind)
+      kinds.add({name(static_cast<ActivityKind>(kind)), "±" + percent_text(jitter->of[kind].step),
+                 "±" + percent_text(jitter->of[kind].op)});
+    out << kinds.text(screen_columns());
+  } else {
+    out << "\njitter: not known, it needs a run of four steps or more\n";
+  }
+  return out.str();
+}
 
 std::string calibration_text(const StepCalibration& fitted) {
   std::ostringstream out;

@@ -89,11 +89,11 @@ class Collector {
   DeviceEvidence finish() {
     DeviceEvidence found{trace_.file, trace_.rank, trace_.world, trace_.device};
     if (trace_.numbered) found.rank.reset();
-    if (std::count(ran_.begin(), ran_.end(), true) == 0)
+    found.steps = static_cast<std::size_t>(std::count(ran_.begin(), ran_.end(), true));
+    if (found.steps == 0)
       throw InputError(trace_.file, "", "has no kernels that were launched within its steps",
                        "name the annotations of steps with --step");
     found.separated = !trace_.steps.empty();
-    found.steps = static_cast<std::size_t>(std::count(ran_.begin(), ran_.end(), true));
     for (std::size_t group = 0; group < kKernelGroups; ++group)
       found.groups[group] = measured(group);
     found.unknown = median(of_steps_that_ran(unknown_));

@@ -64,6 +64,11 @@ std::vector<CollectiveRow> collective_rows(const RankSet& ranks) {
   return rows;
 }
 
+Flops flops_of(const MatrixProduct& product) {
+  return Flops(2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
+               static_cast<double>(product.n) * static_cast<double>(product.k));
+}
+
 std::vector<ProductCall> product_calls(const DeviceTrace& trace) {
   std::map<std::uint32_t, ProductCall> calls;  // by position in trace.products, one of each call
   for (const DeviceEvent& event : trace.events) {
@@ -90,9 +95,7 @@ std::vector<ProductRow> product_rows(const RankSet& ranks) {
   std::vector<ProductRow> result;
   for (auto& [product, row] : rows) {
     row.product = product;
-    const double flops = 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
-                         static_cast<double>(product.n) * static_cast<double>(product.k) *
-                         static_cast<double>(row.count);
+    const double flops = flops_of(product).value * static_cast<double>(row.count);
     if (row.total.count() > 0) row.rate = FlopsPerSecond(flops / Seconds(row.total).count());
     result.push_back(row);
   }

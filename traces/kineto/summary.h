@@ -44,6 +44,8 @@ struct KernelRow {
 };
 // Returns the kind of collective that the cost model has for a call, if it has one.
 std::optional<CollectiveKind> collective_kind(CollectiveCall call);
+// Returns the FLOPs of one product.
+Flops flops_of(const MatrixProduct& product);
 // Returns the calls whose shapes were recorded, in the order of the file.
 std::vector<ProductCall> product_calls(const DeviceTrace& trace);
 // Each function returns its rows in order of decreasing total time.
