@@ -17,14 +17,14 @@ BackgroundSave::~BackgroundSave() {
   thread_.wait();
 }
 
-void BackgroundSave::begin(std::unique_ptr<CheckpointWriter> writer, bool copies) {
+void BackgroundSave::begin(std::unique_ptr<CheckpointWriter> writer, How how) {
   POLYPHONY_CHECK(!begun(), "a checkpoint begins while another is written");
   writer_ = std::move(writer);
   stage_ = Stage::writing;
-  transport_.barrier();  // the folder exists
+  if (how.meets) transport_.barrier();  // the folder exists
   copying_ = 1;
   // No lock: the thread could be kept from running while it holds one.
-  thread_.start([this, copies] {
+  thread_.start([this, copies = how.copies] {
     const bool copied = copies && writer_->copy();
     if (!copied) writer_->write();  // reads the state: the next update waits
     copying_.store(0, std::memory_order_release);

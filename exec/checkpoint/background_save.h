@@ -12,6 +12,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <utility>
 
 #include "exec/checkpoint/checkpoint_writer.h"
 #include "exec/runner/idle_thread.h"
@@ -29,9 +30,14 @@ class BackgroundSave {
 
   // Returns whether a checkpoint has begun and is not known to be published; the same on all ranks.
   bool begun() const { return stage_ != Stage::none; }
-  // Begins a checkpoint. Requires !begun(). Without copies the next update waits for the file.
-  // Collective.
-  void begin(std::unique_ptr<CheckpointWriter> writer, bool copies = true);
+  struct How {
+    bool copies = true;  // without them the next update waits for the file
+    bool meets = true;   // the ranks have not met since rank 0 made the folder: meet here
+  };
+  // Begins a checkpoint. Requires !begun(). `how` is the same on all ranks. Collective if the ranks
+  // must meet.
+  void begin(std::unique_ptr<CheckpointWriter> writer, How how);
+  void begin(std::unique_ptr<CheckpointWriter> writer) { begin(std::move(writer), How{}); }
   // Returns when the state may change. May be called on any thread, and between checkpoints.
   void wait_for_copy();
   // Returns whether wait_for_copy() would wait.

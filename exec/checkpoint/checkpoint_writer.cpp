@@ -1,8 +1,5 @@
 #include "exec/checkpoint/checkpoint_writer.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -35,47 +32,10 @@ Interval written_part(const HeldPiece& piece, const ShardIndex& place) {
 
 }  // namespace
 
-// Removes the folder on destruction unless it has been marked as complete.
-class PartialCheckpoint {
- public:
-  PartialCheckpoint(const std::string& folder, const std::string& path) : path_(path) {
-    std::error_code error;
-    fs::create_directories(folder, error);
-    for (const std::string& stale : partial_checkpoints(folder)) remove_checkpoint(stale);
-    if (!fs::create_directory(path_, error) && error)
-      throw InputError(path_, "", "cannot be created: " + error.message(),
-                       "choose a writable folder");
-  }
-  ~PartialCheckpoint() {
-    if (!published_) remove_checkpoint(path_);
-  }
-  PartialCheckpoint(const PartialCheckpoint&) = delete;
-  PartialCheckpoint& operator=(const PartialCheckpoint&) = delete;
-
-  // From here on the folder is the checkpoint. An existing checkpoint of the same step is swapped
-  // with it and removed.
-  void publish(const std::string& folder, const std::string& path) {
-    sync_folder(path_);
-    std::error_code error;
-    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
-      remove_checkpoint(path);  // there is no old one, or the file system cannot swap
-      fs::rename(path_, path, error);
-      if (error)
-        throw InputError(path, "", "cannot be created: " + error.message(),
-                         "choose another folder");
-      published_ = true;
-    }
-    sync_folder(folder);
-  }
-
- private:
-  std::string path_;
-  bool published_ = false;
-};
-
 CheckpointWriter::CheckpointWriter(const std::string& folder, std::int64_t step, Rank rank,
                                    const RankState& state, const Program& structure,
-                                   const KeptCheckpoints& keep)
+                                   const KeptCheckpoints& keep,
+                                   std::unique_ptr<PartialCheckpoint> made)
     : folder_(folder), path_(step_folder(folder, step)), step_(step), rank_(rank), keep_(keep) {
   for (const RankState::Group& group : state.groups)
     if (group.first)
@@ -89,7 +49,7 @@ CheckpointWriter::CheckpointWriter(const std::string& folder, std::int64_t step,
   manifest_.format = format_name(structure);
   for (const ModuleLayout& grid : structure.layout.modules) manifest_.blocks.push_back(grid.blocks);
   manifest_.parameters = model_parameters(structure.model);
-  partial_ = std::make_unique<PartialCheckpoint>(folder, path_ + kPartialSuffix);
+  partial_ = made ? std::move(made) : std::make_unique<PartialCheckpoint>(folder, step);
 }
 
 CheckpointWriter::~CheckpointWriter() = default;
@@ -211,11 +171,12 @@ void CheckpointWriter::publish(const std::vector<TwoNumbers>& digests) {
                                {Bytes(size), static_cast<std::uint64_t>(checksum)},
                                Safetensors(path).metadata()});
   }
+  for (const std::string& file : synced_first_) sync_file(file);
   const std::string text = to_json(manifest_);
   SyncedFile file(manifest_file(partial));
   file.write(text.data(), text.size());
   file.finish();
-  partial_->publish(folder_, path_);
+  partial_->publish();
   partial_.reset();
   std::vector<std::int64_t> steps = steps_in(folder_);
   std::erase_if(steps, [&](std::int64_t other) { return other > step_; });

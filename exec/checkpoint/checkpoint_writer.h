@@ -1,6 +1,7 @@
 // Writes one checkpoint in several steps, which saving at once (exec/checkpoint/checkpoint.h) and
 // saving in the background (exec/checkpoint/background_save.h) make at different times:
-//   construction   rank 0 creates the folder of the incomplete checkpoint; a barrier must follow
+//   construction   rank 0 creates the folder of the incomplete checkpoint, if it was not made
+//                  before; between that and write() all ranks must have met
 //   copy()         optional: copies the state; afterwards training may change it
 //   write()        writes and syncs this rank's file; a failure is kept
 //   digest()       what rank 0 must know of it
@@ -18,18 +19,18 @@
 
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/checkpoint/checkpoint_parts.h"
+#include "exec/checkpoint/partial_checkpoint.h"
 #include "exec/checkpoint/safetensors.h"
 #include "exec/on_device.h"
 #include "shared/checkpoint/checkpoint_manifest_json.h"
 
 namespace polyphony::exec {
 
-class PartialCheckpoint;
-
 class CheckpointWriter {
  public:
   CheckpointWriter(const std::string& folder, std::int64_t step, Rank rank, const RankState& state,
-                   const Program& structure, const KeptCheckpoints& keep);
+                   const Program& structure, const KeptCheckpoints& keep,
+                   std::unique_ptr<PartialCheckpoint> made = {});
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -48,6 +49,8 @@ class CheckpointWriter {
   TwoNumbers digest() const;
   void throw_failure() const;  // throws what write() failed with, if it failed
   void publish(const std::vector<TwoNumbers>& digests);
+  // Makes publish() sync these files before the checkpoint counts.
+  void sync_first(std::vector<std::string> files) { synced_first_ = std::move(files); }
 
  private:
   void add(const HeldPiece& piece, const ShardIndex& place);
@@ -57,6 +60,7 @@ class CheckpointWriter {
   std::int64_t step_;
   Rank rank_;
   KeptCheckpoints keep_;
+  std::vector<std::string> synced_first_;
   std::vector<NamedTensor> tensors_;
   std::map<std::string, std::string> parts_;  // which part of each parameter the file has
   std::vector<std::pair<torch::Device, c10::Event>> queued_;  // end of what each device had queued

@@ -19,7 +19,7 @@ class Control {
  public:
   struct Decision {
     bool interrupted = false;  // on any rank
-    Seconds elapsed{};         // of the rank that has run longest
+    bool checkpoint = false;   // any rank says that one is due
     bool saving = false;       // any rank works on a checkpoint
   };
   explicit Control(Transport& transport) : world_(transport.world_size()) {
@@ -33,20 +33,20 @@ class Control {
   void rewind(std::int64_t step) { next_ = std::min(next_, step); }
 
   // Collective, at steps that are due(). Also checks that all ranks have the same `plan` digest.
-  Decision exchange(std::int64_t step, bool interrupted, Seconds elapsed, Seconds last_step,
+  Decision exchange(std::int64_t step, bool interrupted, bool checkpoint, Seconds last_step,
                     std::uint64_t plan, bool saving) {
     const auto high = static_cast<double>(plan >> 32),
                low = static_cast<double>(plan & 0xffffffffu);
     torch::Tensor values =
-        torch::tensor({interrupted ? 1.0 : 0.0, elapsed.count(), last_step.count(), high, -high,
-                       low, -low, saving ? 1.0 : 0.0},
+        torch::tensor({interrupted ? 1.0 : 0.0, checkpoint ? 1.0 : 0.0, last_step.count(), high,
+                       -high, low, -low, saving ? 1.0 : 0.0},
                       torch::kFloat64);
     group_->all_reduce(values, Reduction::max);
     const double* v = values.const_data_ptr<double>();
     POLYPHONY_CHECK(v[3] == -v[4] && v[5] == -v[6], "the ranks have different plans for step "
                                                         << step << "; do all read the same data?");
     next_ = step + std::max<std::int64_t>(1, static_cast<std::int64_t>(0.5 / std::max(1e-3, v[2])));
-    return {v[0] > 0, Seconds(v[1]), v[7] > 0};
+    return {v[0] > 0, v[1] > 0, v[7] > 0};
   }
 
   // Sums `values` over the ranks, in place. Collective.

@@ -81,25 +81,25 @@ EventMetrics::EventMetrics(const std::string& folder, Rank rank, std::int64_t do
   for (const traces::MetricsLine& line : kept)
     if (const auto* accuracy = std::get_if<traces::Accuracy>(&line))
       if (accuracy->step == done) pending_ += record(line);
-  if (const int error = flush()) fail_to_write(path_, error);
+  if (const int error = write_pending()) fail_to_write(path_, error);
 }
 
-EventMetrics::~EventMetrics() { flush(); }
+EventMetrics::~EventMetrics() { write_pending(); }
 
 void EventMetrics::write(const traces::MetricsLine& line) {
   if (path_.empty()) return;
   pending_ += record(line);
   if (steady_now() - flushed_ < kFlushEvery) return;
-  if (const int error = flush()) fail_to_write(path_, error);
+  if (const int error = write_pending()) fail_to_write(path_, error);
 }
 
-void EventMetrics::sync() {
-  if (path_.empty()) return;
-  if (const int error = flush()) fail_to_write(path_, error);
-  if (::fsync(file_) != 0 && errno != EINVAL) fail_to_write(path_, errno);
+const std::string& EventMetrics::flush() {
+  if (path_.empty()) return path_;
+  if (const int error = write_pending()) fail_to_write(path_, error);
+  return path_;
 }
 
-int EventMetrics::flush() {
+int EventMetrics::write_pending() {
   flushed_ = steady_now();
   // Records are dropped even if the write fails: part of them may be in the file already.
   const std::string records = std::exchange(pending_, {});

@@ -38,7 +38,7 @@ class EventMetrics {
   // nothing without a folder, and on ranks other than 0.
   EventMetrics(const std::string& folder, Rank rank, std::int64_t done,
                std::span<const traces::MetricsLine> kept);
-  // Writes what is still in memory. Errors are ignored here, so call sync() before.
+  // Writes what is still in memory. Errors are ignored here, so call flush() before.
   ~EventMetrics();
   EventMetrics(const EventMetrics&) = delete;
   EventMetrics& operator=(const EventMetrics&) = delete;
@@ -46,11 +46,11 @@ class EventMetrics {
   // Adds a line. Lines are kept in memory until a line is added a second or more after the last
   // write to the file.
   void write(const traces::MetricsLine& line);
-  // Returns after all lines are on the disk.
-  void sync();
+  // Writes all lines to the file, and returns its path: empty if nothing is written.
+  const std::string& flush();
 
  private:
-  int flush();  // returns the system's error number, or 0
+  int write_pending();  // returns the system's error number, or 0
 
   std::string path_;
   Descriptor file_;

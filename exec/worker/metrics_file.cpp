@@ -73,10 +73,9 @@ void MetricsFile::write(const traces::MetricsLine& line) {
   events_->write(line);
 }
 
-void MetricsFile::sync() {
-  if (path_.empty()) return;
-  sync_file(path_);
-  events_->sync();
+std::vector<std::string> MetricsFile::flush() {
+  if (path_.empty()) return {};
+  return {path_, events_->flush()};
 }
 
 std::optional<BestEvaluation> agreed_best(Control& control,

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "exec/worker/control.h"
 #include "exec/worker/event_metrics.h"
@@ -51,7 +52,8 @@ class MetricsFile {
   const Patience& patience() const { return patience_; }
   // Returns the counts of skipped steps and rewinds, of the lines that were kept and written.
   const traces::BadSteps& bad_steps() const { return bad_steps_; }
-  void sync();  // makes written lines survive a crash
+  // Writes what is still in memory, and returns the files to sync so that it survives a crash.
+  std::vector<std::string> flush();
 
  private:
   std::string folder_, path_;  // path_: empty if nothing is written

@@ -7,7 +7,6 @@
 #include <iostream>
 #include <utility>
 
-#include "exec/checkpoint/background_save.h"
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/device/device.h"
 #include "exec/planning/step_data.h"
@@ -19,9 +18,8 @@
 #include "exec/worker/metrics_file.h"
 #include "exec/worker/pace.h"
 #include "exec/worker/recorder.h"
-#include "exec/worker/waiting.h"
+#include "exec/worker/run_checkpoints.h"
 #include "shared/error.h"
-#include "shared/files/free_memory.h"
 #include "shared/files/whole.h"
 #include "shared/lower/lower.h"
 #include "shared/program/queue_order.h"
@@ -54,14 +52,14 @@ class Trainer {
                      ? Planner::first
                      : options.planner),
         structure_(structure(dataset.batch(0))),
-        save_(transport),
+        checkpoints_(transport, control_, options, structure_),
         runner_(transport, scenario, structure_,
                 {.check_collectives = options.check_collectives,
                  .device = options.device,
                  .processors = transport.queues() ? processors_of(options.device) : 0,
                  .pretrained = !resumes(options) && options.weights_from.empty(),
                  .ranges = options.ranges,
-                 .before_update = [this] { wait_for_copy(); }}),
+                 .before_update = [this] { checkpoints_.wait_for_copy(); }}),
         control_(transport),
         loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device),
         recorder_(options.out, options.trace_first, options.trace_last, transport, dataset),
@@ -108,13 +106,8 @@ class Trainer {
   bool stop_here(std::int64_t done, MetricsFile& metrics);
   bool due_checkpoint(std::int64_t done, MetricsFile& metrics);
   void checkpoint(std::int64_t done, MetricsFile& metrics);
-  void checkpoint_beside(std::int64_t done, MetricsFile& metrics);
-  void wait_for_copy() {
-    if (save_.copies()) saving_.during([this] { save_.wait_for_copy(); });
-  }
-  RankState state();
-  KeptCheckpoints kept(std::int64_t done) const;
-  bool has_room(Bytes copies);
+  void checkpoint_beside(std::int64_t done, MetricsFile& metrics, bool agreed = false);
+  RunCheckpoints::Contents contents(std::int64_t done, MetricsFile& metrics);
 
   Transport& transport_;
   const Scenario& scenario_;
@@ -124,8 +117,7 @@ class Trainer {
   Plan plan_;
   StepPlanner planner_;
   Program structure_;
-  BackgroundSave save_;
-  Waiting saving_;  // for checkpoints, by this rank
+  RunCheckpoints checkpoints_;
   Runner runner_;
   Control control_;
   std::optional<RunFolder> folder_;  // on rank 0
@@ -135,9 +127,6 @@ class Trainer {
   KinetoRecorder kineto_;
   TrainResult result_;
   Seconds began_ = steady_now();
-  Seconds last_checkpoint_ = steady_now();
-  std::int64_t checkpointed_ = -1;      // the last step whose checkpoint has begun
-  std::optional<bool> room_;            // for copies of what checkpoints have
   std::optional<BestEvaluation> best_;  // if the best checkpoint is kept
   Patience patience_;
   BadStepState bad_steps_;
@@ -200,7 +189,7 @@ void Trainer::end_step(const Begun& step, MetricsFile& metrics) {
                            last_seconds_,
                            scenario_.data.global_batch / last_seconds_.count()};
   line.waited = waited;
-  line.saving = saving_.take();
+  line.saving = checkpoints_.take_waited();
   judge_step(step, scalars, line);
   if (planner_.live()) {
     line.late_plan = step.data.late;
@@ -234,7 +223,7 @@ void Trainer::judge_step(const Begun& step, const StepScalars& scalars, traces::
 // Goes back to a checkpoint. Returns its step, with which training goes on, on new data.
 std::int64_t Trainer::rewind(MetricsFile& metrics) {
   const auto [bad, verdict] = *std::exchange(rewind_from_, {});
-  if (save_.begun()) saving_.during([&] { save_.finish(); });
+  checkpoints_.finish();
   const std::string folder = RunPaths{options_.out}.checkpoints();
   const std::vector<std::int64_t> saved = steps_in(folder);
   const std::int64_t step = rewind_target(saved, bad, options_.bad_steps.rewind_every);
@@ -243,7 +232,7 @@ std::int64_t Trainer::rewind(MetricsFile& metrics) {
   const Loaded loaded =
       load_step(folder, step, transport_, runner_, structure_, run_record(scenario_));
   bad_steps_ = rewound(bad_steps_, loaded.bad_steps, bad, step);
-  checkpointed_ = step;
+  checkpoints_.has(step);
   control_.rewind(step);
   if (transport_.rank() == Rank(0)) {
     for (const std::int64_t later : saved)  // of steps that will be trained again
@@ -287,7 +276,7 @@ std::int64_t Trainer::begin() {
   return_freed_memory();
   const std::int64_t done = loaded ? loaded->step : 0;
   if (loaded) {
-    checkpointed_ = done;
+    checkpoints_.has(done);
     bad_steps_ = loaded->bad_steps;
     if (bad_steps_.passed_over > 0 && (options_.planner == Planner::live ||
                                        options_.trace_last > done || !options_.kineto.empty()))
@@ -316,67 +305,31 @@ std::int64_t Trainer::begin() {
 
 // Returns false if no checkpoint of this step is needed. Else ends all steps.
 bool Trainer::due_checkpoint(std::int64_t done, MetricsFile& metrics) {
-  if (options_.out.empty() || options_.keep_checkpoints == 0 || checkpointed_ == done) return false;
+  if (!checkpoints_.lacks(done)) return false;
   end_steps(metrics, 0);
-  if (!result_.stopped.empty()) return false;
-  metrics.sync();  // a checkpoint must not contain more steps than the metrics
-  checkpointed_ = done;
-  return true;
+  return result_.stopped.empty();
 }
 
 // Writes a checkpoint, and returns when it is published.
 void Trainer::checkpoint(std::int64_t done, MetricsFile& metrics) {
-  save_.finish();
-  if (!due_checkpoint(done, metrics)) return;
-  save_checkpoint(RunPaths{options_.out}.checkpoints(), done, transport_, state(), structure_,
-                  kept(done));
-  last_checkpoint_ = steady_now();
+  checkpoints_.finish();
+  if (due_checkpoint(done, metrics)) checkpoints_.write(done, contents(done, metrics));
 }
 
 // Begins a checkpoint that is written while training goes on.
-void Trainer::checkpoint_beside(std::int64_t done, MetricsFile& metrics) {
-  if (save_.begun()) saving_.during([&] { save_.finish(); });
-  if (!due_checkpoint(done, metrics)) return;
-  saving_.during([&] {
-    auto writer =
-        std::make_unique<CheckpointWriter>(RunPaths{options_.out}.checkpoints(), done,
-                                           transport_.rank(), state(), structure_, kept(done));
-    const bool room = has_room(writer->size());
-    save_.begin(std::move(writer), room);
-    if (!room) save_.finish();
-  });
-  last_checkpoint_ = steady_now();
+void Trainer::checkpoint_beside(std::int64_t done, MetricsFile& metrics, bool agreed) {
+  if (due_checkpoint(done, metrics)) checkpoints_.begin(done, contents(done, metrics), agreed);
 }
 
-RankState Trainer::state() {
-  RankState state = runner_state(runner_, transport_.rank(), structure_, run_record(scenario_));
-  state.bad_steps = bad_steps_;
-  return state;
-}
-
-KeptCheckpoints Trainer::kept(std::int64_t done) const {
-  KeptCheckpoints keep{.newest = options_.keep_checkpoints};
-  if (best_) keep.best = best_->step;
-  if (options_.bad_steps.rewinds()) keep.rewind = done - done % options_.bad_steps.rewind_every;
-  return keep;
-}
-
-// Returns whether the hosts of all ranks have memory for copies, with a tenth to spare; decided
-// once, at the first checkpoint, when everything else is allocated. Collective.
-bool Trainer::has_room(Bytes copies) {
-  if (!options_.saves_beside) return false;
-  if (!room_) {
-    const Bytes free = free_memory();
-    const bool short_here =
-        free.value > 0 && free.value / options_.ranks_of_host < copies.value + copies.value / 10;
-    torch::Tensor ranks = torch::tensor({short_here ? 1.0 : 0.0}, torch::kFloat64);
-    control_.sum(ranks);
-    room_ = ranks.item<double>() == 0;
-    if (!*room_ && transport_.rank() == Rank(0))
-      std::cerr << "polyphony-worker: training waits for checkpoints: there is no host memory for "
-                   "copies of them\n";
-  }
-  return *room_;
+RunCheckpoints::Contents Trainer::contents(std::int64_t done, MetricsFile& metrics) {
+  RunCheckpoints::Contents all{
+      runner_state(runner_, transport_.rank(), structure_, run_record(scenario_)),
+      {.newest = options_.keep_checkpoints},
+      metrics.flush()};  // a checkpoint must not contain more steps than the metrics
+  all.state.bad_steps = bad_steps_;
+  if (best_) all.keep.best = best_->step;
+  if (options_.bad_steps.rewinds()) all.keep.rewind = done - done % options_.bad_steps.rewind_every;
+  return all;
 }
 
 // Called after `done` steps: evaluation, interruption, checkpoint. Returns true to stop.
@@ -401,25 +354,22 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     if (options_.stop_patience > 0 && patience_.since >= options_.stop_patience) return true;
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;
   }
-  if (options_.bad_steps.rewinds() && done % options_.bad_steps.rewind_every == 0 &&
-      checkpointed_ != done)
+  if (options_.bad_steps.rewinds() && done % options_.bad_steps.rewind_every == 0)
     checkpoint_beside(done, metrics);
   if (!control_.due(done)) return false;
   if (last_seconds_ == Seconds(0)) end_steps(metrics, 0);  // the step time is still unknown
   const bool wants_stop = options_.interrupted && options_.interrupted();
   const Control::Decision decision = control_.exchange(
-      done, wants_stop, steady_now() - last_checkpoint_, last_seconds_, last_plan_, save_.works());
+      done, wants_stop, checkpoints_.due(done), last_seconds_, last_plan_, checkpoints_.works());
   if (decision.interrupted) {
     result_.interrupted = true;
     return true;
   }
-  const bool due =
-      options_.checkpoint_every.count() > 0 && decision.elapsed >= options_.checkpoint_every;
-  if (save_.begun() && !decision.saving) {
+  if (checkpoints_.begun() && !decision.saving) {
     end_steps(metrics, 0);
-    saving_.during([&] { save_.go_on(); });
-  } else if (due) {  // one that is not written by now gets the cores
-    checkpoint_beside(done, metrics);
+    checkpoints_.go_on();
+  } else if (decision.checkpoint) {  // one that is not written by now gets the cores
+    checkpoint_beside(done, metrics, /*agreed=*/true);
   }
   return false;
 }
@@ -468,7 +418,8 @@ TrainResult Trainer::run() {
   MetricsFile metrics(options_.out, transport_.rank(), done, bad_steps_.rewinds);
   if (options_.keep_best) best_ = agreed_best(control_, metrics.best());
   if (options_.stop_patience > 0) patience_ = agreed_patience(control_, metrics.patience());
-  if (options_.bad_steps.rewinds() && checkpointed_ < 0) checkpoint(done, metrics);  // not timed
+  if (options_.bad_steps.rewinds() && !checkpoints_.newest())
+    checkpoint(done, metrics);  // not timed
   done = train_from(done, metrics);
   result_.steps = done;
   result_.bad_steps = metrics.bad_steps().text();

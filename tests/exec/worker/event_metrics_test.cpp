@@ -39,7 +39,7 @@ TEST_SUITE("event metrics") {
       events.write(traces::StepMetrics{.step = 0, .loss = 2});
       events.write(traces::Accuracy{1, 0.5, 8, 0.25});
       events.write(traces::Rewind{1, 1, 3, 3, "loss"});
-      events.sync();
+      events.flush();
       CHECK(event_files(folder.path()).size() == (rank == 0 ? 1 : 0));
     }
     const std::string text = slurp(event_files(folder.path()).at(0));
@@ -51,7 +51,7 @@ TEST_SUITE("event metrics") {
     CHECK(count(text, "eval/loss") == 1);
     EventMetrics nowhere("", Rank(0), 0, {});
     nowhere.write(traces::Accuracy{1, 0.5, 8, {}});
-    nowhere.sync();
+    nowhere.flush();
   }
 
   TEST_CASE("a resumed run has a file of its own, with the evaluation at its first step") {
@@ -59,8 +59,8 @@ TEST_SUITE("event metrics") {
     const std::vector<traces::MetricsLine> kept{traces::StepMetrics{.step = 1, .loss = 2},
                                                 traces::Accuracy{1, 0.25, 8, {}},
                                                 traces::Accuracy{2, 0.5, 8, {}}};
-    EventMetrics(folder.path(), Rank(0), 0, {}).sync();
-    EventMetrics(folder.path(), Rank(0), 2, kept).sync();
+    EventMetrics(folder.path(), Rank(0), 0, {}).flush();
+    EventMetrics(folder.path(), Rank(0), 2, kept).flush();
     const std::vector<std::string> files = event_files(folder.path());
     REQUIRE(files.size() == 2);
     const std::string both = slurp(files[0]) + slurp(files[1]);
