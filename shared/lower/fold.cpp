@@ -16,6 +16,32 @@ Infeasible refuse(const std::string& why) {
 // Returns the number of consecutive ranks of a lane.
 int cell(const ModuleLayout& grid) { return grid.tp * grid.cp; }
 
+// A module's grid, and into how many microbatches it cuts the step.
+struct Paced {
+  const ModuleLayout& grid;
+  int microbatches = 0;
+};
+
+// Returns whether an encoder runs on every rank of the language module's pipeline.
+bool spans_stages(const ModuleLayout& grid, const ModuleLayout& language) {
+  return language.pp > 1 && grid.pp == 1 && same_ranks(grid, language);
+}
+
+// Returns why no plan with these two grids folds; null if one may.
+const char* never_folds(const Paced& branch, const Paced& language) {
+  const ModuleLayout &grid = branch.grid, &other = language.grid;
+  const bool spans = spans_stages(grid, other), same = same_ranks(grid, other);
+  if (spans && other.ranks / other.pp % cell(grid) != 0)
+    return "a lane of an encoder spans several pipeline stages";
+  if (!spans && same && grid.pp != other.pp)
+    return "pipelines of different depths share their ranks";
+  // Each of its lanes holds runs of several microbatches, and these belong to several lanes.
+  if (branch.microbatches < language.microbatches && !(same && grid.pp == 1) &&
+      std::max(grid.dp(), other.dp()) > 1)
+    return "a microbatch of an encoder feeds several microbatches on several lanes";
+  return nullptr;
+}
+
 class Folding {
  public:
   Folding(const Scenario& scenario, const Layout& layout, Plan& plan, const Batch& batch,
@@ -30,18 +56,10 @@ class Folding {
 
   // Returns why the layout cannot be folded; empty if it can.
   std::optional<std::string> run() {
-    for (const Branch& branch : plan_.branches) {
-      if (spans_stages(branch) && stage_width() % cell(branch.grid) != 0)
-        return "a lane of an encoder spans several pipeline stages";
-      if (!spans_stages(branch) && same_ranks(branch.grid, language_.grid) &&
-          branch.grid.pp != language_.grid.pp)
-        return "pipelines of different depths share their ranks";
-      // Each of its lanes holds runs of several microbatches, and these belong to several lanes.
-      const bool whole = same_ranks(branch.grid, language_.grid) && branch.grid.pp == 1;
-      if (branch.microbatches < language_.microbatches && !whole &&
-          std::max(branch.grid.dp(), language_.grid.dp()) > 1)
-        return "a microbatch of an encoder feeds several microbatches on several lanes";
-    }
+    for (const Branch& branch : plan_.branches)
+      if (const char* why = never_folds({branch.grid, branch.microbatches},
+                                        {language_.grid, language_.microbatches}))
+        return why;
     aligned_ = std::all_of(plan_.branches.begin(), plan_.branches.end(),
                            [&](const Branch& branch) { return is_aligned(branch); });
     const bool by_items =
@@ -69,7 +87,7 @@ class Folding {
   int stage_width() const { return language_.stage_ranks(); }
   // Returns whether the branch is an encoder that runs on every rank of a pipeline.
   bool spans_stages(const Branch& branch) const {
-    return language_.grid.pp > 1 && branch.grid.pp == 1 && same_ranks(branch.grid, language_.grid);
+    return polyphony::spans_stages(branch.grid, language_.grid);
   }
   // Returns whether items are assigned one by one, so that the first lanes have the most, not the
   // last.
@@ -226,6 +244,18 @@ std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& la
   const auto of_a_set = samples.size() / static_cast<std::size_t>(plan.alike);
   Batch kept{{samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(of_a_set)}};
   return Folded{std::move(plan), std::move(kept)};
+}
+
+bool may_fold(const Model& model, const Layout& layout) {
+  const ModuleLayout& language = layout.modules[grid_owner(model, language_module(model)).value];
+  const Paced paced{language, layout.microbatches};
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
+    const ModuleLayout& grid = layout.modules[m];
+    if (&grid != &language && never_folds({grid, encoder_works(layout, grid, language)}, paced))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace polyphony

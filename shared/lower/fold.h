@@ -42,4 +42,8 @@ enum class Lanes : std::uint8_t { alike, busiest };
 std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan,
                                       const Batch& batch, Lanes lanes = Lanes::alike);
 
+// Returns false if no plan of this layout folds, whatever the batch: what fold() finds from the
+// grids alone.
+bool may_fold(const Model& model, const Layout& layout);
+
 }  // namespace polyphony

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "shared/lower/fold.h"
 #include "shared/text/figure_text.h"
 #include "sim/prediction/need.h"
 #include "sim/sweep/layout_numbers.h"
@@ -97,9 +98,21 @@ std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
     if (!candidate.why_not.empty() || candidate.bound.step.count() <= 0) continue;
     Ratio& ratio = ratios_[standing.kind];
     ratio.sum += candidate.estimate / candidate.bound.step;
+    ratio.ops += candidate.ops;
     ++ratio.count;
   }
   return ops;
+}
+
+// Returns how many ops an estimate of the candidate will lower: as others of its kind on average;
+// without such, those of the whole Program if it cannot fold, else few: 0.
+std::int64_t Contest::expected_ops(std::size_t at) const {
+  const auto known = ratios_.find(standings_[at].kind);
+  if (known != ratios_.end()) return known->second.ops / known->second.count;
+  const Layout& layout = candidates_[at].layout;
+  if (may_fold(question_.scenario.model, layout)) return 0;
+  return static_cast<std::int64_t>(
+      need_of(question_.scenario, layout, {.predictor = Predictor::estimate}).ops);
 }
 
 void Contest::estimate_best(Placement placement, std::int64_t ops, double within) {
@@ -124,11 +137,16 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
                                     : simpler(candidates_[a.at].layout, candidates_[b.at].layout);
     });
     // Of a kind without estimates, only one candidate is taken: it gives the ratio for the others.
+    // A round costs no more than what is left, unless it has one candidate: Programs of layouts that
+    // do not fold are a hundred times as large as others.
     std::vector<std::size_t> round;
     std::set<Kind> asked;
+    std::int64_t cost = 0;
     for (const Promise& promise : promises) {
       const Kind& kind = standings_[promise.at].kind;
       if (!ratios_.contains(kind) && !asked.insert(kind).second) continue;
+      cost += expected_ops(promise.at);
+      if (!round.empty() && cost > ops) break;
       round.push_back(promise.at);
       if (round.size() == kRound) break;
     }

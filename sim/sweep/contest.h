@@ -84,6 +84,7 @@ class Contest {
   };
   struct Ratio {
     double sum = 0;
+    std::int64_t ops = 0;
     int count = 0;
   };
   std::size_t position(const Layout& layout, const Bound& bound, const Kind& kind);
@@ -102,8 +103,11 @@ class Contest {
       const std::pair<std::string, std::int64_t>& saying,
       const std::function<std::string(const Layout&, Bytes)>& work);
   std::int64_t estimate_all(const std::vector<std::size_t>& positions, const std::string& what);
+  std::int64_t expected_ops(std::size_t at) const;
   void recompute_more(std::size_t misfit);
   void climb_from(std::size_t start, std::int64_t& ops);
+  std::vector<std::size_t> affordable(std::vector<std::size_t> near, std::size_t from,
+                                      std::int64_t ops) const;
   std::vector<std::size_t> better_neighbours(std::size_t of, const Layout& layout);
 
   const Question question_;

@@ -12,6 +12,8 @@ namespace {
 // Smallest relative improvement for a step of a climb; smaller differences are rounding errors.
 constexpr double kBetter = 1e-4;
 constexpr int kMostSteps = 40;
+// Neighbours that a step estimates even if that costs more than the budget: those of least bound.
+constexpr std::size_t kLeastTried = 4;
 // Blocks are moved between stages only up to this many stages; with more, there are too many pairs.
 constexpr int kMostStagesToShift = 24;
 
@@ -31,6 +33,21 @@ std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout
   return found;
 }
 
+// Returns those of the least bounds, if all would cost more than `ops`. A neighbour is expected to
+// cost as much as the layout that it was made from: Programs of layouts that do not fold are a
+// hundred times as large as others.
+std::vector<std::size_t> Contest::affordable(std::vector<std::size_t> near, std::size_t from,
+                                             std::int64_t ops) const {
+  const auto each = std::max<std::int64_t>(1, candidates_[from].ops);
+  const auto most = std::max<std::size_t>(kLeastTried, static_cast<std::size_t>(ops / each));
+  if (near.size() <= most) return near;
+  std::stable_sort(near.begin(), near.end(), [&](std::size_t a, std::size_t b) {
+    return candidates_[a].bound.step < candidates_[b].bound.step;
+  });
+  near.resize(most);
+  return near;
+}
+
 void Contest::climb_from(std::size_t start, std::int64_t& ops) {
   std::size_t at = start;
   bool split = false;  // blocks of stages are stated, and moved between stages
@@ -40,7 +57,7 @@ void Contest::climb_from(std::size_t start, std::int64_t& ops) {
       layout = with_blocks(layout, balanced_plan(question_.scenario, layout, question_.profile));
       if (check_layout(question_.scenario, layout)) return;
     }
-    const std::vector<std::size_t> near = better_neighbours(at, layout);
+    const std::vector<std::size_t> near = affordable(better_neighbours(at, layout), at, ops);
     ops -= std::max<std::int64_t>(1, estimate_all(near, "climbing"));
     std::size_t best = at;
     for (const std::size_t next : near) {
