@@ -112,7 +112,11 @@ const ObjectForm& model_form() {
         "folder of a published composite model in Hugging Face layout, relative to this file: its "
         "parts become the modules vision, projector and language, which need not be written, and "
         "training begins with its weights. What is written of one of these modules is added: "
-        "{\"train\": \"frozen\"}, or {\"weights\": \"none\"} for a module that begins at random"}},
+        "{\"train\": \"frozen\"}, or {\"weights\": \"none\"} for a module that begins at random"},
+       {"hf", text_form("llava-1.5-7b/config.json"),
+        "path of the Hugging Face config.json of a composite model, relative to this file: its "
+        "parts become the modules vision, audio, their projectors, and language, with weights at "
+        "random"}},
       {object_form(module_form())}};
   return form;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "shared/model/hf_keys.h"
 #include "shared/model/hf_parts.h"
@@ -44,12 +45,28 @@ const std::vector<std::string>& hf_types(ModuleKind kind) {
       all.insert(all.end(), family.types.begin(), family.types.end());
     return all;
   }();
-  static const std::vector<std::string> vision = {
-      "clip_vision_model", "siglip_vision_model", "siglip2_vision_model",
-      "intern_vit_6b",     "internvl_vision",     "pixtral",
-      "qwen2_vl",          "qwen2_vl_vision",     "qwen2_5_vl",
-      "qwen2_5_vl_vision"};
-  static const std::vector<std::string> audio = {"whisper"};
+  static const std::vector<std::string> vision = {"clip_vision_model",
+                                                  "siglip_vision_model",
+                                                  "siglip2_vision_model",
+                                                  "intern_vit_6b",
+                                                  "internvl_vision",
+                                                  "pixtral",
+                                                  "qwen2_vl",
+                                                  "qwen2_vl_vision",
+                                                  "qwen2_5_vl",
+                                                  "qwen2_5_vl_vision",
+                                                  "qwen3_vl",
+                                                  "qwen3_vl_vision",
+                                                  "qwen3_vl_moe",
+                                                  "qwen3_vl_moe_vision",
+                                                  "qwen3_5",
+                                                  "qwen3_5_vision",
+                                                  "qwen3_5_moe",
+                                                  "qwen3_5_moe_vision",
+                                                  "moonvit",
+                                                  "idefics3_vision",
+                                                  "smolvlm_vision"};
+  static const std::vector<std::string> audio = {"whisper", "qwen2_audio_encoder"};
   if (kind == ModuleKind::vision) return vision;
   return kind == ModuleKind::audio ? audio : language;
 }
@@ -64,6 +81,21 @@ JsonValue part_of(const JsonValue& root, ModuleKind kind) {
   for (const std::string& name : names)
     if (root.has(name) && root.at(name).is_object()) return root.at(name);
   return root;
+}
+
+// Reads how many patches a side the projector joins, where the whole states it and not the encoder:
+// InternVL (a ratio of sides), Idefics 3 and SmolVLM, Mistral 3.
+void read_whole_merge(const JsonValue& root, HfModule& result) {
+  constexpr int kMostMerge = 64;
+  if (const double ratio = number_or(root, "downsample_ratio", 0); ratio > 0) {
+    result.merge = static_cast<int>(std::lround(1 / ratio));
+    if (std::abs(result.merge * ratio - 1) > 1e-6)
+      root.refuse_at("downsample_ratio", "is not one over a whole number", "0.5 joins 2x2 patches");
+  }
+  const std::string type = text_or(root, "model_type", "");
+  if (type == "idefics3" || type == "smolvlm")
+    result.merge = whole_or(root, "scale_factor", kMostMerge, 2);
+  if (type == "mistral3") result.merge = whole_or(root, "spatial_merge_size", kMostMerge, 2);
 }
 
 }  // namespace
@@ -98,7 +130,7 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
   const std::vector<std::string> notes = check_hf_keys(config, type, kind);
   const bool is_part = config.pointer() != root.pointer();
   HfModule result = kind == ModuleKind::vision  ? read_hf_vision(config, type, is_part)
-                    : kind == ModuleKind::audio ? read_hf_audio(config)
+                    : kind == ModuleKind::audio ? read_hf_audio(config, type)
                                                 : read_hf_language(config, type, root);
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
   if (kind == ModuleKind::vision && root.has("mm_tokens_per_image")) {  // Gemma 3
@@ -107,6 +139,7 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
     for (int merge = 1; merge <= side; ++merge)
       if (side % merge == 0 && (side / merge) * (side / merge) == rows) result.merge = merge;
   }
+  if (kind == ModuleKind::vision) read_whole_merge(root, result);
   if (is_part) {
     if (kind == ModuleKind::vision && text_or(root, "model_type", "").starts_with("llava"))
       select_llava_rows(root, result);

@@ -34,9 +34,10 @@ struct SquareImages {
   const char* type;  // how the model type begins
   int layers, hidden, heads, ffn, image_size, patch;
 };
-constexpr SquareImages kSquareImages[] = {{"clip", 12, 768, 12, 3072, 224, 32},
-                                          {"siglip", 12, 768, 12, 3072, 224, 16},
-                                          {"pixtral", 24, 1024, 16, 4096, 1024, 16}};
+constexpr SquareImages kSquareImages[] = {
+    {"clip", 12, 768, 12, 3072, 224, 32},      {"siglip", 12, 768, 12, 3072, 224, 16},
+    {"pixtral", 24, 1024, 16, 4096, 1024, 16}, {"idefics3", 12, 1152, 16, 3072, 224, 32},
+    {"smolvlm", 12, 1152, 16, 3072, 224, 32},  {"moonvit", 27, 1152, 16, 4304, 448, 14}};
 SquareImages usual_of(const std::string& type, bool is_part) {
   for (const SquareImages& row : kSquareImages)
     if (is_part && type.starts_with(row.type)) return row;
@@ -77,7 +78,7 @@ void read_gelu(const JsonValue& config, const char* key, const char* usual, HfMo
 // their own, as synthetic ones, it is 448 pixels unless the scenario sets another.
 void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
-  const bool second = type.starts_with("qwen2_vl");
+  const bool second = type.starts_with("qwen2_vl"), third = type.starts_with("qwen3");
   const char* const width = second ? "embed_dim" : "hidden_size";
   m.layers = whole(config, "depth", kMostLayers);
   m.hidden = whole(config, width, kMostWidth);
@@ -90,7 +91,7 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
   m.rotary = true;
   m.norm_epsilon = 1e-6;  // from the models' code
   read_axial(config, m);
-  if (!second) {
+  if (!second && !third) {
     m.gated = true;
     m.norm = Norm::rms;
     silu_gates(config, "silu", m);
@@ -111,7 +112,8 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
       " pixels are assumed where images do not keep their own sizes, set \"image_size\" for "
       "another");
   result.merge = whole_or(config, "spatial_merge_size", kMostMerge, 0);
-  m.patch_bias = false;
+  m.patch_bias = third;
+  if (third) result.deviate("the position table beside the rotary positions is omitted");
   result.notes.emplace_back("temporal patches are omitted: images only, no video");
 }
 
@@ -124,14 +126,16 @@ void read_square_images(const JsonValue& config, const std::string& type, bool i
   m.heads = whole_or_usual(config, "num_attention_heads", kMostWidth, usual.heads);
   m.head_dim = divided(config, "hidden_size", m.hidden, m.heads);
   m.ffn = whole_or_usual(config, "intermediate_size", kMostWidth, usual.ffn);
-  const bool siglip = type.starts_with("siglip");
+  const bool siglip = type.starts_with("siglip"),
+             plain = siglip || type == "idefics3_vision" || type == "smolvlm_vision";
   m.patch = side(config, "patch_size", usual.patch);
   m.image_size = siglip && !config.has("image_size") && config.has("num_patches")
                      ? m.patch * static_cast<int>(
                                      std::lround(std::sqrt(whole(config, "num_patches", 1 << 20))))
                      : side(config, "image_size", usual.image_size);
-  m.class_token = !siglip && type != "pixtral";
-  m.norm_epsilon = epsilon_or(config, type.starts_with("clip") || type == "pixtral" ? 1e-5 : 1e-6);
+  m.class_token = !plain && type != "pixtral";
+  m.norm_epsilon = epsilon_or(
+      config, type.starts_with("clip") || type == "pixtral" || type == "moonvit" ? 1e-5 : 1e-6);
   if (m.patch <= m.image_size && m.image_size % m.patch != 0) {
     const int kept = m.image_size / m.patch * m.patch;
     result.image_size_notes.push_back(std::to_string(m.image_size) + " pixels are cropped to the " +
@@ -146,6 +150,16 @@ void read_square_images(const JsonValue& config, const std::string& type, bool i
     m.final_norm = false;
     result.notes.emplace_back("the norm of the pooled class token is omitted");
   }
+}
+
+// Kimi-VL's tower, for images of any size.
+void read_moonvit(const JsonValue& config, HfModule& result) {
+  Module& m = result.module;
+  m.rotary = true;
+  m.class_token = false;
+  result.deviate("the position table beside the rotary positions is omitted");
+  constexpr const char* kMerge = "merge_kernel_size";
+  result.merge = config.has(kMerge) ? side(config, kMerge, 2) : 2;
 }
 
 // InternViT: configurations of its own code, and those of transformers.
@@ -222,12 +236,13 @@ void select_llava_rows(const JsonValue& whole, HfModule& result) {
 HfModule read_hf_vision(const JsonValue& config, const std::string& type, bool is_part) {
   HfModule result;
   result.module = encoder(ModuleKind::vision);
-  if (type.starts_with("qwen2"))
+  if (type.starts_with("qwen2") || type.starts_with("qwen3"))
     read_qwen_tower(config, type, result);
   else
     read_square_images(config, type, is_part, result);
   if (type.starts_with("intern")) read_intern(config, type, result);
   if (type == "pixtral") read_pixtral(config, result);
+  if (type == "moonvit") read_moonvit(config, result);
   Module& m = result.module;
   m.kv_heads = m.heads;
   m.channels = whole_or(config, "num_channels", 64,
@@ -235,13 +250,13 @@ HfModule read_hf_vision(const JsonValue& config, const std::string& type, bool i
   if (!m.gated)
     read_gelu(config, "hidden_act",
               type.starts_with("clip") || type.starts_with("qwen2") ? "quick_gelu"
-              : type.starts_with("siglip")                          ? "gelu_pytorch_tanh"
-                                                                    : "gelu",
+              : type.starts_with("intern")                          ? "gelu"
+                                                                    : "gelu_pytorch_tanh",
               result);
   return result;
 }
 
-HfModule read_hf_audio(const JsonValue& config) {
+HfModule read_hf_audio(const JsonValue& config, const std::string& type) {
   HfModule result;
   Module& m = result.module = encoder(ModuleKind::audio);
   m.layers = whole(config, "encoder_layers", kMostLayers);
@@ -252,6 +267,8 @@ HfModule read_hf_audio(const JsonValue& config) {
   m.mel_bins = whole(config, "num_mel_bins", 1 << 16);
   m.audio_tokens = whole(config, "max_source_positions", kMostWidth);
   read_gelu(config, "activation_function", "gelu", result);
+  if (type == "qwen2_audio_encoder")
+    result.deviate("pairs of rows are not averaged: each is a token of its own");
   result.notes.emplace_back("keys have a bias in this program, which does not affect any output");
   return result;
 }

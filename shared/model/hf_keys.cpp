@@ -12,16 +12,22 @@ namespace {
 constexpr HfFate kUsed = HfFate::used, kIgnored = HfFate::ignored, kNoted = HfFate::noted,
                  kRefused = HfFate::refused;
 constexpr const char* kExperts =
-    "mixtral qwen3_moe qwen3_next qwen3_5_moe_text deepseek_v2 deepseek_v3 kimi_k2 gpt_oss";
+    "mixtral qwen3_moe qwen3_vl_moe_text qwen3_next qwen3_5_moe_text deepseek_v2 deepseek_v3 "
+    "kimi_k2 kimi_vl gpt_oss";
 constexpr const char* kQwen2 = "qwen2 qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text";
-constexpr const char* kDeepSeek = "deepseek_v2 deepseek_v3 kimi_k2";
+constexpr const char* kDeepSeek = "deepseek_v2 deepseek_v3 kimi_k2 kimi_vl";
 constexpr const char* kDelta = "qwen3_next qwen3_5_text qwen3_5_moe_text";
-constexpr const char* kTowers = "qwen2_vl qwen2_vl_vision qwen2_5_vl qwen2_5_vl_vision";
+constexpr const char* kTowers =
+    "qwen2_vl qwen2_vl_vision qwen2_5_vl qwen2_5_vl_vision qwen3_vl qwen3_vl_vision qwen3_vl_moe "
+    "qwen3_vl_moe_vision qwen3_5 qwen3_5_vision qwen3_5_moe qwen3_5_moe_vision";
+constexpr const char* kThirdTower =
+    "qwen3_vl qwen3_vl_vision qwen3_vl_moe qwen3_vl_moe_vision qwen3_5 qwen3_5_vision qwen3_5_moe "
+    "qwen3_5_moe_vision";
 constexpr const char* kSecondTower = "qwen2_vl qwen2_vl_vision";
 constexpr const char* kWindowTower = "qwen2_5_vl qwen2_5_vl_vision";
 constexpr const char* kSquares =
     "clip_vision_model siglip_vision_model siglip2_vision_model intern_vit_6b internvl_vision "
-    "pixtral";
+    "pixtral moonvit idefics3_vision smolvlm_vision";
 
 // Rows of single families first, then rows shared by all.
 constexpr HfKeys kTable[] = {
@@ -69,16 +75,20 @@ constexpr HfKeys kTable[] = {
      "lfm2", kIgnored, "the model's code does not read it"},
     // Windows.
     {"use_sliding_window sliding_window max_window_layers", kQwen2, kUsed, ""},
-    {"use_sliding_window sliding_window max_window_layers", "qwen3", kUsed, ""},
-    {"use_sliding_window sliding_window", "qwen3_moe", kUsed, ""},
-    {"max_window_layers", "qwen3_moe", kIgnored, "every block has the window"},
-    {"sliding_window", "mistral mixtral", kUsed, ""},
+    {"use_sliding_window sliding_window max_window_layers", "qwen3 qwen3_vl_text", kUsed, ""},
+    {"use_sliding_window sliding_window", "qwen3_moe qwen3_vl_moe_text", kUsed, ""},
+    {"max_window_layers", "qwen3_moe qwen3_vl_moe_text", kIgnored, "every block has the window"},
+    {"sliding_window", "mistral mixtral phi3", kUsed, ""},
     // Models without biases, or with biases that their code fixes.
     {"attention_bias mlp_bias", kQwen2, kRefused, "the model has biases of q, k and v only",
      "false"},
-    {"attention_bias mlp_bias", "mistral mixtral lfm2", kRefused, "the model has no biases",
+    {"original_max_position_embeddings", "phi3", kIgnored, "the note on RoPE scaling covers it"},
+    {"bias", "internlm2", kRefused, "the model has no biases", "false"},
+    {"attention_bias mlp_bias", "mistral mixtral phi3 lfm2", kRefused, "the model has no biases",
      "false"},
-    {"mlp_bias", "qwen3 qwen3_moe qwen3_next qwen3_5_text qwen3_5_moe_text gemma3_text gpt_oss",
+    {"mlp_bias",
+     "qwen3 qwen3_vl_text qwen3_moe qwen3_vl_moe_text qwen3_next qwen3_5_text qwen3_5_moe_text "
+     "gemma3_text gpt_oss",
      kRefused, "the model's feed-forward part has no biases", "false"},
     // Experts.
     {"num_local_experts num_experts n_routed_experts num_experts_per_tok moe_intermediate_size "
@@ -105,10 +115,18 @@ constexpr HfKeys kTable[] = {
     {"embed_dim mlp_ratio", kSecondTower, kUsed, ""},
     {"hidden_size intermediate_size window_size fullatt_block_indexes", kWindowTower, kUsed, ""},
     {"spatial_merge_size", kTowers, kUsed, ""},
+    {"hidden_size intermediate_size deepstack_visual_indexes", kThirdTower, kUsed, ""},
+    {"num_position_embeddings", kThirdTower, kIgnored,
+     "the note on the omitted position table covers it"},
+    {"merge_kernel_size", "moonvit", kUsed, ""},
+    {"init_pos_emb_*", "moonvit", kIgnored, "the note on the omitted position table covers it"},
+    {"max_image_size size", "idefics3_vision smolvlm_vision", kIgnored,
+     "concerns the preparation of images"},
+    {"tie_word_embeddings", "idefics3_vision smolvlm_vision", kIgnored, "concerns another module"},
     {"hidden_size out_hidden_size spatial_patch_size", kTowers, kIgnored, "concerns the projector"},
     {"tokens_per_second", kTowers, kIgnored, "concerns videos only"},
-    {"rope_parameters rope_theta", "qwen2_vl qwen2_vl_vision qwen2_5_vl qwen2_5_vl_vision pixtral",
-     kUsed, ""},
+    {"rope_parameters rope_theta", kTowers, kUsed, ""},
+    {"rope_parameters rope_theta", "pixtral", kUsed, ""},
     {"num_hidden_layers hidden_size num_attention_heads intermediate_size image_size patch_size "
      "num_channels hidden_act layer_norm_eps",
      kSquares, kUsed, ""},

@@ -152,8 +152,10 @@ void read_experts(const JsonValue& config, const std::string& type, HfModule& re
       config.refuse_at("mlp_only_layers", "dense layers between sparse ones are not supported",
                        all_sparse);
   }
-  const bool by_code = mixtral || type == "gpt_oss" || type == "qwen3_5_moe_text";
-  const bool usual = type == "qwen3_next" || type == "deepseek_v3" || type == "kimi_k2";
+  const bool by_code =
+      mixtral || type == "gpt_oss" || type == "qwen3_5_moe_text" || type == "qwen3_vl_moe_text";
+  const bool usual =
+      type == "qwen3_next" || type == "deepseek_v3" || type == "kimi_k2" || type == "kimi_vl";
   if (!by_code && !flag_or(config, "norm_topk_prob", usual))
     result.deviate("the weights of a token's experts are normalized to sum to 1");
   if (config.has("router_aux_loss_coef"))

@@ -231,12 +231,13 @@ void read_layer_types(const JsonValue& config, Module& m) {
 
 const std::vector<LanguageFamily>& language_families() {
   static const std::vector<LanguageFamily> families = {
-      {.types = {"llama"},
+      {.types = {"llama", "internlm2"},
        .part = {.layers = 32, .hidden = 4096, .ffn = 11008, .heads = 32, .vocab = 32000}},
       {.types = {"mistral"},
        .part =
            {.layers = 32, .hidden = 4096, .ffn = 14336, .heads = 32, .kv_heads = 8, .vocab = 32000},
        .read = read_all_windows},
+      {.types = {"phi3"}, .norm_epsilon = 1e-5, .read = read_all_windows},
       {.types = {"mixtral"}, .rope_theta = 1e6, .norm_epsilon = 1e-5, .read = read_all_windows},
       {.types = {"qwen2"},
        .part = {.layers = 32,
@@ -253,11 +254,16 @@ const std::vector<LanguageFamily>& language_families() {
        .qkv_bias = true,
        .read = read_late_windows},
       {.types = {"qwen3"}, .qk_norm = true, .read = read_late_windows},
+      {.types = {"qwen3_vl_text"}, .rope_theta = 5e5, .qk_norm = true, .read = read_late_windows},
       {.types = {"qwen3_moe"}, .qk_norm = true, .read = read_windows_if_used},
+      {.types = {"qwen3_vl_moe_text"},
+       .rope_theta = 5e5,
+       .qk_norm = true,
+       .read = read_windows_if_used},
       {.types = {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"},
        .qk_norm = true,
        .read = read_gated_delta},
-      {.types = {"deepseek_v2", "deepseek_v3", "kimi_k2"}, .read = read_deepseek},
+      {.types = {"deepseek_v2", "deepseek_v3", "kimi_k2", "kimi_vl"}, .read = read_deepseek},
       {.types = {"gemma3_text"},  // older files omit default values
        .heads = 8,
        .kv_heads = 4,

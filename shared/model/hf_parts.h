@@ -20,7 +20,7 @@ int divided(const JsonValue& config, const char* key, int value, int by);
 // Read a configuration whose model_type is known to belong to the kind. `is_part`: of a composite
 // configuration, whose parts omit the values that the model's class has anyway.
 HfModule read_hf_vision(const JsonValue& config, const std::string& type, bool is_part);
-HfModule read_hf_audio(const JsonValue& config);
+HfModule read_hf_audio(const JsonValue& config, const std::string& type);
 // Makes a vision module end at the block whose rows a LLaVA reads: those of
 // `vision_feature_layer`, without the norm after the last block.
 void select_llava_rows(const JsonValue& whole, HfModule& result);

@@ -15,12 +15,20 @@ inline constexpr const char* kNoWeights = "none";
 // Returns the scenario, whose model is an object, without the modules' "weights": "none".
 JsonValue without_absent_weights(const JsonValue& scenario);
 
+// The config.json of a model.
+struct WholeConfiguration {
+  std::string text, file;  // its content, and its path for messages
+};
+
 // Returns the scenario with the parts of the model written out as modules, each with "weights":
-// `folder`; what the scenario says of these modules stays.
-// `configuration`: the text of the folder's config.json, and `file` its path. A model without
-// "vision_config" is a language module alone. Throws InputError if it has parts that are no
-// modules yet (audio).
+// `folder`; what the scenario says of these modules stays. A model without "vision_config" is a
+// language module alone. Throws InputError if it has parts whose weights cannot be read (audio).
 JsonValue with_composite_parts(const JsonValue& scenario, const std::string& folder,
-                               const std::string& configuration, const std::string& file);
+                               const WholeConfiguration& configuration);
+
+// Returns the scenario with the parts of the model written out as modules without weights: "vision"
+// and "audio", each with a projector, and "language", with "hf": `path`.
+JsonValue with_composite_shapes(const JsonValue& scenario, const std::string& path,
+                                const WholeConfiguration& configuration);
 
 }  // namespace polyphony

@@ -24,18 +24,27 @@ std::string from_beside(const std::string& file, const std::string& path) {
   return relative.empty() || file.find('/') == std::string::npos ? path : relative;
 }
 
-// Returns the scenario with the modules of a model that names one folder of weights as a whole.
+// Returns the scenario with the modules of a model that names one folder of weights, or one
+// configuration, as a whole.
 JsonValue with_whole_model(const JsonValue& root, const OtherFiles& files) {
   constexpr const char* kConfiguration = "config.json";
   if (!root.is_object() || !root.has("model")) return root;
   const JsonValue model = root.at("model");
   if (!model.is_object()) return root;
+  if (model.has("hf")) {
+    const JsonValue path = model.at("hf");
+    path.check(text_form("llava-1.5-7b/config.json"));
+    if (model.has("weights"))
+      model.refuse_at("hf", "hf and weights must not both be given", "keep one of the two");
+    return without_absent_weights(with_composite_shapes(root, files.as_written(files.place(path)),
+                                                        {files.text(path), files.place(path)}));
+  }
   if (!model.has("weights")) return without_absent_weights(root);
   const JsonValue folder = model.at("weights");
   folder.check(text_form("models/llava-1.5-7b"));
-  return without_absent_weights(with_composite_parts(root, files.as_written(files.place(folder)),
-                                                     files.text_in(folder, kConfiguration),
-                                                     files.place(folder) + "/" + kConfiguration));
+  return without_absent_weights(with_composite_parts(
+      root, files.as_written(files.place(folder)),
+      {files.text_in(folder, kConfiguration), files.place(folder) + "/" + kConfiguration}));
 }
 
 Scenario read_merged(const JsonValue& written, const OtherFiles& files) {
@@ -43,8 +52,9 @@ Scenario read_merged(const JsonValue& written, const OtherFiles& files) {
   if (root.is_object() && root.has("model_type") && !root.has("polyphony"))
     root.refuse(
         "is a Hugging Face config.json, not a scenario",
-        "name it in a scenario: \"model\": {\"language\": {\"hf\": \"config.json\"}}, with a "
-        "cluster and data");
+        "ask about it: polyphony ask --model " + root.file() +
+            " --gpus 8xH100, or name it in a scenario: \"model\": {\"hf\": \"config.json\"}, with "
+            "a cluster and data");
   root.check(object_form(scenario_form()));
   if (root.has("phases"))
     root.refuse_at("phases", "is a value of the file, not of one phase", "change it in the file");

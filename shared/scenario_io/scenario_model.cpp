@@ -144,8 +144,8 @@ void need(const JsonValue& value, const Module& module) {
   }
 }
 
-// Whether a projector begins with the weights of a Qwen2-VL's merger, whose hidden layer is as wide
-// as its input. That of a LLaVA is as wide as its output.
+// Whether a projector is that of a Qwen-VL or Kimi-VL, whose hidden layer is as wide as its input.
+// That of a LLaVA is as wide as its output.
 bool is_qwen_merger(const JsonValue& value, const OtherFiles& files) {
   if (!value.has("weights")) return false;
   const JsonValue weights = value.at("weights");
@@ -154,7 +154,7 @@ bool is_qwen_merger(const JsonValue& value, const OtherFiles& files) {
           ? hf_model_type(files.text_in(weights, kConfiguration),
                           files.place(weights) + "/" + kConfiguration, ModuleKind::projector)
           : weights.at("model_type").text();
-  return type.starts_with("qwen2");
+  return type.starts_with("qwen2") || type.starts_with("qwen3") || type == "kimi_vl";
 }
 
 Module read_module(const JsonValue& value, const std::string& key, const OtherFiles& files,
