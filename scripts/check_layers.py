@@ -83,7 +83,8 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"report": "SVG charts and the HTML page"},
     ],
     "sim": [
-        {"text": "keys of JSON answers, CSV tables"},
+        {"text": "keys of JSON answers, CSV tables",
+         "question": "questions without a scenario file: accelerators, what a stack can run, the scenario that they mean"},
         {"runner": "simulates a compiled Program through the helper program; runs tasks on threads"},
         {"simgrid": "the helper program polyphony-simulate: platform and player on SimGrid"},
         {"prediction": "predicts one layout on one batch: Timeline, memory, figures, intervals, jitter"},

@@ -1,7 +1,8 @@
 // Reads a Hugging Face config.json as a module. Supported: the families of language_families()
 // (shared/model/hf_mixed.cpp); CLIP, SigLIP, InternViT, Pixtral, Qwen2-VL, Qwen2.5-VL, Qwen3-VL,
-// Qwen3.5, Kimi-VL, Idefics 3 (vision); the encoders of Whisper and Qwen2-Audio (audio). The configuration may stand alone or be part of a composite one
-// (vision_config, audio_config, text_config, llm_config). Other model types are rejected by name.
+// Qwen3.5, Kimi-VL, Idefics 3 (vision); the encoders of Whisper and Qwen2-Audio (audio). The
+// configuration may stand alone or be part of a composite one (vision_config, audio_config,
+// text_config, llm_config). Other model types are rejected by name.
 //
 //   Every supported key is in the table of shared/model/hf_keys.h. What a Module cannot express and
 //   hardly affects training speed (a norm, biases, RoPE scaling) becomes a note, and so does an

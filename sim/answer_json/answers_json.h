@@ -9,6 +9,8 @@
 #include "sim/plan_answers/joint_answer.h"
 #include "sim/plan_answers/plan_answer.h"
 #include "sim/plan_answers/segments_answer.h"
+#include "sim/question/least_nodes.h"
+#include "sim/question/question.h"
 #include "sim/step_answers/comparison.h"
 #include "sim/step_answers/step.h"
 #include "sim/step_answers/stream.h"
@@ -24,6 +26,12 @@
 
 namespace polyphony::sim {
 
+// What `polyphony ask` was asked.
+struct AskedQuestion {
+  const AskedScenario& asked;
+  const std::optional<LeastNodes>& least;  // with --gpus ?xNAME
+};
+
 nlohmann::json to_json(const PlanAnswer& answer);
 nlohmann::json to_json(const JointAnswer& answer);
 nlohmann::json to_json(const SegmentsAnswer& answer);
@@ -37,6 +45,8 @@ nlohmann::json to_json(const GoalSweep& answer);
 nlohmann::json to_json(const Varied& varied);
 // `answers`: of the sweeps of its phases.
 nlohmann::json to_json(const PhasePlan& plan, const std::vector<nlohmann::json>& answers);
+// Additional keys, which are merged into the object of the sweep that answers the question.
+nlohmann::json to_json(const AskedQuestion& question);
 // The value of the key "question" of a sweep's answer.
 nlohmann::json to_json(const QuestionWords& words);
 // `steps`: number of steps of the run whose risk of running out of memory is given.

@@ -24,19 +24,6 @@ std::string save_option(const Arguments& args) {
   return args.has("save-row") ? "save-row" : args.has("save-rank") ? "save-rank" : "";
 }
 
-void save_row(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
-              const Arguments& args) {
-  const int row = args.integer(save_option(args));
-  if (static_cast<std::size_t>(row) > result.ranked.size())
-    throw InputError("--" + save_option(args), "",
-                     "row " + std::to_string(row) + " does not exist: the answer has " +
-                         counted(static_cast<std::int64_t>(result.ranked.size()), "row", "rows"),
-                     result.ranked.empty() ? "nothing can be saved"
-                                           : "1 to " + std::to_string(result.ranked.size()));
-  save_layout(scenario, profile, result.ranked[static_cast<std::size_t>(row) - 1],
-              args.require("out"));
-}
-
 void make_folder(const std::string& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
@@ -57,7 +44,7 @@ void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep&
 
 }  // namespace
 
-void check_saved(const Arguments& args) {
+void check_saved_row(const Arguments& args) {
   if (const std::string option = save_option(args); !option.empty()) {
     if (args.integer(option) < 1)
       throw InputError("--" + option, "", "must be at least 1 (got " + args.given(option) + ")",
@@ -67,6 +54,25 @@ void check_saved(const Arguments& args) {
     throw InputError("--out", "", "is the file of --save-row, which is missing",
                      "add --save-row 1 for the best layout");
   }
+}
+
+void save_row(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
+              const Sweep& result) {
+  const std::string option = save_option(args);
+  if (option.empty()) return;
+  const int row = args.integer(option);
+  if (static_cast<std::size_t>(row) > result.ranked.size())
+    throw InputError("--" + option, "",
+                     "row " + std::to_string(row) + " does not exist: the answer has " +
+                         counted(static_cast<std::int64_t>(result.ranked.size()), "row", "rows"),
+                     result.ranked.empty() ? "nothing can be saved"
+                                           : "1 to " + std::to_string(result.ranked.size()));
+  save_layout(scenario, profile, result.ranked[static_cast<std::size_t>(row) - 1],
+              args.require("out"));
+}
+
+void check_saved(const Arguments& args) {
+  check_saved_row(args);
   if (args.has("save")) {
     make_folder(args.text("save"));
     check_writable(args.text("save") + "/homogeneous.json");
@@ -75,7 +81,7 @@ void check_saved(const Arguments& args) {
 
 void save_layouts(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
                   const Sweep& result) {
-  if (!save_option(args).empty()) save_row(scenario, profile, result, args);
+  save_row(args, scenario, profile, result);
   if (args.has("save")) save(scenario, profile, result, args.text("save"));
 }
 

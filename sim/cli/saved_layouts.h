@@ -1,4 +1,5 @@
-// --save-row, --out and --save of `sweep`: found layouts as scenarios of their own.
+// Found layouts as scenarios of their own: --save-row and --out of `sweep` and `ask`, --save of
+// `sweep`.
 #pragma once
 
 #include "sim/cli/command.h"
@@ -6,11 +7,13 @@
 
 namespace polyphony::sim {
 
-// Throws InputError where such a file cannot be written: before the search, not after it. Makes the
-// folder of --save.
+// Throws InputError where the file of --out cannot be written: before the search, not after it.
+void check_saved_row(const Arguments& args);
+// Writes the row of --save-row, and says so on stderr. Throws InputError if it does not exist.
+void save_row(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
+              const Sweep& result);
+// The same with --save, a folder for the best layout of each placement; makes the folder.
 void check_saved(const Arguments& args);
-// Writes the files that the options name; each is reported on stderr. Throws InputError if the row
-// of --save-row does not exist.
 void save_layouts(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
                   const Sweep& result);
 

@@ -29,6 +29,29 @@ std::string margin_of(const std::string& text) {
   return number.str();
 }
 
+// "1T", "300B", "1e12": a number of tokens, as a scenario's goal has it.
+std::string tokens_of(const std::string& text) {
+  std::size_t used = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string unit = text.substr(used);
+  if (unit == "M") value *= 1e6;
+  if (unit == "B") value *= 1e9;
+  if (unit == "T") value *= 1e12;
+  const bool known = unit.empty() || unit == "M" || unit == "B" || unit == "T";
+  if (used == 0 || !known || !(value >= 1) || !(value <= 1e18))
+    throw InputError("--tokens", "", "\"" + text + "\" is not a number of tokens",
+                     "1e12, or with a unit: 300B, 1T");
+  std::ostringstream number;
+  number.precision(17);
+  number << value;
+  return number.str();
+}
+
 // "2/8": the second of eight parts.
 SpacePart part_of(const Arguments& args) {
   if (!args.has("shard")) return {};
@@ -48,9 +71,8 @@ SpacePart part_of(const Arguments& args) {
 
 }  // namespace
 
-void add_sweep_options(Arguments& args) {
-  args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
-      "jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"))(
+void add_search_options(Arguments& args, const char* effort) {
+  args.add()("jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"))(
       "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
       "all", "also rows that differ from an earlier one only in details")(
       "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(
@@ -60,39 +82,45 @@ void add_sweep_options(Arguments& args) {
       "not modeled (default: search.memory_margin of the scenario, 5%)",
       cxxopts::value<std::string>(),
       "SHARE")("effort", "how much to estimate and simulate in a large search: 2 is twice the work",
-               cxxopts::value<double>()->default_value("1"))(
+               cxxopts::value<double>()->default_value(effort))(
       "details",
       "also how many combinations were searched, why some are not legal, how much the search may "
       "have missed, and where the other placements lose time")(
       "wide", "print layouts with the keys of a scenario file")(
       "journal",
-      "file that keeps what was predicted so far: the same sweep continues from it after an "
+      "file that keeps what was predicted so far: the same command continues from it after an "
       "interrupt, and answers at once when repeated; further files after commas are read only",
       cxxopts::value<std::vector<std::string>>())(
-      "shard",
-      "I/N: search only the I-th of N parts, for job arrays; then run it without --shard and with "
-      "the journals of all parts",
-      cxxopts::value<std::string>())("save-row", "row to save as a scenario in --out",
-                                     cxxopts::value<int>())("out", "file for --save-row",
-                                                            cxxopts::value<std::string>())(
       "objective",
       "what the best layout is best at: step, tokens_per_gpu, days, dollars or p95; of two "
       "(days,dollars; step,memory) the Pareto front",
       cxxopts::value<std::vector<std::string>>())(
-      "nodes", "how many nodes may be used: 8,16,48 or 8..64 (doubling)",
-      cxxopts::value<std::string>())("tokens",
-                                     "language tokens to train on, for days and dollars: 1e12",
+      "tokens", "language tokens to train on, for days and dollars: 1e12 or 1T",
+      cxxopts::value<std::string>())("report",
+                                     "also write the answer as one HTML page to this file",
+                                     cxxopts::value<std::string>())(
+      "json-out", "also write the answer as JSON to this file", cxxopts::value<std::string>())(
+      "save-row", "row to save as a scenario in --out", cxxopts::value<int>())(
+      "out", "file for --save-row", cxxopts::value<std::string>());
+}
+
+void add_sweep_options(Arguments& args) {
+  args.add()("scenario", "scenario file", cxxopts::value<std::string>());
+  add_search_options(args);
+  args.add()(
+      "shard",
+      "I/N: search only the I-th of N parts, for job arrays; then run it without --shard and with "
+      "the journals of all parts",
+      cxxopts::value<std::string>())("nodes",
+                                     "how many nodes may be used: 8,16,48 or 8..64 (doubling)",
                                      cxxopts::value<std::string>())(
       "vary",
       "search once for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable. A "
       "PATH in the layout varies the scenario's own layout, without a search: "
       "layout.planner=none,entrain,dip",
       cxxopts::value<std::vector<std::string>>(),
-      "PATH=VALUES")("report", "also write the answer as one HTML page to this file",
-                     cxxopts::value<std::string>())(
-      "json-out", "also write the answer as JSON to this file", cxxopts::value<std::string>())(
-      "save", "folder for scenarios of the best layout of each placement",
-      cxxopts::value<std::string>());
+      "PATH=VALUES")("save", "folder for scenarios of the best layout of each placement",
+                     cxxopts::value<std::string>());
   args.add_hidden()("save-rank", "earlier name of --save-row", cxxopts::value<int>());
 }
 
@@ -110,7 +138,8 @@ std::vector<Override> goal_overrides(const Arguments& args) {
       counts += (counts.empty() ? "" : ",") + each;
     goal.push_back(parse_override("goal.nodes=[" + counts + "]"));
   }
-  if (args.has("tokens")) goal.push_back(parse_override("goal.tokens=" + args.text("tokens")));
+  if (args.has("tokens"))
+    goal.push_back(parse_override("goal.tokens=" + tokens_of(args.text("tokens"))));
   if (args.has("memory-margin"))
     goal.push_back(parse_override("search.memory_margin=" + margin_of(args.text("memory-margin"))));
   return goal;
@@ -121,7 +150,7 @@ SweepOptions sweep_options(const Arguments& args) {
   options.part = part_of(args);
   options.jobs = args.jobs();
   options.runnable = args.has("runnable");
-  options.effort = args.real("effort");
+  options.effort = args.has("thorough") && !args.has("effort") ? 1 : args.real("effort");
   if (!(options.effort > 0 && options.effort <= 1000))
     throw InputError("--effort", "", "must be above 0 and at most 1000", "1 is the usual effort");
   options.cores = cores_here();

@@ -8,6 +8,9 @@
 
 namespace polyphony::sim {
 
+// Adds the options that every search has, and those of `sweep`, which include them. `effort`: the
+// default of --effort; with --thorough, which `ask` has, it is 1.
+void add_search_options(Arguments& args, const char* effort = "1");
 void add_sweep_options(Arguments& args);
 
 // Returns the values of the scenario's goal and search that options state for this question:

@@ -24,6 +24,8 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
+    {"ask", polyphony::sim::ask_command,
+     "the best layout for a config.json and a number of GPUs, without a scenario"},
     {"plan", polyphony::sim::plan_command,
      "check a layout; its stages, ranks and layers, why it is split so"},
     {"simulate", polyphony::sim::simulate_command,
@@ -60,7 +62,7 @@ void print_usage(std::ostream& out) {
   for (const Command& known : kCommands)
     out << "  " << known.name << std::string(12 - std::string(known.name).size(), ' ')
         << known.summary << "\n";
-  out << "\nFirst: polyphony sweep scenarios/vlm_12b_70b_h100.json\n"
+  out << "\nFirst: polyphony ask --model llama-3.1-8b --gpus 8xH100\n"
          "Exit codes: 0 done, 1 failed or interrupted, 2 bad input,\n"
          "            3 infeasible (does not fit, or cannot run here)\n";
 }

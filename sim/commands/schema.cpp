@@ -28,6 +28,7 @@ constexpr Document kDocuments[] = {
     {"stream", stream_schema},
     {"segments", segments_schema},
     {"trace", trace_schema},
+    {"ask", ask_schema},
     {"sweep", sweep_schema},
     {"vary", vary_schema},
     {"phases", phase_plan_schema},

@@ -1,48 +1,21 @@
 // polyphony sweep: searches the legal layouts of a scenario and ranks the best.
-#include <algorithm>
 #include <iostream>
 
 #include "shared/files/free_memory.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
-#include "sim/cli/journal.h"
 #include "sim/cli/saved_layouts.h"
+#include "sim/cli/sweep_answer.h"
 #include "sim/cli/sweep_options.h"
 #include "sim/cli/variations.h"
-#include "sim/cli/what_if.h"
 #include "sim/commands/vary.h"
 #include "sim/console/console.h"
 #include "sim/console/signal_counter.h"
-#include "sim/pages/sweep_page.h"
-#include "sim/shown/goal_text.h"
-#include "sim/shown/headline.h"
 #include "sim/shown/phase_plan_text.h"
-#include "sim/shown/sweep_csv.h"
-#include "sim/shown/sweep_text.h"
 #include "sim/sweep/written_layout.h"
 
 namespace polyphony::sim {
 namespace {
-
-GoalSweep sweep_shown(const Arguments& args, const Scenario& scenario,
-                      const HardwareProfile& profile, const std::string& label) {
-  Progress progress(label);
-  SweepOptions options = sweep_options(args);
-  KnownAnswers known;
-  std::optional<Journal> journal;
-  if (args.has("journal"))
-    journal.emplace(args.texts("journal"), question_digest(scenario, profile), known);
-  options.stopped = [] { return SignalCounter::seen() > 0; };
-  options.known = &known;
-  options.progress = [&](double share, const std::string& what) { progress.show(share, what); };
-  GoalSweep answer = sweep_for_goal(scenario, profile, options);
-  if (answer.stopped)
-    for (VariantSweep& of : answer.sweeps)
-      of.sweep.notes.emplace_back(
-          args.has("journal") ? "the same command with this --journal continues from here"
-                              : "with --journal FILE the same command could continue from here");
-  return answer;
-}
 
 // Predicts the scenario's own layout; nothing is searched.
 GoalSweep layout_shown(const Arguments& args, const Scenario& scenario,
@@ -70,7 +43,7 @@ Unchanged best_unchanged(const Arguments& args, const std::string& phase) {
     Scenario scenario = read_scenario_file(path, goal_overrides(args), phase);
     read_samples(scenario);
     const GoalSweep result =
-        sweep_shown(args, scenario, load_profile(scenario, args.profile()), "sweep, as written");
+        search_shown(args, scenario, load_profile(scenario, args.profile()), "sweep, as written");
     if (result.stopped) return {{}, "stopped before all was done", ""};
     if (result.reached.empty()) return {{}, "no layout fits", ""};
     const Candidate& best = result.candidate(result.reached.front());
@@ -80,33 +53,6 @@ Unchanged best_unchanged(const Arguments& args, const std::string& phase) {
   }
 }
 
-std::string page_title(const Scenario& scenario, const std::vector<Override>& overrides) {
-  std::string title = scenario.file;
-  for (const Override& override : overrides) title += "  " + override.text;
-  return title;
-}
-
-void print(const GoalSweep& found, const Scenario& scenario, const HardwareProfile& profile,
-           const QuestionWords& asked, const std::optional<WhatIf>& what_if,
-           const Arguments& args) {
-  const Sweep& result = found.best().sweep;
-  std::cout << headline(asked);
-  print_goal(found);
-  print_counts(result, args.has("details"));
-  print_notes(scenario, result.notes);
-  if (result.ranked.empty()) {
-    if (!result.stopped) std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
-    return;
-  }
-  print_ranking(scenario, profile, result,
-                {static_cast<std::size_t>(std::max(1, args.integer("top"))), args.has("all"),
-                 args.has("wide"), args.has("details")});
-  if (!what_if) return;
-  std::cout << "\n" << side_by_side(*what_if);
-  if (what_if->unchanged.figures)
-    std::cout << "best without the changes: " << what_if->unchanged.layout << "\n";
-}
-
 // The changes that options make to the scenario: --set, and those of the goal.
 std::vector<Override> all_overrides(const Arguments& args) {
   std::vector<Override> all = goal_overrides(args);
@@ -114,36 +60,20 @@ std::vector<Override> all_overrides(const Arguments& args) {
   return all;
 }
 
-// One search and its answer.
-struct Answered {
-  GoalSweep found;
-  HardwareProfile profile;
-  QuestionWords asked;
-  nlohmann::json json;
-};
+std::string page_title(const Scenario& scenario, const std::vector<Override>& overrides) {
+  std::string title = scenario.file;
+  for (const Override& override : overrides) title += "  " + override.text;
+  return title;
+}
 
 // Searches a scenario, or the phase `phase`, and prints the answer unless it is asked for as JSON.
-Answered answer_shown(const Arguments& args, const Scenario& written, const std::string& phase,
-                      const std::string& label) {
+SweepAnswer answer_shown(const Arguments& args, const Scenario& written, const std::string& phase,
+                         const std::string& label) {
   const HardwareProfile profile = load_profile(written, args.profile(), all_overrides(args));
-  Answered answered{sweep_shown(args, written, profile, label), profile, {}, {}};
-  const GoalSweep& found = answered.found;
-  const Scenario& scenario = found.best().scenario;
-  const Sweep& result = found.best().sweep;
-  std::optional<WhatIf> what_if;
-  if (!args.overrides().empty() && !args.csv())
-    what_if = {texts_of(args.overrides()), best_unchanged(args, phase), {}};
-  if (what_if && !found.reached.empty())
-    what_if->changed = found.candidate(found.reached.front()).figures;
-  answered.asked = question_words(scenario, profile);
-  answered.json = to_json(found);
-  answered.json["question"] = to_json(answered.asked);
-  if (what_if && !result.ranked.empty()) answered.json.update(to_json(*what_if));
-  if (args.csv())
-    std::cout << csv_text(result, scenario.model);
-  else if (!args.json())
-    print(found, scenario, profile, answered.asked, what_if, args);
-  return answered;
+  return answer_sweep(args, written, profile, label, [&]() -> std::optional<Unchanged> {
+    if (args.overrides().empty() || args.csv()) return std::nullopt;
+    return best_unchanged(args, phase);
+  });
 }
 
 // Refuses options of one search if all phases are searched. `first`: name of the first phase.
@@ -170,7 +100,7 @@ int sweep_phases(const Arguments& args) {
                               std::to_string(phases.size()) + ")";
     open_samples(phases[i].scenario);
     if (!args.json()) std::cout << (i > 0 ? "\n" : "") << title << "\n";
-    const Answered answered =
+    const SweepAnswer answered =
         answer_shown(args, phases[i].scenario, phases[i].name, "sweep, " + title);
     plan.phases.push_back(phase_cost(phases[i].name, answered.found));
     answers.push_back(answered.json);
@@ -186,11 +116,6 @@ int sweep_phases(const Arguments& args) {
   if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
   if (stopped) return static_cast<int>(ExitCode::failed);
   return static_cast<int>(plan.complete() ? ExitCode::ok : ExitCode::infeasible);
-}
-
-int exit_code(const GoalSweep& answer) {
-  if (answer.stopped) return static_cast<int>(ExitCode::failed);
-  return static_cast<int>(answer.reached.empty() ? ExitCode::infeasible : ExitCode::ok);
 }
 
 }  // namespace
@@ -235,42 +160,14 @@ int sweep_command(int argc, char** argv) {
     return vary(args, args.require("scenario"), args.repeated("vary"), goal_overrides(args),
                 [&](const Scenario& scenario, const HardwareProfile& profile) {
                   return layouts ? layout_shown(args, scenario, profile)
-                                 : sweep_shown(args, scenario, profile, "sweep");
+                                 : search_shown(args, scenario, profile, "sweep");
                 });
   }
-  const std::vector<Override> overrides = args.overrides();
-  const Answered answered =
+  const SweepAnswer answered =
       answer_shown(args, open_scenario(args, all_overrides(args)), args.phase(), "sweep");
-  const GoalSweep& found = answered.found;
-  const Scenario& scenario = found.best().scenario;
-  const Sweep& result = found.best().sweep;
-  const nlohmann::json& answer = answered.json;
-  const HardwareProfile& profile = answered.profile;
-  if (args.json()) std::cout << answer.dump(2) << "\n";
-  std::cout.flush();
-  const auto write_side_files = [&] {
-    save_layouts(args, scenario, profile, result);
-    if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
-    if (args.has("report")) {
-      Searched shown = searched_of(result, scenario.model);
-      shown.question = answered.asked;
-      write_file(args.text("report"),
-                 traces::to_html(sweep_page(shown, page_title(scenario, overrides))));
-    }
-  };
-  if (!args.json()) {
-    write_side_files();
-    return exit_code(found);
-  }
-  try {  // stdout has the answer: an error goes to stderr alone
-    write_side_files();
-  } catch (const InputError& error) {
-    return report_failure(error, ExitCode::bad_input, error.what(), false);
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << "\n";
-    return static_cast<int>(ExitCode::failed);
-  }
-  return exit_code(found);
+  const VariantSweep& best = answered.found.best();
+  return finish_sweep(args, answered, page_title(best.scenario, args.overrides()),
+                      [&] { save_layouts(args, best.scenario, answered.profile, best.sweep); });
 }
 
 }  // namespace polyphony::sim

@@ -37,15 +37,17 @@ class Rules {
 
  private:
   // Returns (tp, pp) in the order in which they are tried: tensor parallelism up to an NVLink
-  // domain, then pipeline stages.
+  // domain, then pipeline stages; with less tensor parallelism only for models that it does not
+  // divide.
   std::vector<std::pair<int, int>> shapes() const {
     const int ranks = scenario_.cluster.ranks(), domain = scenario_.cluster.domain_size();
     std::vector<std::pair<int, int>> found;
     int widest = 1;
     for (int tp = 1; tp <= std::min(kWidestTensor, domain); tp *= 2)
       if (domain % tp == 0) found.push_back({widest = tp, 1});
-    for (int pp = 2; pp * widest <= ranks; ++pp)
-      if (ranks % (widest * pp) == 0) found.push_back({widest, pp});
+    for (int tp = widest; tp >= 1; tp /= 2)
+      for (int pp = 2; pp * tp <= ranks; ++pp)
+        if (ranks % (tp * pp) == 0) found.push_back({tp, pp});
     return found;
   }
 

@@ -137,8 +137,8 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
                                     : simpler(candidates_[a.at].layout, candidates_[b.at].layout);
     });
     // Of a kind without estimates, only one candidate is taken: it gives the ratio for the others.
-    // A round costs no more than what is left, unless it has one candidate: Programs of layouts that
-    // do not fold are a hundred times as large as others.
+    // A round costs no more than what is left, unless it has one candidate: Programs of layouts
+    // that do not fold are a hundred times as large as others.
     std::vector<std::size_t> round;
     std::set<Kind> asked;
     std::int64_t cost = 0;

@@ -1,0 +1,91 @@
+"""The ask command: a question without a file, its scenario, the least number of nodes, and what is refused."""
+import json
+import unittest
+
+import harness
+from harness import POLYPHONY, SCENARIOS, run
+
+SMALL = ["--model", "llama-3.1-8b", "--gpus", "8xH100", "--global-batch", "64"]
+LLAVA = {  # as published: transformers leaves class defaults out
+    "architectures": ["LlavaForConditionalGeneration"], "model_type": "llava", "image_token_index": 32000, "vision_feature_layer": -2,
+    "vision_feature_select_strategy": "default", "projector_hidden_act": "gelu", "text_config": {"model_type": "llama", "vocab_size": 32064},
+    "vision_config": {"model_type": "clip_vision_model", "hidden_size": 1024, "image_size": 336, "intermediate_size": 4096,
+                      "num_attention_heads": 16, "num_hidden_layers": 24, "patch_size": 14, "projection_dim": 768, "vocab_size": 32000}}
+
+
+class Ask(harness.SystemTest):
+    def ask(self, *more, codes=(0,), limit=120):
+        done = run(POLYPHONY, "ask", *more, "--format", "json", limit=limit)
+        self.assertIn(done.returncode, codes, f"{done.args}\n{done.stdout[-2000:]}\n{done.stderr}")
+        return json.loads(done.stdout)
+
+    def test_the_first_answer_is_the_saved_scenarios(self):
+        scenario, row = self.folder / "q.json", self.folder / "row.json"
+        answer = self.ask(*SMALL, "--save", scenario, "--save-row", 1, "--out", row)
+        self.assertGreater(len(answer["ranked"]), 3)
+        self.assertTrue(any("--seq" in line for line in answer["assumed"]), answer["assumed"])
+        self.assertEqual(json.loads(scenario.read_text()), answer["scenario"])
+        again = run(POLYPHONY, "sweep", scenario, "--format", "json", "--effort", "0.2", limit=120)
+        self.assertEqual(json.loads(again.stdout)["ranked"], answer["ranked"])
+        step = json.loads(run(POLYPHONY, "simulate", row, "--format", "json").stdout)["step_seconds"]
+        self.assertAlmostEqual(step, answer["ranked"][0]["step_seconds"], delta=1e-6 * step)
+
+    def test_the_table_says_what_was_assumed(self):
+        done = run(POLYPHONY, "ask", *SMALL, "--top", 3, limit=120)
+        self.assert_ok(done)
+        for text in ("Assumed:", "sequences of 8,192 tokens (--seq)", "--thorough", "language 8.0B", "1 ", "rule of thumb"):
+            self.assertIn(text, done.stdout)
+        self.assertTrue(all(len(line) <= 80 for line in done.stdout.splitlines()), done.stdout)
+
+    def test_a_configuration_is_asked_about(self):
+        config = self.folder / "llava/config.json"
+        config.parent.mkdir()
+        config.write_text(json.dumps(LLAVA))
+        scenario = self.folder / "questions/q.json"
+        scenario.parent.mkdir()
+        answer = self.ask("--model", config.parent, "--gpus", "8xH100", "--images", 1, "--seq", "2k", "--global-batch", 64,
+                          "--train", "projector,lora:language", "--save", scenario)
+        self.assertIn("vision 291M + projector 21M + language 6.7B", answer["question"]["model"])
+        self.assert_ok(run(POLYPHONY, "sweep", scenario, "--estimate", "--effort", "0.1", limit=120))
+        done = run(POLYPHONY, "sweep", config)  # no scenario: says what to do
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("polyphony ask --model", done.stderr)
+
+    def test_a_stack_answers_with_what_it_can_run(self):
+        answer = self.ask(*SMALL, "--stack", "hf-eager")
+        for row in answer["ranked"]:
+            self.assertEqual(row["placement"], "homogeneous")
+            self.assertNotIn("TP", row["words"].split("rule of thumb")[0], row["words"])
+            self.assertNotIn("PP", row["words"], row["words"])
+
+    def test_how_many_are_needed(self):
+        answer = self.ask("--model", "llama-3.1-70b", "--gpus", "?xH100", "--global-batch", 64, "--seq", "4k", limit=300)
+        least = answer["least_nodes"]
+        self.assertGreater(least["nodes"], 1)  # 70.6e9 parameters × 16 bytes are 1.1 TB: not on 8 × 80 GB
+        fits = {one["nodes"]: one["fits"] for one in least["tried"]}
+        self.assertTrue(fits[least["nodes"]])
+        self.assertFalse(fits[least["nodes"] - 1])
+        points = sorted((point["nodes"], point["values"]["step"]) for point in answer["goal"]["points"])
+        self.assertEqual([nodes for nodes, _ in points], [least["nodes"] * 2**i for i in range(4)])
+        self.assertTrue(all(a > b for (_, a), (_, b) in zip(points, points[1:])), points)
+
+    def test_what_cannot_be_asked_is_refused(self):
+        for options, named in (
+                ([], "--gpus"), (["--gpus", "8xH100"], "--model"), (["--gpus", "8xZ100", *SMALL[:2]], "--gpus"),
+                ([*SMALL, "--seq", "long"], "--seq"), ([*SMALL, "--images", "8"], "--images"), ([*SMALL, "--stack", "megatron-cor"], "megatron-core"),
+                ([*SMALL, "--train", "vision"], "--train"), ([*SMALL, "--tokens", "many"], "--tokens"), ([*SMALL, "--save", "/nowhere/q.json"], "/nowhere"),
+                (["--model", SCENARIOS / "tiny.json", "--gpus", "H100"], "polyphony sweep"), ([*SMALL, "--out", "row.json"], "--save-row")):
+            with self.subTest(options):
+                done = run(POLYPHONY, "ask", *options)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(named, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+    def test_too_few_devices_are_infeasible(self):
+        answer = self.ask("--model", "llama-3.1-70b", "--gpus", "H100", codes=(3,))
+        self.assertEqual(answer["ranked"], [])
+        self.assertIsNotNone(answer["nearest_misfit"])
+
+
+if __name__ == "__main__":
+    harness.main()
