@@ -36,8 +36,8 @@ SweepAnswer answer_sweep(const Arguments& args, const Scenario& written,
 // Returns the search with its answer as JSON; prints nothing.
 SweepAnswer answer_of(GoalSweep found, const HardwareProfile& profile);
 
-// Prints the answer if it is asked for as JSON, then calls `save`, and writes the files that options
-// name. `title`: of the page. Returns the command's exit code.
+// Prints the answer if it is asked for as JSON, then calls `save`, and writes the files that
+// options name. `title`: of the page. Returns the command's exit code.
 int finish_sweep(const Arguments& args, const SweepAnswer& answer, const std::string& title,
                  const std::function<void()>& save = {});
 

@@ -25,7 +25,8 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"ask", polyphony::sim::ask_command,
-     "the best layout for a config.json and a number of GPUs, without a scenario"},
+     "the best layout of a config.json on GPUs, without a scenario"},
+    {"init", polyphony::sim::init_command, "write a scenario with comments, after a few questions"},
     {"plan", polyphony::sim::plan_command,
      "check a layout; its stages, ranks and layers, why it is split so"},
     {"simulate", polyphony::sim::simulate_command,

@@ -64,6 +64,7 @@ std::string least_text(const LeastNodes& least, const GoalSweep& answer) {
   }
   if (first == nullptr) return "";
   return first_line(least, *first) + "\n" + table.text_with("layout", words, screen_columns()) +
+         "\n" +
          paragraph(
              "The fastest layout found on each number of nodes. To rank the layouts on one of "
              "them, ask again with its number: --gpus " +

@@ -96,6 +96,11 @@ class Schemas(harness.SystemTest):
         self.holds("plan", "plan", TINY)
         self.holds("stream", "simulate", TINY, "--batches", 3)
 
+    def test_of_a_question(self):
+        question = ["ask", "--model", "llama-3.1-8b", "--global-batch", 64, "--seq", "4k", "--gpus"]
+        self.holds("ask", *question, "8xH100")
+        self.assertIn("least_nodes", self.holds("ask", *question, "?x1xH100"))
+
     def test_of_schedules(self):
         self.holds("schedules", "schedules", "--times", SCENARIOS / "times/vlm.csv", "--ranks", 4, "--all")
 
