@@ -1,4 +1,4 @@
-// The scenario of a question as a file that a person goes on with: each part has a comment above it.
+// The scenario of a question as a file that a person goes on with: each part has a comment above.
 #pragma once
 
 #include <string>
