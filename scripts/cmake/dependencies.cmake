@@ -10,6 +10,9 @@ include(${doctest_DIR}/doctest.cmake)  # doctest_discover_tests
 # they are linked by name, so that an installed Polyphony names no folder of this machine.
 find_library(POLYPHONY_PCRE2 pcre2-8 REQUIRED)
 find_library(POLYPHONY_UTF8PROC utf8proc REQUIRED)
+# YAML and TOML, for sim/frameworks (toml++ is headers only).
+find_library(POLYPHONY_YAML yaml-cpp REQUIRED)
+find_path(POLYPHONY_TOML toml++/toml.h REQUIRED)
 
 # Eigen's CMake package is not needed: it is headers only.
 find_path(POLYPHONY_EIGEN Eigen/Dense PATH_SUFFIXES eigen3 REQUIRED)

@@ -12,7 +12,8 @@ namespace polyphony::sim {
 std::string step_schema();        // of `polyphony simulate`
 std::string why_schema();         // of `polyphony why`
 std::string comparison_schema();  // of `polyphony compare` and `polyphony rehearse`
-std::string ask_schema();         // of `polyphony ask`
+std::string ask_schema();
+std::string import_schema();         // of `polyphony ask`
 std::string sweep_schema();       // of `polyphony sweep`
 std::string phase_plan_schema();  // of `polyphony sweep` of a scenario with phases
 std::string vary_schema();        // of `polyphony sweep --vary`

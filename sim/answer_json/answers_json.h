@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "sim/frameworks/imported_answer.h"
 #include "sim/plan_answers/joint_answer.h"
 #include "sim/plan_answers/plan_answer.h"
 #include "sim/plan_answers/segments_answer.h"
@@ -47,6 +48,7 @@ nlohmann::json to_json(const Varied& varied);
 nlohmann::json to_json(const PhasePlan& plan, const std::vector<nlohmann::json>& answers);
 // Additional keys, which are merged into the object of the sweep that answers the question.
 nlohmann::json to_json(const AskedQuestion& question);
+nlohmann::json to_json(const ImportAnswer& answer);
 // The value of the key "question" of a sweep's answer.
 nlohmann::json to_json(const QuestionWords& words);
 // `steps`: number of steps of the run whose risk of running out of memory is given.

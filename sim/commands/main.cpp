@@ -27,6 +27,8 @@ constexpr Command kCommands[] = {
     {"ask", polyphony::sim::ask_command,
      "the best layout of a config.json on GPUs, without a scenario"},
     {"init", polyphony::sim::init_command, "write a scenario with comments, after a few questions"},
+    {"import", polyphony::sim::import_command,
+     "a scenario from another framework's launch script, log or configuration"},
     {"plan", polyphony::sim::plan_command,
      "check a layout; its stages, ranks and layers, why it is split so"},
     {"simulate", polyphony::sim::simulate_command,

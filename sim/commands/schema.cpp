@@ -29,6 +29,7 @@ constexpr Document kDocuments[] = {
     {"segments", segments_schema},
     {"trace", trace_schema},
     {"ask", ask_schema},
+    {"import", import_schema},
     {"sweep", sweep_schema},
     {"vary", vary_schema},
     {"phases", phase_plan_schema},

@@ -1,0 +1,59 @@
+// Looks settings up by their key, and writes the report of what became of each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/frameworks/report.h"
+#include "sim/frameworks/settings.h"
+
+namespace polyphony::sim {
+
+// What is known about settings that no scenario has. A pattern may begin or end with "*".
+struct KnownSetting {
+  enum class Is { ignored, not_modeled } is;
+  const char* patterns;  // separated by blanks
+  const char* why;
+};
+
+class SettingReader {
+ public:
+  SettingReader(std::vector<Setting> settings, ImportReport& report, bool printed);
+
+  const Setting* find(const std::string& key) const;  // null: absent, or "none"
+  bool has(const std::string& key) const { return find(key) != nullptr; }
+
+  // Return the value, and note that it became `what`. Throw InputError at the setting's place if it
+  // is of another type.
+  std::optional<std::int64_t> integer(const std::string& key, const std::string& what);
+  std::optional<double> number(const std::string& key, const std::string& what);
+  bool flag(const std::string& key, bool otherwise, const std::string& what);
+  std::string text(const std::string& key, const std::string& what);
+
+  void used(const std::string& key, const std::string& what);
+  void approximated(const std::string& key, const std::string& what);
+  void not_modeled(const std::string& key, const std::string& what);
+  void ignored(const std::string& key, const std::string& why);
+  void contradiction(const std::string& key, const std::string& what);
+  void assumed(const std::string& what);
+  [[noreturn]] void refuse(const std::string& key, const std::string& what, const std::string& hint) const;
+
+  // Sorts every setting that nothing has read yet: by the tables, else as not understood.
+  void finish(const std::vector<std::vector<KnownSetting>>& tables);
+
+ private:
+  void note(std::vector<ImportReport::Line>& lines, const std::string& key, const std::string& text);
+
+  std::vector<Setting> settings_;
+  ImportReport& report_;
+  const bool printed_;
+  std::set<std::string> read_;
+};
+
+// Returns whether a value switches something off: "none", "false", "0", "".
+bool is_off(const std::string& value);
+
+}  // namespace polyphony::sim

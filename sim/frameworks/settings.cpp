@@ -1,0 +1,502 @@
+#include "sim/frameworks/settings.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "shared/error.h"
+#include "shared/text/other_words.h"
+#include "sim/frameworks/config_text.h"
+#include "sim/frameworks/shell_words.h"
+
+namespace polyphony::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::string trimmed(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+// Returns a value as Setting::value has it. Lists of Python: ['a', 'b'].
+std::string plain(const std::string& text) {
+  std::string value = trimmed(text);
+  const std::string small = lower(value);
+  if (small == "true" || small == "yes" || small == "on") return "true";
+  if (small == "false" || small == "no" || small == "off") return "false";
+  if (small == "none" || small == "null" || small == "~") return "none";
+  if (value.size() >= 2 && value.front() == '[' && value.back() == ']' &&
+      value.find_first_of("+*(") == std::string::npos) {
+    std::string words;
+    for (const char c : value.substr(1, value.size() - 2))
+      words += c == ',' || c == '\'' || c == '"' ? ' ' : c;
+    std::istringstream parts(words);
+    value.clear();
+    for (std::string part; parts >> part;) value += (value.empty() ? "" : " ") + part;
+    return value;
+  }
+  if (value.size() >= 2 && (value.front() == '\'' || value.front() == '"') &&
+      value.back() == value.front())
+    value = value.substr(1, value.size() - 2);
+  return value;
+}
+
+bool is_option(const std::string& word) {
+  return word.starts_with("--") && word.size() > 2 && word[2] != '-';
+}
+
+// Where a file's settings are from, before all files are known to be one framework's.
+struct Found {
+  std::optional<Framework> framework;
+  std::vector<Setting> settings;
+};
+
+class Reader {
+ public:
+  Reader(const LoadText& load, std::optional<Framework> stated,
+         const std::map<std::string, std::string>& environment, FrameworkSettings& read)
+      : load_(load), stated_(stated), environment_(environment), read_(read) {}
+
+  void add(const NamedText& file) {
+    folder_ = fs::path(file.path).parent_path().string();
+    if (read_.folder.empty() && read_.settings.empty()) read_.folder = folder_;
+    if (is_printed(file.text)) return printed(file);
+    const std::string name = lower(fs::path(file.path).extension().string());
+    if (name == ".toml") return structured(file, ConfigFormat::toml, "");
+    if (name == ".yaml" || name == ".yml") return structured(file, ConfigFormat::yaml, "");
+    if (name == ".json") return structured(file, ConfigFormat::json, "");
+    script(file);
+  }
+
+  std::set<Framework> seen;
+
+ private:
+  void is(Framework framework) { seen.insert(framework); }
+
+  // ---- the arguments that Megatron-LM prints
+
+  static bool is_printed(const std::string& text) {
+    return text.find("- arguments -") != std::string::npos ||
+           text.find("- end of arguments -") != std::string::npos;
+  }
+
+  void printed(const NamedText& file) {
+    is(stated_.value_or(Framework::megatron_lm));
+    read_.printed = true;
+    std::istringstream lines(file.text);
+    int number = 0;
+    for (std::string line; std::getline(lines, line);) {
+      ++number;
+      // "  name ........ value", perhaps behind a rank: "0:  name ........ value".
+      const std::size_t dots = line.find(" ..");
+      std::size_t end = dots;
+      if (end == std::string::npos) {
+        // Names of 48 letters and more have no dots.
+        const std::size_t begin = line.find_first_not_of(' ');
+        end = begin == std::string::npos ? begin : line.find("  ", begin);
+        if (end == std::string::npos || end - begin < 48) continue;
+      }
+      std::size_t begin = end;
+      while (begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) ||
+                           line[begin - 1] == '_'))
+        --begin;
+      if (begin == end || (begin > 0 && line[begin - 1] != ' ' && line[begin - 1] != ':')) continue;
+      const std::size_t value = line.find_first_not_of(" .", end);
+      const std::string key = line.substr(begin, end - begin);
+      // A value may begin with a dot or be empty: it begins behind the blank that follows the dots.
+      std::size_t from = line.find_first_not_of('.', std::min(line.find_first_not_of(' ', end), line.size()));
+      from = from == std::string::npos ? line.size() : from + 1;
+      const std::string text =
+          from <= line.size() ? line.substr(from) : value == std::string::npos ? "" : line.substr(value);
+      read_.settings.push_back({key, plain(text), key + " = " + trimmed(text),
+                                file.path + ":" + std::to_string(number)});
+    }
+  }
+
+  // ---- YAML, TOML, JSON
+
+  void flatten(const Json& value, const std::string& key, const std::string& pointer,
+               const std::string& file, int depth) {
+    if (value.is_object()) {
+      if (depth > 60) return;
+      for (const auto& [name, inner] : value.items())
+        flatten(inner, key.empty() ? name : key + "." + name, pointer + "/" + name, file, depth + 1);
+      return;
+    }
+    const std::string text = scalar(value);
+    read_.settings.push_back({key, plain(text), key + " = " + text, file + ": " + pointer});
+  }
+  // Lists: words; lists of lists: "a,b|c".
+  static std::string scalar(const Json& value) {
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_null()) return "none";
+    if (value.is_array()) {
+      const bool nested = !value.empty() && std::all_of(value.begin(), value.end(), [](const Json& inner) {
+        return inner.is_array();
+      });
+      std::string text;
+      for (const Json& inner : value) {
+        std::string part = scalar(inner);
+        if (nested) std::replace(part.begin(), part.end(), ' ', ',');
+        text += (&inner == &value.front() ? "" : nested ? "|" : " ") + part;
+      }
+      return text;
+    }
+    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+  void structured(const NamedText& file, ConfigFormat format, const std::string& prefix) {
+    const Json root = parse_config(file.text, file.path, format);
+    if (!root.is_object())
+      throw InputError(file.path, "", "has no settings", "give a launch script or a configuration");
+    const auto has = [&](const char* key) { return root.contains(key); };
+    const auto has_object = [&](const char* key) { return has(key) && root[key].is_object(); };
+    if (has("polyphony"))
+      throw InputError(file.path, "", "is a scenario already", "polyphony sweep answers for it");
+    if (has("model_type") && has("architectures"))
+      throw InputError(file.path, "", "is the configuration of a model",
+                       "give it by --model, beside a launch script or configuration");
+    std::string under = prefix;
+    if (prefix.empty()) {
+      if (has("zero_optimization") || has("train_micro_batch_size_per_gpu")) {
+        under = "deepspeed";
+        is(other_or(Framework::hf_trainer));
+      } else if (has("compute_environment") || has("distributed_type")) {
+        under = "accelerate";
+        is(other_or(Framework::hf_trainer));
+      } else if (has_object("parallelism") || (has_object("training") && has_object("model"))) {
+        is(stated_.value_or(Framework::torchtitan));
+      } else if (has_object("model") && (has_object("train") || has_object("ddp") || has_object("optimizer"))) {
+        is(stated_.value_or(Framework::megatron_bridge));
+      } else if (has("finetuning_type") || has("cutoff_len") || (has("stage") && has("template"))) {
+        is(stated_.value_or(Framework::llama_factory));
+      } else if (has("tensor_model_parallel_size") || has("pipeline_model_parallel_size") ||
+                 has("expert_model_parallel_size")) {
+        is(stated_.value_or(Framework::ms_swift));
+      } else if (has("per_device_train_batch_size")) {
+        is(stated_.value_or(Framework::hf_trainer));
+      } else if (stated_) {
+        is(*stated_);
+      } else {
+        throw InputError(file.path, "", "has the settings of no framework that is known",
+                         "state it: --from " + words<Framework>());
+      }
+    }
+    const std::size_t before = read_.settings.size();
+    flatten(root, under, "", file.path, 0);
+    follow_files(before);
+  }
+  // DeepSpeed's and Accelerate's files belong to whatever other file names a framework.
+  Framework other_or(Framework otherwise) const {
+    if (stated_) return *stated_;
+    return seen.empty() ? otherwise : *seen.begin();
+  }
+
+  template <class Enum>
+  static std::string words() {
+    std::string text;
+    for (int i = 0; i <= static_cast<int>(last_of(Enum{})); ++i)
+      text += (i == 0 ? "" : ", ") + std::string(name(static_cast<Enum>(i)));
+    return text;
+  }
+
+  // Reads the files that settings from `begin` on name.
+  void follow_files(std::size_t begin) {
+    static const std::map<std::string, std::pair<ConfigFormat, std::string>> kNamed{
+        {"deepspeed", {ConfigFormat::json, "deepspeed"}},
+        {"job.config_file", {ConfigFormat::toml, ""}},
+        {"accelerate_config_file", {ConfigFormat::yaml, "accelerate"}},
+        {"config_yaml", {ConfigFormat::yaml, ""}}};
+    const std::size_t end = read_.settings.size();
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto found = kNamed.find(read_.settings[i].key);
+      const std::string value = read_.settings[i].value;
+      if (found == kNamed.end() || value.find('.') == std::string::npos) continue;
+      const std::string lower_case = lower(value);
+      const ConfigFormat format = lower_case.ends_with(".json")   ? ConfigFormat::json
+                                  : lower_case.ends_with(".toml") ? ConfigFormat::toml
+                                                                  : ConfigFormat::yaml;
+      if (!given_.insert(fs::path(value).filename().string()).second) continue;
+      std::optional<NamedText> text;
+      for (const std::string& path : {(fs::path(folder_) / value).string(), value}) {
+        try {
+          text = NamedText{path, load_(path)};
+          break;
+        } catch (const InputError&) {
+        }
+      }
+      if (!text) {
+        read_.missing.push_back(value);
+        continue;
+      }
+      // What the command line states counts more than the file that it names.
+      std::vector<Setting> stated(std::make_move_iterator(read_.settings.begin() + static_cast<long>(begin)),
+                                  std::make_move_iterator(read_.settings.end()));
+      read_.settings.resize(begin);
+      structured(*text, format, found->second.second.empty() ? "" : found->second.second);
+      read_.settings.insert(read_.settings.end(), stated.begin(), stated.end());
+      return follow_files(read_.settings.size() - stated.size() + i - begin + 1);
+    }
+  }
+
+ public:
+  // Files that are given need not be read again where another names them.
+  void given(const std::string& path) { given_.insert(fs::path(path).filename().string()); }
+
+ private:
+  // ---- launch scripts
+
+  struct Launched {
+    std::size_t program = 0;  // index of the word behind which the program's own options begin
+    std::optional<Framework> framework;
+  };
+
+  static std::optional<Launched> launched(const std::vector<ShellWord>& words) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string& word = words[i].text;
+      const std::string file = fs::path(word).filename().string();
+      const auto next = [&] { return i + 1 < words.size() ? words[i + 1].text : std::string(); };
+      static const std::set<std::string> kVerbs{"sft", "pt", "rlhf", "export"};
+      if ((file == "megatron" || file == "swift") && kVerbs.contains(next()))
+        return Launched{i + 1, file == "megatron" ? Framework::ms_swift : Framework::hf_trainer};
+      if (file == "llamafactory-cli" && next() == "train")
+        return Launched{i + 1, Framework::llama_factory};
+      if (word == "-m" && (next().starts_with("torchtitan") || next().find("train") != std::string::npos))
+        return Launched{i + 1, next().starts_with("torchtitan")
+                                   ? std::optional(Framework::torchtitan)
+                                   : std::nullopt};
+      if (file == "run_train.sh") return Launched{i, Framework::torchtitan};
+      if (file == "train.sh" && word.find("training") != std::string::npos)
+        return Launched{i, Framework::megatron_bridge};
+      if (!is_option(word) && file.ends_with(".py")) {
+        if (word.find("torchtitan") != std::string::npos) return Launched{i, Framework::torchtitan};
+        if (file == "sft.py" && word.find("_megatron") != std::string::npos)
+          return Launched{i, Framework::ms_swift};
+        return Launched{i, std::nullopt};
+      }
+    }
+    return std::nullopt;
+  }
+
+  static std::optional<Framework> by_options(const std::set<std::string>& keys) {
+    const auto has = [&](const char* key) { return keys.contains(key); };
+    if (has("recipe") || has("model.tensor_model_parallel_size") || has("train.global_batch_size"))
+      return Framework::megatron_bridge;
+    if (has("parallelism.tensor_parallel_degree") || has("job.config_file") ||
+        has("training.local_batch_size") || (has("module") && has("config")))
+      return Framework::torchtitan;
+    if (has("finetuning_type") && has("template")) return Framework::llama_factory;
+    if (has("micro_batch_size") || has("tensor_model_parallel_size") || has("num_layers"))
+      return has("tuner_type") || has("train_type") || (has("model") && !has("num_layers"))
+                 ? Framework::ms_swift
+                 : Framework::megatron_lm;
+    if (has("per_device_train_batch_size")) return Framework::hf_trainer;
+    return std::nullopt;
+  }
+
+  void launch_value(const std::string& key, const std::string& value) {
+    if (value.empty() || value.find('$') != std::string::npos) return;
+    const std::size_t cut = value.find_last_of(":-");  // "1:4" machines, "gpu:8"
+    const std::string last = cut == std::string::npos ? value : value.substr(cut + 1);
+    if (last.empty() || last.find_first_not_of("0123456789") != std::string::npos) return;
+    read_.launch[key] = last;
+  }
+
+  void launcher_option(const std::string& key, const std::string& value) {
+    static const std::map<std::string, std::string> kMeaning{
+        {"nnodes", "nodes"},          {"nproc_per_node", "per_node"}, {"num_machines", "nodes"},
+        {"num_processes", "ranks"},   {"num_gpus", "per_node"},       {"num_nodes", "nodes"},
+        {"nodes", "nodes"},           {"gpus_per_node", "per_node"},  {"ntasks_per_node", "tasks_per_node"},
+        {"gres", "per_node"},         {"ntasks", "ranks"},            {"gpus", "ranks"},
+        {"standalone", ""}};
+    const auto found = kMeaning.find(key);
+    if (found != kMeaning.end() && !found->second.empty()) launch_value(found->second, value);
+  }
+
+  static std::string key_of(std::string option) {
+    option = option.substr(option.find_first_not_of('-'));
+    std::replace(option.begin(), option.end(), '-', '_');
+    return option;
+  }
+
+  // Splits words into options with their values, and others.
+  struct Option {
+    std::string key, value, written;
+    int line = 0;
+    bool is_override = false;  // section.field=value
+  };
+  std::vector<Option> options_of(const std::vector<ShellWord>& words, std::size_t begin) {
+    std::vector<Option> options;
+    for (std::size_t i = begin; i < words.size(); ++i) {
+      const std::string& word = words[i].text;
+      if (is_option(word)) {
+        const std::size_t cut = word.find('=');
+        Option option{key_of(word.substr(0, cut)), "", word, words[i].line, false};
+        if (cut != std::string::npos) {
+          option.value = plain(word.substr(cut + 1));
+        } else {
+          std::string value;
+          while (i + 1 < words.size() && !is_option(words[i + 1].text) &&
+                 !is_override(words[i + 1].text) && !is_redirection(words[i + 1].text)) {
+            // A variable that is not set may hold options of its own.
+            if (!value.empty() && words[i + 1].text.starts_with("$")) break;
+            value += (value.empty() ? "" : " ") + words[++i].text;
+          }
+          option.written += value.empty() ? "" : " " + value;
+          option.value = value.empty() ? "true" : plain(value);
+        }
+        options.push_back(std::move(option));
+      } else if (is_override(word)) {
+        std::string text = word;
+        text.erase(0, std::min(text.find_first_not_of("+"), text.size()));
+        const std::size_t cut = text.find('=');
+        options.push_back({text.substr(0, cut), plain(text.substr(cut + 1)), word, words[i].line, true});
+      } else if (word.starts_with("~")) {
+        options.push_back({word.substr(1), "none", word, words[i].line, true});
+      } else if (is_redirection(word)) {
+        break;
+      } else if (word.starts_with("$") && unset_.insert(word).second) {
+        read_.notes.push_back(word + " is not set in the script, so that its options are not read (" +
+                              "--env " + word.substr(1) + "=\"...\")");
+      } else if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {
+        options.push_back({"config_yaml", word, word, words[i].line, false});
+      }
+    }
+    return options;
+  }
+  static bool is_override(const std::string& word) {
+    const std::size_t begin = word.find_first_not_of("+");
+    const std::size_t cut = word.find('=');
+    if (begin == std::string::npos || cut == std::string::npos || begin > 2) return false;
+    if (!std::isalpha(static_cast<unsigned char>(word[begin]))) return false;
+    const std::string key = word.substr(begin, cut - begin);
+    return key.find('.') != std::string::npos &&
+           key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
+               std::string::npos;
+  }
+  static bool is_redirection(const std::string& word) {
+    return word.starts_with(">") || word.starts_with("2>") || word.starts_with("<");
+  }
+
+  void script(const NamedText& file) {
+    const ShellScript script = read_shell(file.text, file.path, environment_);
+    for (const auto& [key, value] : script.batch) {
+      std::string name = key;
+      std::replace(name.begin(), name.end(), '-', '_');
+      launcher_option(name, value);
+    }
+    for (const char* variable : {"NNODES", "NPROC_PER_NODE", "NGPU"})
+      if (const auto found = script.variables.find(variable);
+          found != script.variables.end() && !found->second.empty())
+        launch_value(variable == std::string("NNODES") ? "nodes" : "per_node", found->second.front().text);
+    // The command with the most options is the training.
+    std::vector<Option> best;
+    const std::vector<ShellWord>* command = nullptr;
+    Launched how;
+    for (const std::vector<ShellWord>& words : script.commands) {
+      const std::optional<Launched> found = launched(words);
+      if (!found) continue;
+      std::vector<Option> options = options_of(words, found->program + 1);
+      if (command && options.size() < best.size()) continue;
+      best = std::move(options);
+      command = &words;
+      how = *found;
+    }
+    if (!command) {  // a file of arguments, or a part of a script
+      std::vector<ShellWord> all;
+      for (const std::vector<ShellWord>& words : script.commands)
+        all.insert(all.end(), words.begin(), words.end());
+      if (std::none_of(all.begin(), all.end(), [](const ShellWord& w) { return is_option(w.text); }))
+        for (const auto& [name, words] : script.variables) {
+          std::vector<ShellWord> split;
+          for (const ShellWord& word : words) {
+            std::istringstream lines(word.text);
+            int line = word.line;
+            for (std::string one; std::getline(lines, one); ++line) {
+              std::istringstream parts(one);
+              for (std::string part; parts >> part;) split.push_back({part, line});
+            }
+          }
+          if (std::any_of(split.begin(), split.end(), [](const ShellWord& w) { return is_option(w.text); }))
+            all.insert(all.end(), split.begin(), split.end());
+        }
+      best = options_of(all, 0);
+      if (best.empty())
+        throw InputError(file.path, "", "starts no training that is known, and has no options",
+                         "give a launch script, a log with the arguments, or a configuration");
+    } else {
+      for (const Option& option : options_of({command->begin(), command->begin() + static_cast<long>(how.program)}, 0)) {
+        launcher_option(option.key, option.value);
+        if (option.key == "config_file")
+          best.push_back({"accelerate_config_file", option.value, option.written, option.line, false});
+      }
+      // A program's options may be behind another launcher's: `srun torchrun ... train.py`.
+      for (const ShellWord& word : *command) {  // NNODES=2 megatron sft
+        const std::size_t cut = word.text.find('=');
+        if (cut == std::string::npos) break;
+        const std::string name = word.text.substr(0, cut);
+        if (name == "NNODES") launch_value("nodes", word.text.substr(cut + 1));
+        if (name == "NPROC_PER_NODE") launch_value("per_node", word.text.substr(cut + 1));
+      }
+    }
+    std::set<std::string> keys;
+    for (const Option& option : best) keys.insert(option.key);
+    std::optional<Framework> framework = stated_ ? stated_ : how.framework ? how.framework : by_options(keys);
+    if (!framework && keys.contains("config_yaml")) framework = Framework::llama_factory;
+    if (!framework)
+      throw InputError(file.path, "", "has the options of no framework that is known",
+                       "state it: --from " + words<Framework>());
+    is(*framework);
+    const std::size_t before = read_.settings.size();
+    for (const Option& option : best)
+      read_.settings.push_back({option.key, option.value, option.written,
+                                file.path + ":" + std::to_string(option.line)});
+    for (const std::string& note : script.notes) read_.notes.push_back(file.path + ": " + note);
+    follow_files(before);
+  }
+
+  const LoadText& load_;
+  const std::optional<Framework> stated_;
+  const std::map<std::string, std::string>& environment_;
+  FrameworkSettings& read_;
+  std::string folder_;
+  std::set<std::string> given_, unset_;
+};
+
+}  // namespace
+
+FrameworkSettings read_settings(const std::vector<NamedText>& files, const LoadText& load,
+                                std::optional<Framework> stated,
+                                const std::map<std::string, std::string>& environment) {
+  FrameworkSettings read;
+  Reader reader(load, stated, environment, read);
+  for (const NamedText& file : files) reader.given(file.path);
+  for (const NamedText& file : files) reader.add(file);
+  if (reader.seen.size() > 1) {
+    // DeepSpeed's and Accelerate's files belong to the framework that the other file is of.
+    reader.seen.erase(Framework::hf_trainer);
+    if (reader.seen.size() > 1) {
+      std::string names;
+      for (const Framework framework : reader.seen)
+        names += (names.empty() ? "" : " and ") + std::string(name(framework));
+      throw InputError(files.front().path, "", "and the other files are of " + names,
+                       "give the files of one run, or state the framework with --from");
+    }
+  }
+  if (!reader.seen.empty()) read.framework = *reader.seen.begin();
+  return read;
+}
+
+}  // namespace polyphony::sim

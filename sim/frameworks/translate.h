@@ -1,0 +1,28 @@
+// Settings of each framework in the words of RunSettings. One function for each family; what no
+// function reads is sorted by the tables of known settings.
+#pragma once
+
+#include <vector>
+
+#include "sim/frameworks/run_settings.h"
+#include "sim/frameworks/setting_reader.h"
+#include "sim/frameworks/settings.h"
+
+namespace polyphony::sim {
+
+// Megatron-LM, Megatron-Bridge, ms-swift: the names of megatron/training/arguments.py. Returns the
+// settings under these names: "--no-rope-fusion" becomes rope_fusion = false, Megatron-Bridge's
+// "model.tensor_model_parallel_size" loses its section.
+std::vector<Setting> megatron_names(const FrameworkSettings& read);
+RunSettings read_megatron(SettingReader& settings, Framework framework);
+std::vector<std::vector<KnownSetting>> megatron_known(Framework framework);
+
+// torchtitan's JSON and TOML, and its options.
+RunSettings read_torchtitan(SettingReader& settings);
+std::vector<std::vector<KnownSetting>> torchtitan_known();
+
+// transformers' Trainer with FSDP, DeepSpeed or Accelerate; LLaMA-Factory.
+RunSettings read_trainer(SettingReader& settings, Framework framework);
+std::vector<std::vector<KnownSetting>> trainer_known();
+
+}  // namespace polyphony::sim
