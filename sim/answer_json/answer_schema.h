@@ -13,7 +13,8 @@ std::string step_schema();        // of `polyphony simulate`
 std::string why_schema();         // of `polyphony why`
 std::string comparison_schema();  // of `polyphony compare` and `polyphony rehearse`
 std::string ask_schema();
-std::string import_schema();         // of `polyphony ask`
+std::string import_schema();      // of `polyphony import`
+std::string emit_schema();        // of `polyphony emit`         // of `polyphony ask`
 std::string sweep_schema();       // of `polyphony sweep`
 std::string phase_plan_schema();  // of `polyphony sweep` of a scenario with phases
 std::string vary_schema();        // of `polyphony sweep --vary`

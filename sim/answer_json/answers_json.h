@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "sim/frameworks/emit_answer.h"
 #include "sim/frameworks/imported_answer.h"
 #include "sim/plan_answers/joint_answer.h"
 #include "sim/plan_answers/plan_answer.h"
@@ -49,6 +50,7 @@ nlohmann::json to_json(const PhasePlan& plan, const std::vector<nlohmann::json>&
 // Additional keys, which are merged into the object of the sweep that answers the question.
 nlohmann::json to_json(const AskedQuestion& question);
 nlohmann::json to_json(const ImportAnswer& answer);
+nlohmann::json to_json(const EmitAnswer& answer);
 // The value of the key "question" of a sweep's answer.
 nlohmann::json to_json(const QuestionWords& words);
 // `steps`: number of steps of the run whose risk of running out of memory is given.

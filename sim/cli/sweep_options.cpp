@@ -71,26 +71,31 @@ SpacePart part_of(const Arguments& args) {
 
 }  // namespace
 
-void add_search_options(Arguments& args, const char* effort) {
+void add_budget_options(Arguments& args, const char* effort) {
   args.add()("jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"))(
-      "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
-      "all", "also rows that differ from an earlier one only in details")(
       "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(
       "runnable", "only layouts that `polyphony run` can train")(
+      "effort", "how much to estimate and simulate in a large search: 2 is twice the work",
+      cxxopts::value<double>()->default_value(effort))(
+      "journal",
+      "file that keeps what was predicted so far: the same command continues from it after an "
+      "interrupt, and answers at once when repeated; further files after commas are read only",
+      cxxopts::value<std::vector<std::string>>());
+}
+
+void add_search_options(Arguments& args, const char* effort) {
+  add_budget_options(args, effort);
+  args.add()("top", "rows to print", cxxopts::value<int>()->default_value("12"))(
+      "all", "also rows that differ from an earlier one only in details")(
       "memory-margin",
       "share of the device's memory that the best layout leaves free, such as 5%: fragmentation is "
       "not modeled (default: search.memory_margin of the scenario, 5%)",
       cxxopts::value<std::string>(),
-      "SHARE")("effort", "how much to estimate and simulate in a large search: 2 is twice the work",
-               cxxopts::value<double>()->default_value(effort))(
+      "SHARE")(
       "details",
       "also how many combinations were searched, why some are not legal, how much the search may "
       "have missed, and where the other placements lose time")(
       "wide", "print layouts with the keys of a scenario file")(
-      "journal",
-      "file that keeps what was predicted so far: the same command continues from it after an "
-      "interrupt, and answers at once when repeated; further files after commas are read only",
-      cxxopts::value<std::vector<std::string>>())(
       "objective",
       "what the best layout is best at: step, tokens_per_gpu, days, dollars or p95; of two "
       "(days,dollars; step,memory) the Pareto front",

@@ -8,6 +8,8 @@
 
 namespace polyphony::sim {
 
+// Adds the options that say how long a search may take, and where it keeps what it predicted.
+void add_budget_options(Arguments& args, const char* effort = "1");
 // Adds the options that every search has, and those of `sweep`, which include them. `effort`: the
 // default of --effort; with --thorough, which `ask` has, it is 1.
 void add_search_options(Arguments& args, const char* effort = "1");

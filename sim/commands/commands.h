@@ -11,6 +11,7 @@ namespace polyphony::sim {
 
 int ask_command(int argc, char** argv);
 int import_command(int argc, char** argv);
+int emit_command(int argc, char** argv);
 int init_command(int argc, char** argv);
 int plan_command(int argc, char** argv);
 int simulate_command(int argc, char** argv);

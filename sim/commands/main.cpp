@@ -54,6 +54,7 @@ constexpr Command kCommands[] = {
     {"scan", polyphony::sim::scan_command, "count the tokens of a data set on disk"},
     {"export", polyphony::sim::export_command,
      "a run's weights as a folder that transformers loads"},
+    {"emit", polyphony::sim::emit_command, "a layout as another framework's launch files"},
     {"launch", polyphony::sim::launch_command, "a script that starts a run on a cluster"},
     {"schema", polyphony::sim::schema_command, "the JSON Schema of scenario files and answers"},
     {"completion", polyphony::sim::completion_command, "a script for completion in bash and zsh"},

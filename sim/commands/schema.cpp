@@ -30,6 +30,7 @@ constexpr Document kDocuments[] = {
     {"trace", trace_schema},
     {"ask", ask_schema},
     {"import", import_schema},
+    {"emit", emit_schema},
     {"sweep", sweep_schema},
     {"vary", vary_schema},
     {"phases", phase_plan_schema},

@@ -53,6 +53,8 @@ std::string plain(const std::string& text) {
   return value;
 }
 
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+
 bool is_option(const std::string& word) {
   return word.starts_with("--") && word.size() > 2 && word[2] != '-';
 }
@@ -367,7 +369,7 @@ class Reader {
         options.push_back({word.substr(1), "none", word, words[i].line, true});
       } else if (is_redirection(word)) {
         break;
-      } else if (word.starts_with("$") && unset_.insert(word).second) {
+      } else if (word.starts_with("$") && word.size() > 1 && is_letter(word[1]) && unset_.insert(word).second) {
         read_.notes.push_back(word + " is not set in the script, so that its options are not read (" +
                               "--env " + word.substr(1) + "=\"...\")");
       } else if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {

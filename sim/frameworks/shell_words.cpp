@@ -404,7 +404,7 @@ class Reader {
 
   // Whether a default may decide a layout: not those of addresses, paths and libraries.
   static bool matters(const std::string& name) {
-    static const char* const kOthers[] = {"MASTER_", "NODE_RANK", "RANK", "CUDA_", "NCCL_", "NVTE_", "TORCH_",
+    static const char* const kOthers[] = {"MASTER_", "NODE_RANK", "SLURM_NODEID", "SLURM_PROCID", "SLURM_JOB", "RANK", "CUDA_", "NCCL_", "NVTE_", "TORCH_",
                                           "WANDB",   "LOG",       "HF_",  "PYTHON", "TRITON_", "OMP_"};
     if (name.empty() || !is_name_start(name[0]) || name.ends_with("PATH") || name.ends_with("DIR") ||
         name.ends_with("IMAGE"))

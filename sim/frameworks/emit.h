@@ -1,0 +1,56 @@
+// Writes a layout as the settings of a training framework, ready to start: `polyphony emit`.
+//   What a framework cannot run is refused by name, never left out. What it runs otherwise than
+//   predicted is a note.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "shared/enum_names.h"
+#include "shared/scenario/scenario.h"
+#include "sim/frameworks/settings.h"
+
+namespace polyphony::sim {
+
+enum class Target : std::uint8_t { megatron_lm, megatron_bridge, torchtitan, ms_swift };
+constexpr auto names(Target) {
+  return names_of<Target>("megatron-lm", "megatron-bridge", "torchtitan", "ms-swift");
+}
+
+struct Emitted {
+  Target target = Target::megatron_lm;
+  // The framework's own names and values; sections and fields are joined by dots.
+  nlohmann::ordered_json arguments = nlohmann::ordered_json::object();
+  std::vector<NamedText> files;     // paths are names inside the folder that they are written to
+  std::vector<std::string> cannot;  // what the framework cannot run; then there are no files
+  std::vector<std::string> notes;   // differences from the prediction, and what is left to do
+  std::string start;                // the command that starts it
+};
+
+// `layout`: legal for the scenario, with the blocks of its stages (PlannedLayout::resolved).
+Emitted emit(const Scenario& scenario, const Layout& layout, Target target);
+
+// The parts of emit() that frameworks share.
+struct EmitInput {
+  const Scenario& scenario;
+  const Layout& layout;
+  ModuleId language;
+  const Module& module;         // of the language
+  const ModuleLayout& grid;     // of the language
+  int dp = 1;
+  int world = 1, per_node = 1;
+  std::vector<int> blocks = {};  // of the language module by virtual stage; empty: one stage
+  std::int64_t microbatch = 1;  // samples
+  std::int64_t sequence = 0;    // tokens
+};
+void emit_megatron(const EmitInput& input, Emitted& emitted);
+void emit_torchtitan(const EmitInput& input, Emitted& emitted);
+
+// Returns a script that starts `program` (a torchrun command's part behind its own options) on every
+// node, and an sbatch script around it. `exports`: lines before it.
+std::string torchrun_script(const EmitInput& input, const std::string& about, const std::string& exports,
+                            const std::string& program);
+std::string sbatch_script(const EmitInput& input, const std::string& script);
+
+}  // namespace polyphony::sim
