@@ -53,7 +53,7 @@ class Writer {
     set("ffn_hidden_size", ffn);
     if (m.gated) set("swiglu", true);
     set("normalization", m.norm == Norm::rms ? "RMSNorm" : "LayerNorm");
-    set("norm_epsilon", m.norm_epsilon);
+    set("layernorm_epsilon", m.norm_epsilon);
     set("position_embedding_type", "rope");
     set("rotary_base", static_cast<std::int64_t>(m.rope_theta));
     if (m.rope_scaling == RopeScaling::llama3) {
@@ -106,12 +106,13 @@ class Writer {
 
   // ---- the layout
 
-  void write_layout(bool swift) {
+  // `overrides`: a recipe, or the framework's own defaults, stand where nothing is stated.
+  void write_layout(bool swift, bool overrides) {
     const ModuleLayout& g = in_.grid;
     set("tensor_model_parallel_size", g.tp);
     set("pipeline_model_parallel_size", g.pp);
     set("context_parallel_size", g.cp);
-    if (g.tp > 1) set("sequence_parallel", g.sp);
+    if (g.tp > 1 || overrides) set("sequence_parallel", g.sp);
     if (in_.module.experts > 0) {
       set("expert_model_parallel_size", g.ep);
       set("expert_tensor_parallel_size", g.experts_tp());
@@ -130,7 +131,7 @@ class Writer {
                                                                                       : "all_gather"}));
       if (swift && g.tokens == TokenAssignment::contiguous) set("cp_partition_mode", "contiguous");
     }
-    write_sharding(swift);
+    write_sharding(swift, overrides);
     write_recomputation();
   }
 
@@ -153,7 +154,7 @@ class Writer {
     set("pipeline_model_parallel_layout", pipeline_layout_text(blocks));
   }
 
-  void write_sharding(bool swift) {
+  void write_sharding(bool swift, bool overrides) {
     const ModuleLayout& g = in_.grid;
     const int ranks = g.dp() * g.cp;
     const bool fsdp = g.shard == Shard::full || g.shard == Shard::gradients;
@@ -161,13 +162,14 @@ class Writer {
       set("use_distributed_optimizer", true);
       set("overlap_grad_reduce", true);
       set("overlap_param_gather", true);
-    } else if (swift) {
+    } else if (overrides) {
       set("use_distributed_optimizer", false);
     }
     if (fsdp) {
       if (swift) return refuse("sharded gradients or parameters (ZeRO-2, ZeRO-3)");
       if (g.pp > 1) refuse("sharded gradients or parameters in a pipeline (Megatron-FSDP)");
       set("use_megatron_fsdp", true);
+      set("ckpt_format", "fsdp_dtensor");  // the one that Megatron-FSDP writes
       set("data_parallel_sharding_strategy", g.shard == Shard::full ? "optim_grads_params" : "optim_grads");
       note("predicted is plain FSDP; Megatron-FSDP has buffers of its own");
     }
@@ -253,6 +255,7 @@ std::string plain(const Json& value) {
 std::string option_of(const std::string& key, const Json& value) {
   std::string option = key;
   if (key == "fp8") option = "fp8_format";
+  if (key == "layernorm_epsilon") option = "norm_epsilon";
   if (key == "add_bias_linear") return value.get<bool>() ? "" : "--disable-bias-linear";
   std::replace(option.begin(), option.end(), '_', '-');
   if (value.is_boolean()) return value.get<bool>() ? "--" + option : "";
@@ -389,6 +392,10 @@ void write_bridge(const EmitInput& in, Emitted& out, bool mimo) {
     add(std::string(section_of(key)) + "." + field, set);
     if (key == "seq_length" && !mimo) add("model.seq_length", set);
   }
+  // A recipe may state them.
+  if (!mimo)
+    for (const char* key : {"recompute_granularity", "virtual_pipeline_model_parallel_size", "pipeline_model_parallel_layout"})
+      if (const std::string field = std::string("model.") + key; !out.arguments.contains(field)) add(field, nullptr);
   for (const Module& module : in.scenario.model.modules)
     if (module.trainable == Trainable::frozen && in.scenario.model.modules.size() > 1 && !mimo)
       add(std::string("model.freeze_") + (module.kind == ModuleKind::language  ? "language_model"
@@ -430,9 +437,12 @@ void write_swift(const EmitInput& in, Emitted& out) {
     const bool training = std::find(std::begin(kTraining), std::end(kTraining), key) != std::end(kTraining);
     if (!of_layout(key) && !training) continue;
     if (key == "recompute_modules" && all.value("recompute_granularity", "") != "selective") continue;
-    add(key == "seq_length" ? "max_length" : key, value);
+    add(key == "seq_length" ? "max_length" : key, key == "cp_comm_type" ? value[0] : value);
   }
-  if (!all.contains("recompute_granularity")) add("recompute_granularity", "none");
+  if (!all.contains("recompute_granularity")) {
+    out.arguments["recompute_granularity"] = nullptr;
+    lines += "recompute_granularity: none\n";
+  }
   for (const Module& module : in.scenario.model.modules) {
     if (module.kind == ModuleKind::language && module.trainable == Trainable::lora) {
       add("tuner_type", "lora");
@@ -488,7 +498,7 @@ void emit_megatron(const EmitInput& in, Emitted& out) {
       writer.note(module.name + ": images are divided over context-parallel ranks here; there every rank encodes all, unless vision_dp_when_cp");
   }
   if (target == Target::megatron_lm) writer.write_model();
-  writer.write_layout(swift);
+  writer.write_layout(swift, target != Target::megatron_lm);
   writer.write_batch();
   writer.write_training(swift);
   if (!out.cannot.empty()) return;

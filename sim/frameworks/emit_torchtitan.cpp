@@ -74,6 +74,21 @@ Json stage_modules(const std::vector<int>& blocks) {
   return stages;
 }
 
+// The same settings as sections, as older versions of torchtitan write them: for `polyphony import`
+// and for people who diff two runs.
+Json nested(const Json& settings) {
+  Json root = Json::object();
+  for (const auto& [key, value] : settings.items()) {
+    if (key == "activation_checkpoint") {
+      root[key]["mode"] = value.is_null() ? "none" : value == "FullAC" ? "full" : "selective";
+      continue;
+    }
+    const std::size_t dot = key.find('.');
+    root[key.substr(0, dot)][key.substr(dot + 1)] = value;
+  }
+  return root;
+}
+
 }  // namespace
 
 void emit_torchtitan(const EmitInput& in, Emitted& out) {
@@ -98,6 +113,7 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
     out.notes.push_back("ZeRO-2 here keeps whole parameters; there they are gathered in the forward pass and stay until the backward");
     if (g.shard_ranks > 0 && g.shard_ranks < ranks) refuse("gradients sharded over some data-parallel ranks");
   }
+  if (g.shard == Shard::none && g.cp > 1) refuse("context parallelism without sharding: its ranks shard the parameters");
   if (hybrid && g.cp > 1 && g.shard_ranks % g.cp != 0) refuse("shards over a part of the context-parallel ranks");
   const int shards = g.shard == Shard::none ? 1 : hybrid ? std::max(1, g.shard_ranks / g.cp) : g.dp();
   degree("data_parallel_replicate_degree", g.dp() / shards);
@@ -131,25 +147,27 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
     set["parallelism.module_fqns_per_model_part"] = stage_modules(in.blocks);
     set["parallelism.pipeline_parallel_microbatch_size"] = in.microbatch;
   }
+  // CUDA graphs take neither pipelines nor the dispatch of tokens by all-to-all.
+  if (g.pp > 1 || in.module.experts > 0) set["training.disable_cuda_graphs"] = true;
   set["training.seq_len"] = in.sequence;
   set["training.local_batch_size"] = g.pp > 1 ? in.microbatch * in.layout.microbatches : in.microbatch;
   set["training.global_batch_size"] = in.scenario.data.global_batch;
   const bool part = !g.recompute_blocks.empty() && (g.recompute_blocks[0] > 0 || g.recompute_blocks[1] < in.module.layers);
   if (part) refuse("recomputation of some blocks alone");
-  set["activation_checkpoint"] = g.recompute == Recompute::full        ? "FullAC"
-                                 : g.recompute == Recompute::selective ? "SelectiveAC"
-                                                                       : "None";
+  const std::string recompute = g.recompute == Recompute::full        ? "FullAC"
+                                : g.recompute == Recompute::selective ? "SelectiveAC"
+                                                                      : "";
+  set["activation_checkpoint"] = recompute.empty() ? Json() : Json(recompute);
   if (g.recompute == Recompute::selective)
     out.notes.push_back("torchtitan's selective recomputation keeps every second GEMM; here attention is recomputed");
   if (in.scenario.training.precision != NumberFormat::bf16) refuse("another precision than bf16");
   if (in.scenario.training.fp8 != Fp8Scaling::off) refuse("FP8: add torchtitan's converter by hand");
   set["training.steps"] = in.scenario.training.steps;
-  set["optimizer.lr"] = in.scenario.training.learning_rate;
   if (!out.cannot.empty()) return;
-  const std::string checkpoint = set["activation_checkpoint"].get<std::string>();
   std::string text =
       "# A layout for torchtitan 0.3.0: --module polyphony_config --config polyphony, with this file's folder on PYTHONPATH.\n"
-      "from torchtitan.models." + std::string(model->module) + ".config_registry import " + model->function + "\n\n\n"
+      "from torchtitan.models." + std::string(model->module) + ".config_registry import " + model->function + "\n" +
+      (recompute.empty() ? "" : "from torchtitan.distributed.activation_checkpoint import " + recompute + "\n") + "\n\n"
       "def polyphony():\n    config = " + model->function + "()\n";
   for (const auto& [key, value] : set.items()) {
     if (key == "activation_checkpoint") continue;
@@ -159,8 +177,10 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
     }
     text += "    config." + key + " = " + python(value) + "\n";
   }
-  text += "    config.activation_checkpoint = " + checkpoint + "\n    return config\n";
+  text += "    config.activation_checkpoint = " + (recompute.empty() ? "None" : recompute + ".Config()") +
+          "\n    return config\n";
   out.files.push_back({"polyphony_config.py", text});
+  out.files.push_back({"polyphony_config.json", nested(set).dump(2) + "\n"});
   if (!in.layout.actions.empty()) out.files.push_back({"schedule.csv", csv_text(in.layout.actions)});
   const std::string script = torchrun_script(
       in, "Starts the layout in torchtitan 0.3.0.",

@@ -28,6 +28,7 @@ std::string bare(std::string text) {
   for (const char* word : {"instruct", "chat", "base", "hf", "meta", "pretrain", "it"})
     if (small.size() > std::string(word).size() + 3 && small.ends_with(word))
       small.resize(small.size() - std::string(word).size());
+  if (small.starts_with("metallama")) small.erase(0, 4);
   return small;
 }
 
@@ -35,15 +36,15 @@ std::string bare(std::string text) {
 const ModelPreset* preset_of(const std::string& model_name) {
   const std::string wanted = bare(model_name);
   if (wanted.size() < 3) return nullptr;
-  for (const ModelPreset& preset : model_presets())
-    if (preset.module.kind == ModuleKind::language && bare(preset.name) == wanted) return &preset;
-  // torchtitan: "llama3 8B", of which it has version 3.1.
-  if (wanted.starts_with("llama3") && !wanted.starts_with("llama3.")) {
-    const std::string newer = "llama3.1" + wanted.substr(6);
+  const auto named = [](const std::string& name) -> const ModelPreset* {
     for (const ModelPreset& preset : model_presets())
-      if (bare(preset.name) == newer) return &preset;
-  }
-  return nullptr;
+      if (preset.module.kind == ModuleKind::language && bare(preset.name) == name) return &preset;
+    return nullptr;
+  };
+  // torchtitan's "llama3 8B" and "llama3_8b" are of version 3.1.
+  if (model_name.find_first_of(" _") != std::string::npos && wanted.starts_with("llama3") && !wanted.starts_with("llama3."))
+    if (const ModelPreset* newer = named("llama3.1" + wanted.substr(6))) return newer;
+  return named(wanted);
 }
 
 int number_of(const std::map<std::string, std::string>& launch, const char* key) {

@@ -347,7 +347,7 @@ void read_pipeline(SettingReader& s, RunSettings& run, std::int64_t layers) {
 
 void read_recomputation(SettingReader& s, RunSettings& run, Framework framework) {
   std::string granularity = s.text("recompute_granularity", "recompute");
-  if (granularity.empty() && framework == Framework::ms_swift) {
+  if (granularity.empty() && framework == Framework::ms_swift && !s.is_none("recompute_granularity")) {
     granularity = "selective";
     s.assumed("recomputation of attention: ms-swift's recompute_granularity is selective unless stated");
   }
@@ -546,7 +546,10 @@ RunSettings read_megatron(SettingReader& s, Framework framework) {
     grid.expert_tp = 1;
   if (grid.expert_tp == grid.tp) grid.expert_tp = 0;
   const bool experts = run.language && run.language->contains("experts");
-  if (run.language && !experts) grid.expert_tp = 0;
+  if (run.language && !experts) {
+    grid.expert_tp = 0;
+    s.ignored_all("moe_*", "the model has no experts");
+  }
   read_sharding(s, run, framework);
   const auto instances = s.integer("num_distributed_optimizer_instances", "shard_ranks");
   read_recomputation(s, run, framework);

@@ -78,6 +78,9 @@ std::vector<PipelineStage> parse_pipeline_layout(const std::string& text, const 
   std::vector<PipelineStage> stages(1);
   int embeddings = 0, losses = 0;
   for (const char c : parser.unrolled()) {
+    const PipelineStage& stage = stages.back();
+    if (c == 'E' && (stage.blocks > 0 || stage.predictions > 0)) parser.refuse("must begin with E");
+    if (c != '|' && stage.loss) parser.refuse("must end with L");
     if (c == '|') stages.push_back({});
     if (c == 'E') stages.back().embedding = ++embeddings > 0;
     if (c == 't') ++stages.back().blocks;

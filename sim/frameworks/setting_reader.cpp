@@ -57,6 +57,12 @@ SettingReader::SettingReader(std::vector<Setting> settings, ImportReport& report
   settings_ = std::move(last);
 }
 
+bool SettingReader::is_none(const std::string& key) const {
+  return std::any_of(settings_.begin(), settings_.end(), [&](const Setting& setting) {
+    return setting.key == key && setting.value == "none";
+  });
+}
+
 const Setting* SettingReader::find(const std::string& key) const {
   for (const Setting& setting : settings_)
     if (setting.key == key && setting.value != "none") return &setting;
@@ -80,6 +86,10 @@ void SettingReader::not_modeled(const std::string& key, const std::string& what)
 }
 void SettingReader::ignored(const std::string& key, const std::string& why) {
   note(report_.ignored, key, why);
+}
+void SettingReader::ignored_all(const std::string& pattern, const std::string& why) {
+  for (const Setting& setting : settings_)
+    if (!read_.contains(setting.key) && matches(pattern, setting.key)) ignored(setting.key, why);
 }
 void SettingReader::contradiction(const std::string& key, const std::string& what) {
   note(report_.contradictions, key, what);
@@ -147,7 +157,7 @@ void SettingReader::finish(const std::vector<std::vector<KnownSetting>>& tables)
   for (const Setting& setting : settings_) {
     if (read_.contains(setting.key)) continue;
     const KnownSetting* known = find_known(tables, setting.key);
-    if (is_off(setting.value) && (printed_ || (known && known->is == KnownSetting::Is::not_modeled))) {
+    if (setting.value == "none" || (is_off(setting.value) && (printed_ || (known && known->is == KnownSetting::Is::not_modeled)))) {
       ++report_.off;
       continue;
     }

@@ -24,6 +24,7 @@ class SettingReader {
   SettingReader(std::vector<Setting> settings, ImportReport& report, bool printed);
 
   const Setting* find(const std::string& key) const;  // null: absent, or "none"
+  bool is_none(const std::string& key) const;         // it is stated as "none"
   bool has(const std::string& key) const { return find(key) != nullptr; }
 
   // Return the value, and note that it became `what`. Throw InputError at the setting's place if it
@@ -37,6 +38,8 @@ class SettingReader {
   void approximated(const std::string& key, const std::string& what);
   void not_modeled(const std::string& key, const std::string& what);
   void ignored(const std::string& key, const std::string& why);
+  // The same for all that match a pattern and were not read.
+  void ignored_all(const std::string& pattern, const std::string& why);
   void contradiction(const std::string& key, const std::string& what);
   void assumed(const std::string& what);
   [[noreturn]] void refuse(const std::string& key, const std::string& what, const std::string& hint) const;

@@ -571,6 +571,7 @@ class Reader {
   void execute(RawCommand command) {
     while (!command.words.empty()) {
       const std::string first = command.words[0].text;
+      const int line = command.words[0].line;
       const auto rest = [&] { command.words.erase(command.words.begin()); };
       if (first == "if" || first == "elif") {
         rest();
@@ -584,6 +585,7 @@ class Reader {
           branch.taken = Known(true);
         }
         asking_ = true;
+        asked_at_ = line;
         condition_ = Known();
         chain_.clear();
       } else if (first == "then" || first == "else" || first == "do" || first == "{") {
@@ -596,7 +598,7 @@ class Reader {
                          : !branch.before && condition_ != Known(false) ? Known()
                                                                           : condition_;
           if (!branch.taken && !skipping())
-            script_.notes.push_back("line " + std::to_string(line_) +
+            script_.notes.push_back("line " + std::to_string(asked_at_) +
                                     ": a condition is not known here, so its branches are all read");
         }
         if (first == "else") {
@@ -725,6 +727,7 @@ class Reader {
   std::vector<std::string> documents_;
   std::vector<Branch> branches_;
   bool asking_ = false;
+  int asked_at_ = 0;
   Known condition_;
   std::string chain_;
   std::set<std::string> noted_;

@@ -50,6 +50,16 @@ void read_schedule(SettingReader& s, RunSettings& run) {
                    "its actions are not read (polyphony schedules --schedule reads them)");
 }
 
+// Blocks of each stage of "tok_embeddings,layers.0,layers.1|layers.2,norm,output".
+std::vector<int> blocks_of(const std::string& parts) {
+  std::vector<int> blocks(1, 0);
+  for (std::size_t at = 0; at < parts.size(); ++at) {
+    if (parts[at] == '|') blocks.push_back(0);
+    if (parts.compare(at, 7, "layers.") == 0) ++blocks.back();
+  }
+  return blocks;
+}
+
 }  // namespace
 
 RunSettings read_torchtitan(SettingReader& s) {
@@ -74,7 +84,8 @@ RunSettings read_torchtitan(SettingReader& s) {
   if (s.has("parallelism.disable_loss_parallel")) s.ignored("parallelism.disable_loss_parallel", "the loss is a small part");
   const int replicas = degree(s, "parallelism.data_parallel_replicate_degree", "shard_ranks");
   const int shards = degree(s, "parallelism.data_parallel_shard_degree", "shard full");
-  grid.shard = shards == 1 ? Shard::none : Shard::full;
+  // Context-parallel ranks belong to the shards (ParallelDims).
+  grid.shard = shards == 1 && grid.cp == 1 ? Shard::none : Shard::full;
   if (replicas > 1 && grid.shard == Shard::full) run.shard_groups = replicas;
   const std::string reshard = s.text("parallelism.fsdp_reshard_after_forward", "shard full");
   if (grid.shard == Shard::full && (reshard == "never" || ((reshard.empty() || reshard == "default") && grid.pp > 1))) {
@@ -89,7 +100,7 @@ RunSettings read_torchtitan(SettingReader& s) {
   read_schedule(s, run);
   const auto balancer = s.text("parallelism.context_parallel_load_balancer", "tokens");
   if (grid.cp > 1) {
-    grid.tokens = balancer == "none" || balancer == "None" ? TokenAssignment::contiguous
+    grid.tokens = s.is_none("parallelism.context_parallel_load_balancer") ? TokenAssignment::contiguous
                   : balancer == "ptrr"                     ? TokenAssignment::balanced
                                                            : TokenAssignment::zigzag;
     const std::string rotate = s.text("parallelism.context_parallel_rotate_method", "cp_attention");
@@ -97,10 +108,17 @@ RunSettings read_torchtitan(SettingReader& s) {
   }
   // Embedding and head count as layers, and stages get an equal number of them.
   run.even = false;
+  if (const std::string parts = s.text("parallelism.module_fqns_per_model_part", "blocks"); !parts.empty() && grid.pp > 1) {
+    run.blocks = blocks_of(parts);
+    if (run.blocks.size() % static_cast<std::size_t>(grid.pp) != 0)
+      s.refuse("parallelism.module_fqns_per_model_part",
+               "has " + count_text(static_cast<std::int64_t>(run.blocks.size())) + " stages, which the pipeline's ranks do not divide",
+               "torchtitan refuses this, too");
+    grid.vpp = static_cast<int>(run.blocks.size()) / grid.pp;
+  }
   for (const char* key : {"parallelism.pipeline_parallel_first_stage_less_layers",
                           "parallelism.pipeline_parallel_last_stage_less_layers",
-                          "parallelism.pipeline_parallel_layers_per_stage",
-                          "parallelism.module_fqns_per_model_part"})
+                          "parallelism.pipeline_parallel_layers_per_stage"})
     if (s.has(key)) s.approximated(key, "blocks are split by their times");
 
   run.sequence = s.integer("training.seq_len", "data.sequence");
@@ -140,7 +158,9 @@ RunSettings read_torchtitan(SettingReader& s) {
   std::string mode = s.text("activation_checkpoint.mode", "recompute");
   if (mode.empty()) mode = s.text("activation_checkpoint._type", "recompute");
   const std::string option = s.text("activation_checkpoint.selective_ac_option", "recompute");
-  if (mode == "full" || mode == "FullAC") {
+  if (s.is_none("activation_checkpoint.mode") || s.is_none("activation_checkpoint")) {
+    grid.recompute = Recompute::none;
+  } else if (mode == "full" || mode == "FullAC") {
     grid.recompute = Recompute::full;
   } else if (mode == "selective" || mode == "SelectiveAC" || mode.empty()) {
     if (mode.empty()) s.assumed("selective recomputation: torchtitan's default");
@@ -150,7 +170,7 @@ RunSettings read_torchtitan(SettingReader& s) {
       grid.recompute = Recompute::full;
       s.approximated("activation_checkpoint.selective_ac_option", "every block is recomputed, not every " + option);
     }
-  } else if (mode != "none" && mode != "false") {
+  } else if (mode != "false") {
     s.approximated("activation_checkpoint.mode", "selective recomputation");
     grid.recompute = Recompute::selective;
   }
