@@ -8,6 +8,7 @@
 
 #include "sim/frameworks/emit_answer.h"
 #include "sim/frameworks/imported_answer.h"
+#include "sim/frameworks/target_change.h"
 #include "sim/plan_answers/joint_answer.h"
 #include "sim/plan_answers/plan_answer.h"
 #include "sim/plan_answers/segments_answer.h"
@@ -51,6 +52,8 @@ nlohmann::json to_json(const PhasePlan& plan, const std::vector<nlohmann::json>&
 nlohmann::json to_json(const AskedQuestion& question);
 nlohmann::json to_json(const ImportAnswer& answer);
 nlohmann::json to_json(const EmitAnswer& answer);
+// The value of the key "target" of a sweep's answer.
+nlohmann::json to_json(const TargetRows& rows);
 // The value of the key "question" of a sweep's answer.
 nlohmann::json to_json(const QuestionWords& words);
 // `steps`: number of steps of the run whose risk of running out of memory is given.

@@ -260,6 +260,19 @@ const JsonKeys<QuestionWords>& question_keys() {
   return keys;
 }
 
+const JsonKeys<TargetRows>& target_keys() {
+  using Of = TargetRows;
+  static const JsonKeys<Of> keys{
+      {"framework", a("string"), "the framework", [](const Of& of) { return json(name(of.target)); }},
+      {"row", or_null(a("integer")), "the first row that it can run; null: none of those looked at",
+       [](const Of& of) { return of.row > 0 ? json(of.row) : json(); }},
+      {"slower", a("number"), "relative difference of its step from that of row 1",
+       [](const Of& of) { return json(of.slower); }},
+      {"missing", list_of(a("string")), "what row 1 needs and the framework does not have",
+       [](const Of& of) { return json(of.missing); }}};
+  return keys;
+}
+
 }  // namespace
 
 json to_json(const Candidate& candidate, const Model& model) {
@@ -271,6 +284,8 @@ json to_json(const Sweep& sweep, const Model& model) {
 }
 
 json to_json(const QuestionWords& words) { return object_of(question_keys(), words); }
+
+json to_json(const TargetRows& rows) { return object_of(target_keys(), rows); }
 
 json candidate_definitions() {
   json definitions = layout_definitions();
@@ -285,6 +300,7 @@ json sweep_schema_value() {
   question["description"] = "what was asked, in words";
   for (const JsonKey<QuestionWords>& key : question_keys())
     question["properties"][key.name] = key.schema;
+  root["properties"]["target"] = schema_of(target_keys(), "which rows the framework of --for can run");
   const json what_if = schema_of(what_if_keys(), "");  // with --set
   root["properties"].update(what_if["properties"]);
   return root;

@@ -89,10 +89,16 @@ SweepAnswer answer_sweep(const Arguments& args, const Scenario& written,
   if (what_if && !found.reached.empty())
     what_if->changed = found.candidate(found.reached.front()).figures;
   if (what_if && !result.ranked.empty()) answered.json.update(to_json(*what_if));
+  std::optional<TargetRows> rows;
+  if (args.has("for") && !result.ranked.empty()) {
+    rows = rows_for(scenario, profile, result, parse_target(args.text("for")));
+    answered.json["target"] = to_json(*rows);
+  }
   if (args.csv())
     std::cout << csv_text(result, scenario.model);
   else if (!args.json())
     print(found, scenario, profile, answered.asked, what_if, args);
+  if (rows && !args.csv() && !args.json()) std::cout << "\n" << paragraph(rows_text(*rows));
   return answered;
 }
 

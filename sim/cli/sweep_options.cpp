@@ -106,7 +106,11 @@ void add_search_options(Arguments& args, const char* effort) {
                                      cxxopts::value<std::string>())(
       "json-out", "also write the answer as JSON to this file", cxxopts::value<std::string>())(
       "save-row", "row to save as a scenario in --out", cxxopts::value<int>())(
-      "out", "file for --save-row", cxxopts::value<std::string>());
+      "out", "file for --save-row", cxxopts::value<std::string>())(
+      "for",
+      "also say which row a framework can run today, and what it lacks for row 1: megatron-lm, "
+      "megatron-bridge, torchtitan, ms-swift",
+      cxxopts::value<std::string>(), "FRAMEWORK");
 }
 
 void add_sweep_options(Arguments& args) {

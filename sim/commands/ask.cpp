@@ -153,6 +153,7 @@ int ask_command(int argc, char** argv) {
   if (args.parse(argc, argv)) return 0;
   args.check_outputs({"report", "json-out", "save"});
   check_saved_row(args);
+  if (args.has("for")) parse_target(args.text("for"));
   const SignalCounter interrupts({SIGINT}, SignalCounter::Second::ends);
   const std::string file = args.has("save") ? args.text("save") : kUnsaved;
   AskOptions question = question_of(args);

@@ -5,9 +5,7 @@
 #include "shared/check/check.h"
 #include "shared/files/whole.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/split/planned_layout.h"
 #include "shared/text/figure_text.h"
-#include "shared/text/json_form.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/sweep_answer.h"
@@ -15,20 +13,13 @@
 #include "sim/commands/commands.h"
 #include "sim/console/console.h"
 #include "sim/frameworks/emit_answer.h"
+#include "sim/frameworks/target_change.h"
 #include "sim/shown/headline.h"
 #include "sim/sweep/written_layout.h"
 #include "sim/text/layout_words.h"
 
 namespace polyphony::sim {
 namespace {
-
-Target target_of(const Arguments& args) {
-  const std::vector<std::string> known = enum_names<Target>();
-  const std::string word = args.require("for");
-  if (std::find(known.begin(), known.end(), word) == known.end())
-    throw InputError("--for", "", "there is no framework \"" + word + "\" to write for", suggest(word, known));
-  return enum_named<Target>(word);
-}
 
 // The scenario with the layout that is asked for: its own, or a row of a search.
 Scenario picked(const Arguments& args, Scenario scenario, const HardwareProfile& profile) {
@@ -98,15 +89,14 @@ int emit_command(int argc, char** argv) {
   args.add_phase();
   args.add_profile();
   if (args.parse(argc, argv)) return 0;
-  const Target target = target_of(args);
+  const Target target = parse_target(args.require("for"));
   const std::string folder = args.require("out");
   const Scenario scenario_given = open_scenario(args, args.overrides());
   const HardwareProfile profile = load_profile(scenario_given, args.profile(), args.overrides());
   Scenario scenario = picked(args, scenario_given, profile);
   const Layout& layout = require_layout(scenario);
-  const PlannedLayout planned = plan_layout(borrow_inputs(scenario, profile), layout);
   EmitAnswer answer;
-  answer.emitted = emit(scenario, planned.resolved, target);
+  answer.emitted = emit_planned(scenario, layout, profile, target);
   answer.scenario = scenario.file;
   answer.layout = layout_words(scenario.model, layout, scenario.cluster);
   const QuestionWords words = question_words(scenario, profile);

@@ -152,6 +152,7 @@ int sweep_command(int argc, char** argv) {
   if (all_phases) check_phase_options(args, phases.front());
   args.check_outputs({"report", "json-out"});
   check_saved(args);
+  if (args.has("for")) parse_target(args.text("for"));
   // One counter for all questions of this command: an interrupt of the first ends them all.
   const SignalCounter interrupts({SIGINT}, SignalCounter::Second::ends);
   if (all_phases) return sweep_phases(args);

@@ -9,6 +9,7 @@
 #include "sim/cli/command.h"
 #include "sim/cli/what_if.h"
 #include "sim/console/console.h"
+#include "sim/frameworks/target_change.h"
 #include "sim/shown/headline.h"
 #include "sim/shown/profile_text.h"
 #include "sim/shown/sweep_text.h"
@@ -102,6 +103,18 @@ void print_changes(const WhyAnswer& answer, const Scenario& scenario) {
   std::cout << table.text(screen_columns()) << paragraph(text);
 }
 
+void print_settings(const WhyAnswer& answer, const std::string& framework) {
+  std::cout << "\nThe same in " << framework << "'s settings:\n";
+  for (const WorthTrying& change : answer.worth_trying) {
+    std::string words, settings;
+    for (const std::string& word : change.words) words += (words.empty() ? "" : ", ") + word;
+    for (const std::string& setting : change.settings) settings += (settings.empty() ? "" : "  ") + setting;
+    std::cout << "  " << wrapped(words, screen_columns() - 2, 4) << "\n      "
+              << wrapped(settings.empty() ? "no setting: the framework decides it" : settings, screen_columns() - 6, 6)
+              << "\n";
+  }
+}
+
 }  // namespace
 
 int why_command(int argc, char** argv) {
@@ -115,19 +128,23 @@ int why_command(int argc, char** argv) {
                  "runs/best/non-colocated.json");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(
-      "jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"));
+      "jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"))(
+      "for", "also the changes in the settings of a framework: megatron-lm, megatron-bridge, torchtitan, ms-swift",
+      cxxopts::value<std::string>(), "FRAMEWORK");
   args.add_profile();
   args.add_overrides();
   args.add_phase();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
+  std::optional<Target> target;
+  if (args.has("for")) target = parse_target(args.text("for"));
   const Scenario scenario = open_scenario(args, overrides);
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
   require_memory(scenario, layout, {.predictor = predictor});
-  const auto outcome = [&] {
+  auto outcome = [&] {
     Progress progress("why");
     return answer_why(scenario, layout, typical_batch(scenario), profile,
                       {.predictor = predictor,
@@ -138,7 +155,12 @@ int why_command(int argc, char** argv) {
   }();
   if (const auto* no = std::get_if<Infeasible>(&outcome))
     throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
-  const auto& answer = std::get<WhyAnswer>(outcome);
+  auto& answer = std::get<WhyAnswer>(outcome);
+  if (target) {
+    const Emitted before = emit_planned(scenario, layout, profile, *target);
+    for (WorthTrying& change : answer.worth_trying)
+      change.settings = changed_settings(before, emit_planned(scenario, change.layout, profile, *target));
+  }
   std::optional<WhatIf> what_if;
   if (!overrides.empty())
     what_if = {texts_of(overrides),
@@ -159,6 +181,7 @@ int why_command(int argc, char** argv) {
     print_times(answer);
     print_memory(answer.now);
     print_changes(answer, scenario);
+    if (target && !answer.worth_trying.empty()) print_settings(answer, name(*target));
     if (what_if) std::cout << "\n" << side_by_side(*what_if);
     std::cout.flush();
   }

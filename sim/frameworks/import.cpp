@@ -88,6 +88,20 @@ GpuRequest gpus_of(const FrameworkSettings& read, const RunSettings& run, const 
                     "--device");
 }
 
+// The language module's dimensions, with a vocabulary where only its tokenizer is named.
+Json with_vocabulary(const RunSettings& run, ImportReport& report) {
+  Json language = *run.language;
+  if (const ModelPreset* preset = preset_of(run.tokenizer); preset && !language.contains("vocab")) {
+    language["vocab"] = preset->module.vocab;
+    report.assumed.push_back({"", "", "the vocabulary of " + preset->name + ", whose tokenizer is used"});
+  }
+  if (!language.contains("vocab")) {
+    language["vocab"] = 128256;
+    report.assumed.push_back({"", "", "a vocabulary of 128,256 tokens: the tokenizer decides it (Llama 3's; --model states it)"});
+  }
+  return language;
+}
+
 // The scenario without layout: of `ask` where the model is a configuration or preset.
 Json question_of(const RunSettings& run, const ImportOptions& options, const GpuRequest& gpus,
                  const LoadText& load, const std::string& folder, ImportReport& report) {
@@ -99,6 +113,11 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
       models = {preset->name};
       report.assumed.push_back({"", "", "the model \"" + run.model_name + "\" is the preset " + preset->name});
     }
+  const bool beside = models.empty() && run.language && !run.encoder.empty();
+  if (beside) {
+    models = {run.encoder, "llama-3.1-8b"};  // the latter's place is taken by the settings' dimensions
+    report.assumed.push_back({"", "", "the encoder is the preset " + run.encoder});
+  }
   if (models.empty() && !run.language)
     throw InputError("--model", "", run.model_name.empty()
                                         ? "is missing: no file states the model's dimensions"
@@ -119,21 +138,18 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
     for (const std::string& line : asked.assumed) report.assumed.push_back({"", "", line});
     Json scenario = Json::parse(asked.text);
     scenario.erase("search");
+    if (beside) {
+      Json language = with_vocabulary(run, report);
+      language["from"] = scenario["model"]["language"]["from"];
+      scenario["model"]["language"] = language;
+    }
     if (run.language && !options.models.empty())
       report.ignored.push_back({"", "", "the model's dimensions among the settings: --model states them"});
     return scenario;
   }
   if (sequence == 0)
     throw InputError("--seq", "", "is missing: no file states the length of a sequence", "--seq 4096");
-  Json language = *run.language;
-  if (const ModelPreset* preset = preset_of(run.tokenizer); preset && !language.contains("vocab")) {
-    language["vocab"] = preset->module.vocab;
-    report.assumed.push_back({"", "", "the vocabulary of " + preset->name + ", whose tokenizer is used"});
-  }
-  if (!language.contains("vocab")) {
-    language["vocab"] = 128256;
-    report.assumed.push_back({"", "", "a vocabulary of 128,256 tokens: the tokenizer decides it (Llama 3's; --model states it)"});
-  }
+  const Json language = with_vocabulary(run, report);
   Json cluster;
   if (!gpus.node.empty())
     cluster["node"] = gpus.node;

@@ -500,6 +500,17 @@ void read_trained(SettingReader& s, RunSettings& run, Framework framework) {
   run.model_name = s.text("model", "the model");
   if (run.model_name.empty()) run.model_name = s.text("hf_model_id", "the model");
   if (run.model_name.empty() && !s.has("num_layers")) run.model_name = s.text("tokenizer_model", "the model");
+  // Megatron-LM's examples/multimodal/model.py and config.py.
+  if (const std::string vision = s.text("vision_model_type", "vision"); !vision.empty()) {
+    run.encoder = vision == "clip"                        ? "clip-vit-l-14-336"
+                  : vision == "siglip"                    ? "siglip-so400m-14"
+                  : vision.find("internvit300M") == 0     ? "internvit-300m"
+                  : vision.find("internvit") == 0         ? "internvit-6b"
+                                                          : "";
+    if (run.encoder.empty())
+      s.refuse("vision_model_type", "is an encoder that is not known", "clip, siglip, internvit, or give the model by --model");
+  }
+  s.ignored("language_model_type", "--num-layers and the other dimensions state it");
   run.tokenizer = s.text("tokenizer_model", "language.vocab");
   run.copied_images = !s.flag("vision_dp_when_cp", false, "images are divided over cp ranks");
 }

@@ -20,6 +20,7 @@ struct RunSettings {
   // The model: dimensions of the language module as a scenario's keys, if the settings state them.
   std::optional<nlohmann::ordered_json> language;
   std::string model_name;  // as the framework names it: "Qwen/Qwen2.5-VL-7B-Instruct", "llama3 8B"
+  std::string encoder;     // preset of the vision encoder, where the language module's dimensions are stated
   std::string tokenizer;   // name of the model whose tokenizer is used
   // Modules that are not trained in full: {"vision", "frozen"}, {"language", "lora"}.
   std::vector<std::pair<std::string, std::string>> train;

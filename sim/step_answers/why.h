@@ -41,6 +41,8 @@ struct WorthTrying {
   Seconds step{};                  // estimated
   double gain = 0, certainty = 0;
   Bytes peak_memory{};
+  // The change in the settings of the framework that `why --for` names; empty otherwise.
+  std::vector<std::string> settings = {};
 };
 
 struct WhyAnswer {
