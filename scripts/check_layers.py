@@ -26,7 +26,7 @@ LIBRARIES = {  # folder -> what its files may include besides our folders and th
     # nlohmann only in *_json.cpp, and in *_json.h its forward declarations; the others only in tokenizer/*.cpp
     "shared": {"nlohmann", "pcre2", "utf8proc"},
     "traces": {"Eigen", "nlohmann", "sqlite3", "zlib"},
-    "sim": {"simgrid", "xbt", "cxxopts", "nlohmann"},
+    "sim": {"simgrid", "xbt", "cxxopts", "nlohmann", "yaml-cpp", "toml++"},
     "exec": {"torch", "ATen", "c10", "gloo", "png", "sndfile", "turbojpeg", "webp", "cuda", "nccl", "cxxopts", "nlohmann"},
 }
 FOLDERS = {"shared": ["shared"], "traces": ["shared", "traces"], "sim": ["shared", "traces", "sim"],
@@ -91,7 +91,8 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"sweep": "searches layouts: screens, estimates, climbs, simulates, ranks; goals"},
         {"load": "loads scenarios, samples and profiles from files"},
         {"plan_answers": "answers of `plan`: stages, alternative splits, planner results",
-         "step_answers": "answers of `simulate`, `why` and `compare`: steps, batch streams, changes"},
+         "step_answers": "answers of `simulate`, `why` and `compare`: steps, batch streams, changes",
+         "frameworks": "settings of other training frameworks: read as scenarios, written from layouts"},
         {"answer_json": "JSON writers and JSON Schemas of all answers"},
         {"published": "published measurements as scenarios, each predicted",
          "evidence": "step times, logs and memory peaks of runs elsewhere, and fits to them; monitoring of a running job",

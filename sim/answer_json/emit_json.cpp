@@ -14,7 +14,8 @@ const JsonKeys<EmitAnswer>& emit_keys() {
   static const JsonKeys<Of> keys{
       {"framework", a("string"), "the framework that the files are for",
        [](const Of& of) { return json(name(of.emitted.target)); }},
-      {"arguments", a("object"), "the framework's own names and values; sections are joined by dots",
+      {"arguments", a("object"),
+       "the framework's own names and values; sections are joined by dots",
        [](const Of& of) { return json(of.emitted.arguments); }},
       {"files", texts, "paths of the files that were written",
        [](const Of& of) {
@@ -30,11 +31,14 @@ const JsonKeys<EmitAnswer>& emit_keys() {
       {"notes", texts, "differences from the prediction",
        [](const Of& of) { return json(of.emitted.notes); }},
       {"layout", a("string"), "the layout in words", [](const Of& of) { return json(of.layout); }},
-      {"step", a("number"), "predicted seconds of a step", [](const Of& of) { return json(of.step.count()); }},
+      {"step", a("number"), "predicted seconds of a step",
+       [](const Of& of) { return json(of.step.count()); }},
       {"interval", low_and_high(), "its 90 % interval",
        [](const Of& of) { return json{of.low.count(), of.high.count()}; }},
-      {"memory", a("integer"), "bytes of the rank that needs most", [](const Of& of) { return json(of.memory.value); }},
-      {"tokens_per_second", a("number"), "of a device", [](const Of& of) { return json(of.tokens_per_second); }}};
+      {"memory", a("integer"), "bytes of the rank that needs most",
+       [](const Of& of) { return json(of.memory.value); }},
+      {"tokens_per_second", a("number"), "of a device",
+       [](const Of& of) { return json(of.tokens_per_second); }}};
   return keys;
 }
 
@@ -44,7 +48,8 @@ json to_json(const EmitAnswer& answer) { return object_of(emit_keys(), answer); 
 
 std::string emit_schema() {
   return schema_document("polyphony emit --format json",
-                         schema_of(emit_keys(), "a layout as another framework's settings"), json::object());
+                         schema_of(emit_keys(), "a layout as another framework's settings"),
+                         json::object());
 }
 
 }  // namespace polyphony::sim

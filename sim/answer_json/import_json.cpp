@@ -29,12 +29,14 @@ const JsonKeys<ImportReport>& report_keys() {
   static const JsonKeys<Of> keys{
       lines("used", "settings that are part of the scenario", &Of::used),
       lines("approximated", "settings of which the scenario has the nearest", &Of::approximated),
-      lines("not_modeled", "settings that change time or memory and that no prediction knows", &Of::not_modeled),
+      lines("not_modeled", "settings that change time or memory and that no prediction knows",
+            &Of::not_modeled),
       lines("ignored", "settings that change neither time nor memory", &Of::ignored),
       lines("unknown", "settings that are not understood", &Of::unknown),
       lines("contradictions", "settings that exclude each other", &Of::contradictions),
       lines("assumed", "what no setting states", &Of::assumed),
-      {"off", a("integer"), "number of printed settings that are switched off", [](const Of& of) { return json(of.off); }}};
+      {"off", a("integer"), "number of printed settings that are switched off",
+       [](const Of& of) { return json(of.off); }}};
   return keys;
 }
 
@@ -49,10 +51,16 @@ const JsonKeys<ImportAnswer>& import_keys() {
        [](const Of& of) { return json(of.layout); }},
       {"illegal", a("string"), "why the layout cannot be predicted; empty: it can",
        [](const Of& of) { return json(of.imported.illegal); }},
-      {"measured_step", or_null(a("number")), "seconds of a step by the log; null: no log has steps",
-       [](const Of& of) { return of.step.measured.count() > 0 ? json(of.step.measured.count()) : json(); }},
-      {"predicted_step", or_null(a("number")), "seconds of a step as predicted; null: it cannot be predicted",
-       [](const Of& of) { return of.step.predicted.count() > 0 ? json(of.step.predicted.count()) : json(); }},
+      {"measured_step", or_null(a("number")),
+       "seconds of a step by the log; null: no log has steps",
+       [](const Of& of) {
+         return of.step.measured.count() > 0 ? json(of.step.measured.count()) : json();
+       }},
+      {"predicted_step", or_null(a("number")),
+       "seconds of a step as predicted; null: it cannot be predicted",
+       [](const Of& of) {
+         return of.step.predicted.count() > 0 ? json(of.step.predicted.count()) : json();
+       }},
       {"predicted_memory", or_null(a("integer")), "bytes of the rank that needs most",
        [](const Of& of) { return of.step.memory.value > 0 ? json(of.step.memory.value) : json(); }},
       {"report", schema_of(report_keys(), ""), "what became of every setting",
@@ -68,7 +76,8 @@ json to_json(const ImportAnswer& answer) { return object_of(import_keys(), answe
 
 std::string import_schema() {
   return schema_document("polyphony import --format json",
-                         schema_of(import_keys(), "a scenario from another framework's settings"), json::object());
+                         schema_of(import_keys(), "a scenario from another framework's settings"),
+                         json::object());
 }
 
 }  // namespace polyphony::sim

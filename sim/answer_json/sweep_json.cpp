@@ -263,7 +263,8 @@ const JsonKeys<QuestionWords>& question_keys() {
 const JsonKeys<TargetRows>& target_keys() {
   using Of = TargetRows;
   static const JsonKeys<Of> keys{
-      {"framework", a("string"), "the framework", [](const Of& of) { return json(name(of.target)); }},
+      {"framework", a("string"), "the framework",
+       [](const Of& of) { return json(name(of.target)); }},
       {"row", or_null(a("integer")), "the first row that it can run; null: none of those looked at",
        [](const Of& of) { return of.row > 0 ? json(of.row) : json(); }},
       {"slower", a("number"), "relative difference of its step from that of row 1",
@@ -300,7 +301,8 @@ json sweep_schema_value() {
   question["description"] = "what was asked, in words";
   for (const JsonKey<QuestionWords>& key : question_keys())
     question["properties"][key.name] = key.schema;
-  root["properties"]["target"] = schema_of(target_keys(), "which rows the framework of --for can run");
+  root["properties"]["target"] =
+      schema_of(target_keys(), "which rows the framework of --for can run");
   const json what_if = schema_of(what_if_keys(), "");  // with --set
   root["properties"].update(what_if["properties"]);
   return root;

@@ -80,9 +80,11 @@ const JsonKeys<Tried>& tried_keys() {
        [](const Of& of) { return of.change.certainty; }},
       {"peak_memory_bytes", a("integer"), "peak memory of the worst rank",
        [](const Of& of) { return of.change.peak_memory.value; }},
-      {"settings", list_of(a("string")), "the change in the settings of the framework that --for names",
+      {"settings", list_of(a("string")),
+       "the change in the settings of the framework that --for names",
        [](const Of& of) {
-         return of.change.settings.empty() ? std::optional<json>() : std::optional<json>(of.change.settings);
+         return of.change.settings.empty() ? std::optional<json>()
+                                           : std::optional<json>(of.change.settings);
        },
        false}};
   return keys;

@@ -90,8 +90,7 @@ void add_search_options(Arguments& args, const char* effort) {
       "memory-margin",
       "share of the device's memory that the best layout leaves free, such as 5%: fragmentation is "
       "not modeled (default: search.memory_margin of the scenario, 5%)",
-      cxxopts::value<std::string>(),
-      "SHARE")(
+      cxxopts::value<std::string>(), "SHARE")(
       "details",
       "also how many combinations were searched, why some are not legal, how much the search may "
       "have missed, and where the other placements lose time")(

@@ -25,25 +25,32 @@ namespace {
 Scenario picked(const Arguments& args, Scenario scenario, const HardwareProfile& profile) {
   if (!args.has("pick")) {
     if (!scenario.layout)
-      throw InputError(scenario.file, "/layout", "is missing: the scenario asks for a search",
-                       "--pick 1 searches and takes the best row; polyphony sweep --save-row saves one");
+      throw InputError(
+          scenario.file, "/layout", "is missing: the scenario asks for a search",
+          "--pick 1 searches and takes the best row; polyphony sweep --save-row saves one");
     return scenario;
   }
   const int row = args.integer("pick");
-  if (row < 1) throw InputError("--pick", "", "must be at least 1 (got " + args.given("pick") + ")", "rows are counted from 1");
+  if (row < 1)
+    throw InputError("--pick", "", "must be at least 1 (got " + args.given("pick") + ")",
+                     "rows are counted from 1");
   const GoalSweep found = search_shown(args, scenario, profile, "emit");
   const VariantSweep& best = found.best();
   if (static_cast<std::size_t>(row) > best.sweep.ranked.size())
-    throw InputError("--pick", "", "row " + std::to_string(row) + " does not exist: the answer has " +
-                                       counted(static_cast<std::int64_t>(best.sweep.ranked.size()), "row", "rows"),
-                     "choose a row of polyphony sweep " + scenario.file);
-  return with_layout_of(best.sweep.ranked[static_cast<std::size_t>(row) - 1], best.scenario, profile);
+    throw InputError(
+        "--pick", "",
+        "row " + std::to_string(row) + " does not exist: the answer has " +
+            counted(static_cast<std::int64_t>(best.sweep.ranked.size()), "row", "rows"),
+        "choose a row of polyphony sweep " + scenario.file);
+  return with_layout_of(best.sweep.ranked[static_cast<std::size_t>(row) - 1], best.scenario,
+                        profile);
 }
 
 void expect(const Scenario& scenario, const HardwareProfile& profile, EmitAnswer& answer) {
-  std::variant<StepAnswer, Infeasible> predicted =
-      answer_step(scenario, *scenario.layout, typical_batch(scenario), profile, {.fold_large = true});
-  if (const auto* refused = std::get_if<Infeasible>(&predicted)) throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", refused->reason);
+  std::variant<StepAnswer, Infeasible> predicted = answer_step(
+      scenario, *scenario.layout, typical_batch(scenario), profile, {.fold_large = true});
+  if (const auto* refused = std::get_if<Infeasible>(&predicted))
+    throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", refused->reason);
   const StepAnswer& step = std::get<StepAnswer>(predicted);
   answer.step = step.figures.step;
   const SecondsInterval bounds = interval(step.belief);
@@ -54,12 +61,14 @@ void expect(const Scenario& scenario, const HardwareProfile& profile, EmitAnswer
   answer.tokens_per_second = step.figures.tokens_per_second_per_rank;
   answer.megatron = step.megatron_half;
   answer.torchtitan_mfu = step.torchtitan_mfu;
-  if (!step.out_of_memory.empty()) answer.emitted.notes.push_back("does not fit: " + step.out_of_memory);
+  if (!step.out_of_memory.empty())
+    answer.emitted.notes.push_back("does not fit: " + step.out_of_memory);
 }
 
 void print(const EmitAnswer& answer) {
-  std::string text = paragraph(answer.layout) + "step " + seconds_text(answer.step) + " (" + seconds_text(answer.low) +
-                     " to " + seconds_text(answer.high) + "), " + count_text(static_cast<std::int64_t>(answer.tokens_per_second)) +
+  std::string text = paragraph(answer.layout) + "step " + seconds_text(answer.step) + " (" +
+                     seconds_text(answer.low) + " to " + seconds_text(answer.high) + "), " +
+                     count_text(static_cast<std::int64_t>(answer.tokens_per_second)) +
                      " tokens/s/GPU, fullest GPU " + bytes_text(answer.memory) + "\n\n";
   for (const NamedText& file : answer.emitted.files) text += answer.folder + "/" + file.path + "\n";
   for (const std::string& note : answer.emitted.notes) text += paragraph("Note: " + note);
@@ -71,16 +80,22 @@ void print(const EmitAnswer& answer) {
 int emit_command(int argc, char** argv) {
   Arguments args(
       "emit",
-      "Writes a layout as the launch files of another framework: its arguments or configuration, scripts for torchrun "
-      "and Slurm, and a page with the step time, memory and throughput to expect. What the framework cannot run is "
+      "Writes a layout as the launch files of another framework: its arguments or configuration, "
+      "scripts for torchrun "
+      "and Slurm, and a page with the step time, memory and throughput to expect. What the "
+      "framework cannot run is "
       "refused by name (exit code 3).",
       "SCENARIO --for FRAMEWORK --out DIR",
       "  polyphony emit best.json --for megatron-lm --out run/\n"
-      "  polyphony emit q.json --pick 1 --for megatron-bridge --out run/    searches, and takes the best row\n"
-      "  polyphony sweep q.json --save-row 2 --out best.json                a row of a search as a scenario\n"
+      "  polyphony emit q.json --pick 1 --for megatron-bridge --out run/    searches, and takes "
+      "the best row\n"
+      "  polyphony sweep q.json --save-row 2 --out best.json                a row of a search as a "
+      "scenario\n"
       "  polyphony import run/run.sh --gpus 8x8xH100                        the way back");
-  args.add()("scenario", "scenario with a layout, or, with --pick, with a search", cxxopts::value<std::string>(), "FILE")(
-      "for", "megatron-lm, megatron-bridge, torchtitan, ms-swift", cxxopts::value<std::string>(), "FRAMEWORK")(
+  args.add()("scenario", "scenario with a layout, or, with --pick, with a search",
+             cxxopts::value<std::string>(),
+             "FILE")("for", "megatron-lm, megatron-bridge, torchtitan, ms-swift",
+                     cxxopts::value<std::string>(), "FRAMEWORK")(
       "out", "folder of the files; made if it is missing", cxxopts::value<std::string>(), "DIR")(
       "pick", "search first, and take this row of the answer", cxxopts::value<int>(), "ROW");
   args.positional({"scenario"});
@@ -109,8 +124,11 @@ int emit_command(int argc, char** argv) {
     answer.emitted.files.back().text = emit_page(answer);
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
-    if (failed) throw InputError(folder, "", "cannot be made: " + failed.message(), "choose another folder for --out");
-    for (const NamedText& file : answer.emitted.files) write_file(folder + "/" + file.path, file.text);
+    if (failed)
+      throw InputError(folder, "", "cannot be made: " + failed.message(),
+                       "choose another folder for --out");
+    for (const NamedText& file : answer.emitted.files)
+      write_file(folder + "/" + file.path, file.text);
     answer.folder = folder;
   }
   if (args.json()) {
@@ -119,7 +137,8 @@ int emit_command(int argc, char** argv) {
     print(answer);
   } else {
     std::cout << paragraph(answer.layout) << name(target) << " cannot run this layout:\n";
-    for (const std::string& what : answer.emitted.cannot) std::cout << "  " << wrapped(what, screen_columns() - 2, 4) << "\n";
+    for (const std::string& what : answer.emitted.cannot)
+      std::cout << "  " << wrapped(what, screen_columns() - 2, 4) << "\n";
   }
   return static_cast<int>(answer.emitted.cannot.empty() ? ExitCode::ok : ExitCode::infeasible);
 }

@@ -47,8 +47,8 @@ ImportOptions options_of(const Arguments& args) {
 }
 
 // Fills in what a log of the run says.
-void add_log(const std::string& path, const std::string& text, const Scenario& scenario, bool required,
-             StepBeside& beside) {
+void add_log(const std::string& path, const std::string& text, const Scenario& scenario,
+             bool required, StepBeside& beside) {
   std::optional<traces::FrameworkLog> log;
   try {
     log = traces::read_framework_log(text, path);
@@ -70,30 +70,49 @@ void add_log(const std::string& path, const std::string& text, const Scenario& s
 int import_command(int argc, char** argv) {
   Arguments args(
       "import",
-      "Reads how a run is started in another framework, and writes a scenario with its model, data and layout: a "
-      "launch script, the arguments in a log, or a saved configuration of Megatron-LM, Megatron-Bridge, ms-swift, "
-      "torchtitan, LLaMA-Factory or transformers' Trainer with DeepSpeed or Accelerate. Every setting is accounted "
-      "for: used, approximated, not modeled, without effect, or not understood. Nothing is executed.",
+      "Reads how a run is started in another framework, and writes a scenario with its model, data "
+      "and layout: a "
+      "launch script, the arguments in a log, or a saved configuration of Megatron-LM, "
+      "Megatron-Bridge, ms-swift, "
+      "torchtitan, LLaMA-Factory or transformers' Trainer with DeepSpeed or Accelerate. Every "
+      "setting is accounted "
+      "for: used, approximated, not modeled, without effect, or not understood. Nothing is "
+      "executed.",
       "FILE... --gpus NODESxGPUSxNAME",
-      "  polyphony import train.sh --gpus 4x8xH100 --out today.json    Megatron-LM: the script has the model\n"
-      "  polyphony import run.log --device H100 --out today.json       arguments that the run printed, and its steps\n"
-      "  polyphony import sft.yaml ds_z3.json --model Qwen2.5-7B/config.json --gpus 8xA100-80 --out today.json\n"
-      "  polyphony import train.sh --log slurm-123.out --env TP=4 --gpus 2x8xH100 --out today.json\n"
+      "  polyphony import train.sh --gpus 4x8xH100 --out today.json    Megatron-LM: the script has "
+      "the model\n"
+      "  polyphony import run.log --device H100 --out today.json       arguments that the run "
+      "printed, and its steps\n"
+      "  polyphony import sft.yaml ds_z3.json --model Qwen2.5-7B/config.json --gpus 8xA100-80 "
+      "--out today.json\n"
+      "  polyphony import train.sh --log slurm-123.out --env TP=4 --gpus 2x8xH100 --out "
+      "today.json\n"
       "  polyphony why today.json                                      what would be faster?");
-  args.add()("files", "launch scripts, logs with printed arguments, configurations (YAML, JSON, TOML) of one run",
-             cxxopts::value<std::vector<std::string>>(), "FILE")(
-      "from", "the framework, if it is not recognized: megatron-lm, megatron-bridge, ms-swift, llama-factory, "
-              "torchtitan, hf-trainer", cxxopts::value<std::string>(), "NAME")(
-      "model", "config.json of the model, its folder, or a preset, where the files do not state its dimensions; "
-               "repeat it for an encoder and a language model", cxxopts::value<std::vector<std::string>>(), "CONFIG")(
+  args.add()(
+      "files",
+      "launch scripts, logs with printed arguments, configurations (YAML, JSON, TOML) of one run",
+      cxxopts::value<std::vector<std::string>>(), "FILE")(
+      "from",
+      "the framework, if it is not recognized: megatron-lm, megatron-bridge, ms-swift, "
+      "llama-factory, "
+      "torchtitan, hf-trainer",
+      cxxopts::value<std::string>(), "NAME")("model",
+                                             "config.json of the model, its folder, or a preset, "
+                                             "where the files do not state its dimensions; "
+                                             "repeat it for an encoder and a language model",
+                                             cxxopts::value<std::vector<std::string>>(), "CONFIG")(
       "gpus", "all accelerators of the run: 4x8xH100", cxxopts::value<std::string>(), "N")(
-      "device", "their name alone, where the files say how many there are: H100", cxxopts::value<std::string>(), "NAME")(
-      "seq", "tokens of a sequence, where the files do not state it", cxxopts::value<std::string>(), "TOKENS")(
-      "images", "images of a sample: 8, 8x1024 patches, 8x448px", cxxopts::value<std::string>(), "N")(
-      "global-batch", "samples of a step, instead of the files'", cxxopts::value<std::string>(), "N")(
-      "env", "a variable that the script takes from its environment; repeatable", cxxopts::value<std::vector<std::string>>(), "NAME=VALUE")(
-      "log", "log of the run: its measured step is shown beside the prediction", cxxopts::value<std::string>(), "FILE")(
-      "nic", "rate of a NIC: 400Gbps", cxxopts::value<std::string>())(
+      "device", "their name alone, where the files say how many there are: H100",
+      cxxopts::value<std::string>(), "NAME")(
+      "seq", "tokens of a sequence, where the files do not state it", cxxopts::value<std::string>(),
+      "TOKENS")("images", "images of a sample: 8, 8x1024 patches, 8x448px",
+                cxxopts::value<std::string>(), "N")(
+      "global-batch", "samples of a step, instead of the files'", cxxopts::value<std::string>(),
+      "N")("env", "a variable that the script takes from its environment; repeatable",
+           cxxopts::value<std::vector<std::string>>(),
+           "NAME=VALUE")("log", "log of the run: its measured step is shown beside the prediction",
+                         cxxopts::value<std::string>(),
+                         "FILE")("nic", "rate of a NIC: 400Gbps", cxxopts::value<std::string>())(
       "price", "of an accelerator: 2.50USD/GPUh", cxxopts::value<std::string>())(
       "all", "also list the settings that are understood, and those without effect")(
       "out", "file of the scenario; stdout when absent", cxxopts::value<std::string>(), "FILE");
@@ -101,12 +120,15 @@ int import_command(int argc, char** argv) {
   if (args.parse(argc, argv)) return 0;
   args.check_outputs({"out"});
   if (!args.has("files"))
-    throw InputError("import", "", "a file is missing", "a launch script, a log or a configuration: polyphony import train.sh --gpus 8xH100");
+    throw InputError(
+        "import", "", "a file is missing",
+        "a launch script, a log or a configuration: polyphony import train.sh --gpus 8xH100");
   std::optional<Framework> stated;
   if (args.has("from")) {
     const std::vector<std::string> known = enum_names<Framework>();
     if (std::find(known.begin(), known.end(), args.text("from")) == known.end())
-      throw InputError("--from", "", "there is no framework \"" + args.text("from") + "\"", suggest(args.text("from"), known));
+      throw InputError("--from", "", "there is no framework \"" + args.text("from") + "\"",
+                       suggest(args.text("from"), known));
     stated = enum_named<Framework>(args.text("from"));
   }
   std::vector<NamedText> files;
@@ -114,7 +136,8 @@ int import_command(int argc, char** argv) {
   const std::string out = args.text("out");
   ImportAnswer answer;
   const FrameworkSettings read = read_settings(files, read_file, stated, environment_of(args));
-  answer.imported = import_settings(read, options_of(args), read_file, std::filesystem::path(out).parent_path().string());
+  answer.imported = import_settings(read, options_of(args), read_file,
+                                    std::filesystem::path(out).parent_path().string());
   const std::string file = out.empty() ? "scenario.json" : out;
   Scenario scenario = read_scenario(answer.imported.text, file, read_file, {});
   if (args.has("log"))

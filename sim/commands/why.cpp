@@ -108,9 +108,11 @@ void print_settings(const WhyAnswer& answer, const std::string& framework) {
   for (const WorthTrying& change : answer.worth_trying) {
     std::string words, settings;
     for (const std::string& word : change.words) words += (words.empty() ? "" : ", ") + word;
-    for (const std::string& setting : change.settings) settings += (settings.empty() ? "" : "  ") + setting;
+    for (const std::string& setting : change.settings)
+      settings += (settings.empty() ? "" : "  ") + setting;
     std::cout << "  " << wrapped(words, screen_columns() - 2, 4) << "\n      "
-              << wrapped(settings.empty() ? "no setting: the framework decides it" : settings, screen_columns() - 6, 6)
+              << wrapped(settings.empty() ? "no setting: the framework decides it" : settings,
+                         screen_columns() - 6, 6)
               << "\n";
   }
 }
@@ -129,7 +131,9 @@ int why_command(int argc, char** argv) {
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "estimate", "estimate by the longest path instead of SimGrid: faster, without contention")(
       "jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"))(
-      "for", "also the changes in the settings of a framework: megatron-lm, megatron-bridge, torchtitan, ms-swift",
+      "for",
+      "also the changes in the settings of a framework: megatron-lm, megatron-bridge, torchtitan, "
+      "ms-swift",
       cxxopts::value<std::string>(), "FRAMEWORK");
   args.add_profile();
   args.add_overrides();
@@ -159,7 +163,8 @@ int why_command(int argc, char** argv) {
   if (target) {
     const Emitted before = emit_planned(scenario, layout, profile, *target);
     for (WorthTrying& change : answer.worth_trying)
-      change.settings = changed_settings(before, emit_planned(scenario, change.layout, profile, *target));
+      change.settings =
+          changed_settings(before, emit_planned(scenario, change.layout, profile, *target));
   }
   std::optional<WhatIf> what_if;
   if (!overrides.empty())

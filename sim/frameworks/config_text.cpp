@@ -41,7 +41,8 @@ Json from_yaml(const YAML::Node& node, const std::string& file, int depth, std::
 }
 
 Json from_toml(const toml::node& node, const std::string& file, int depth) {
-  if (depth > kDeepest) refuse(file, static_cast<int>(node.source().begin.line), "is nested too deep");
+  if (depth > kDeepest)
+    refuse(file, static_cast<int>(node.source().begin.line), "is nested too deep");
   if (const toml::table* table = node.as_table()) {
     Json value = Json::object();
     for (const auto& [key, inner] : *table)

@@ -25,7 +25,7 @@ void check_common(const Scenario& scenario, const Layout& layout, Emitted& emitt
     if (grid.cp_heads > 0) refuse("key/value heads gathered a few at a time (cp_heads)");
     if (grid.row_split > 0) refuse("attention rows in pieces (row_split)");
     if (grid.ahead > 0) refuse("forward passes ahead of the schedule (ahead)");
-    if (grid.cp > 1 && grid.tokens == TokenAssignment::random) refuse("tokens dealt at random");
+    if (grid.cp > 1 && grid.tokens == TokenAssignment::random) refuse("tokens assigned at random");
   }
 }
 
@@ -49,9 +49,11 @@ Emitted emit(const Scenario& scenario, const Layout& layout, Target target) {
   if (layout.placement == Placement::homogeneous && !input.blocks.empty()) {
     int encoders = 0;
     for (const Module& other : scenario.model.modules)
-      if (other.kind == ModuleKind::vision || other.kind == ModuleKind::audio) encoders += other.layers;
+      if (other.kind == ModuleKind::vision || other.kind == ModuleKind::audio)
+        encoders += other.layers;
     if (encoders > input.blocks.front())
-      emitted.cannot.push_back("the encoder's blocks on several pipeline stages: frameworks keep it in the first");
+      emitted.cannot.push_back(
+          "the encoder's blocks on several pipeline stages: frameworks keep it in the first");
     else
       input.blocks.front() -= encoders;
   }
@@ -64,8 +66,8 @@ Emitted emit(const Scenario& scenario, const Layout& layout, Target target) {
   return emitted;
 }
 
-std::string torchrun_script(const EmitInput& input, const std::string& about, const std::string& exports,
-                            const std::string& program) {
+std::string torchrun_script(const EmitInput& input, const std::string& about,
+                            const std::string& exports, const std::string& program) {
   const int nodes = (input.world + input.per_node - 1) / input.per_node;
   std::string text = "#!/usr/bin/env bash\n";
   for (std::size_t begin = 0; begin < about.size();) {
@@ -74,23 +76,28 @@ std::string torchrun_script(const EmitInput& input, const std::string& about, co
     begin = end + 1;
   }
   text += "set -euo pipefail\n" + exports;
-  text += "torchrun --nnodes " + std::to_string(nodes) + " --nproc_per_node " + std::to_string(input.per_node);
+  text += "torchrun --nnodes " + std::to_string(nodes) + " --nproc_per_node " +
+          std::to_string(input.per_node);
   if (nodes > 1)
-    text += " \\\n  --node_rank \"${NODE_RANK:-${SLURM_NODEID:-0}}\" --master_addr \"${MASTER_ADDR:?host of node 0}\""
-            " --master_port \"${MASTER_PORT:-29500}\"";
+    text +=
+        " \\\n  --node_rank \"${NODE_RANK:-${SLURM_NODEID:-0}}\" --master_addr "
+        "\"${MASTER_ADDR:?host of node 0}\""
+        " --master_port \"${MASTER_PORT:-29500}\"";
   return text + " \\\n  " + program + "\n";
 }
 
 std::string sbatch_script(const EmitInput& input, const std::string& script) {
   const int nodes = (input.world + input.per_node - 1) / input.per_node;
   return "#!/usr/bin/env bash\n"
-         "#SBATCH --job-name=polyphony\n#SBATCH --nodes=" + std::to_string(nodes) +
-         "\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=" + std::to_string(input.per_node) +
+         "#SBATCH --job-name=polyphony\n#SBATCH --nodes=" +
+         std::to_string(nodes) + "\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=" +
+         std::to_string(input.per_node) +
          "\n#SBATCH --exclusive\n"
          "# Add your site's partition, account, time and container.\n"
          "set -euo pipefail\n"
          "export MASTER_ADDR=\"$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\"\n"
-         "srun --label bash \"$SLURM_SUBMIT_DIR/" + script + "\" \"$@\"\n";
+         "srun --label bash \"$SLURM_SUBMIT_DIR/" +
+         script + "\" \"$@\"\n";
 }
 
 }  // namespace polyphony::sim

@@ -36,21 +36,21 @@ struct EmitInput {
   const Scenario& scenario;
   const Layout& layout;
   ModuleId language;
-  const Module& module;         // of the language
-  const ModuleLayout& grid;     // of the language
+  const Module& module;      // of the language
+  const ModuleLayout& grid;  // of the language
   int dp = 1;
   int world = 1, per_node = 1;
   std::vector<int> blocks = {};  // of the language module by virtual stage; empty: one stage
-  std::int64_t microbatch = 1;  // samples
-  std::int64_t sequence = 0;    // tokens
+  std::int64_t microbatch = 1;   // samples
+  std::int64_t sequence = 0;     // tokens
 };
 void emit_megatron(const EmitInput& input, Emitted& emitted);
 void emit_torchtitan(const EmitInput& input, Emitted& emitted);
 
-// Returns a script that starts `program` (a torchrun command's part behind its own options) on every
-// node, and an sbatch script around it. `exports`: lines before it.
-std::string torchrun_script(const EmitInput& input, const std::string& about, const std::string& exports,
-                            const std::string& program);
+// Returns a script that starts `program` (what follows torchrun's own options) on every node, and
+// an sbatch script around it. `exports`: lines before it.
+std::string torchrun_script(const EmitInput& input, const std::string& about,
+                            const std::string& exports, const std::string& program);
 std::string sbatch_script(const EmitInput& input, const std::string& script);
 
 }  // namespace polyphony::sim

@@ -99,7 +99,8 @@ class Writer {
     int unit = 128;
     while (unit > 1 && m.vocab % (unit * in_.grid.tp) != 0) unit /= 2;
     if (m.vocab % (unit * in_.grid.tp) != 0)
-      note("Megatron pads the vocabulary of " + count_text(m.vocab) + " to a multiple of the tensor-parallel ranks");
+      note("Megatron pads the vocabulary of " + count_text(m.vocab) +
+           " to a multiple of the tensor-parallel ranks");
     set("vocab_size", m.vocab);
     set("make_vocab_size_divisible_by", unit);
   }
@@ -117,18 +118,24 @@ class Writer {
       set("expert_model_parallel_size", g.ep);
       set("expert_tensor_parallel_size", g.experts_tp());
       set("moe_token_dispatcher_type", "alltoall");
-      if (g.tp > 1 && !g.sp) refuse("experts under tensor parallelism without sequence parallelism");
+      if (g.tp > 1 && !g.sp)
+        refuse("experts under tensor parallelism without sequence parallelism");
     }
-    if (in_.layout.schedule != ScheduleKind::one_f_one_b && in_.layout.schedule != ScheduleKind::interleaved && g.pp > 1)
-      refuse(std::string("schedule ") + schedule_name(in_.layout) + ": only 1F1B and interleaved 1F1B");
+    if (in_.layout.schedule != ScheduleKind::one_f_one_b &&
+        in_.layout.schedule != ScheduleKind::interleaved && g.pp > 1)
+      refuse(std::string("schedule ") + schedule_name(in_.layout) +
+             ": only 1F1B and interleaved 1F1B");
     if (!in_.layout.actions.empty()) refuse("actions of your own");
     write_stages(swift);
     if (g.cp > 1) {
-      if (g.tokens != TokenAssignment::zigzag && !(swift && g.tokens == TokenAssignment::contiguous))
-        refuse(std::string("tokens assigned \"") + name(g.tokens) + "\" to context-parallel ranks: only zigzag");
-      set("cp_comm_type", Json::array({g.cp_attention == ContextAttention::ring       ? "p2p"
-                                       : g.cp_attention == ContextAttention::ulysses ? "a2a"
-                                                                                      : "all_gather"}));
+      if (g.tokens != TokenAssignment::zigzag &&
+          !(swift && g.tokens == TokenAssignment::contiguous))
+        refuse(std::string("tokens assigned \"") + name(g.tokens) +
+               "\" to context-parallel ranks: only zigzag");
+      set("cp_comm_type",
+          Json::array({g.cp_attention == ContextAttention::ring      ? "p2p"
+                       : g.cp_attention == ContextAttention::ulysses ? "a2a"
+                                                                     : "all_gather"}));
       if (swift && g.tokens == TokenAssignment::contiguous) set("cp_partition_mode", "contiguous");
     }
     write_sharding(swift, overrides);
@@ -140,7 +147,8 @@ class Writer {
     const int stages = g.pp * g.vpp;
     if (stages == 1) return;
     const std::vector<int>& blocks = in_.blocks;
-    const bool even = blocks.empty() || (std::all_of(blocks.begin(), blocks.end(), [&](int b) { return b == blocks[0]; }));
+    const bool even = blocks.empty() || (std::all_of(blocks.begin(), blocks.end(),
+                                                     [&](int b) { return b == blocks[0]; }));
     if (even && in_.module.layers % stages == 0) {
       if (g.vpp > 1) {
         if (swift)
@@ -170,7 +178,8 @@ class Writer {
       if (g.pp > 1) refuse("sharded gradients or parameters in a pipeline (Megatron-FSDP)");
       set("use_megatron_fsdp", true);
       set("ckpt_format", "fsdp_dtensor");  // the one that Megatron-FSDP writes
-      set("data_parallel_sharding_strategy", g.shard == Shard::full ? "optim_grads_params" : "optim_grads");
+      set("data_parallel_sharding_strategy",
+          g.shard == Shard::full ? "optim_grads_params" : "optim_grads");
       note("predicted is plain FSDP; Megatron-FSDP has buffers of its own");
     }
     if (g.shard != Shard::none && g.shard_ranks > 0 && g.shard_ranks < ranks) {
@@ -230,7 +239,8 @@ class Writer {
     if (t.warmup_steps > 0) set("lr_warmup_iters", t.warmup_steps);
     set("train_iters", t.steps);
     if (t.decay == RateDecay::wsd)
-      set("lr_wsd_decay_iters", t.wsd_decay_steps > 0 ? t.wsd_decay_steps : std::max(1, t.steps / 10));
+      set("lr_wsd_decay_iters",
+          t.wsd_decay_steps > 0 ? t.wsd_decay_steps : std::max(1, t.steps / 10));
     set("seed", t.seed);
   }
 
@@ -260,13 +270,16 @@ std::string option_of(const std::string& key, const Json& value) {
   std::replace(option.begin(), option.end(), '_', '-');
   if (value.is_boolean()) return value.get<bool>() ? "--" + option : "";
   std::string text = plain(value);
-  if (text.find_first_of("|()*[]' ") != std::string::npos && !value.is_array()) text = "'" + text + "'";
+  if (text.find_first_of("|()*[]' ") != std::string::npos && !value.is_array())
+    text = "'" + text + "'";
   return "--" + option + " " + text;
 }
 
 constexpr const char* kMockData =
-    "--mock-data\n--tokenizer-type NullTokenizer\n--no-create-attention-mask-in-dataloader\n--log-interval 1\n"
-    "--log-throughput\n--eval-iters 0\n--eval-interval 1000000\n--use-mcore-models\n--transformer-impl transformer_engine\n";
+    "--mock-data\n--tokenizer-type "
+    "NullTokenizer\n--no-create-attention-mask-in-dataloader\n--log-interval 1\n"
+    "--log-throughput\n--eval-iters 0\n--eval-interval "
+    "1000000\n--use-mcore-models\n--transformer-impl transformer_engine\n";
 
 void write_megatron_lm(const EmitInput& in, Emitted& out) {
   std::string lines;
@@ -277,7 +290,8 @@ void write_megatron_lm(const EmitInput& in, Emitted& out) {
   std::istringstream each(lines);
   for (std::string line; std::getline(each, line);) words += "  " + line + "\n";
   const bool fsdp = out.arguments.contains("use_megatron_fsdp");
-  const std::string exports = fsdp ? "export CUDA_DEVICE_MAX_CONNECTIONS=8\n" : "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
+  const std::string exports =
+      fsdp ? "export CUDA_DEVICE_MAX_CONNECTIONS=8\n" : "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
   const std::string script = torchrun_script(
       in,
       "Starts the layout in Megatron-LM, on data that it makes up: replace --mock-data and the\n"
@@ -292,10 +306,16 @@ void write_megatron_lm(const EmitInput& in, Emitted& out) {
 // Section of Megatron-Bridge's configuration that has a field.
 const char* section_of(const std::string& key) {
   static const std::vector<std::pair<const char*, const char*>> kSections{
-      {"micro_batch_size", "train"},  {"global_batch_size", "train"}, {"train_iters", "train"},
-      {"seq_length", "dataset"},      {"use_distributed_optimizer", "ddp"},
-      {"overlap_grad_reduce", "ddp"}, {"overlap_param_gather", "ddp"}, {"use_megatron_fsdp", "ddp"},
-      {"data_parallel_sharding_strategy", "ddp"}, {"num_distributed_optimizer_instances", "ddp"}};
+      {"micro_batch_size", "train"},
+      {"global_batch_size", "train"},
+      {"train_iters", "train"},
+      {"seq_length", "dataset"},
+      {"use_distributed_optimizer", "ddp"},
+      {"overlap_grad_reduce", "ddp"},
+      {"overlap_param_gather", "ddp"},
+      {"use_megatron_fsdp", "ddp"},
+      {"data_parallel_sharding_strategy", "ddp"},
+      {"num_distributed_optimizer_instances", "ddp"}};
   for (const auto& [field, section] : kSections)
     if (key == field) return section;
   return "model";
@@ -303,21 +323,40 @@ const char* section_of(const std::string& key) {
 
 // Dimensions and numbers of the optimization come from the recipe.
 bool of_layout(const std::string& key) {
-  static const char* const kKeys[] = {
-      "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "sequence_parallel",
-      "expert_model_parallel_size", "expert_tensor_parallel_size", "moe_token_dispatcher_type",
-      "num_virtual_stages_per_pipeline_rank", "pipeline_model_parallel_layout", "cp_comm_type",
-      "use_distributed_optimizer", "overlap_grad_reduce", "overlap_param_gather", "use_megatron_fsdp",
-      "data_parallel_sharding_strategy", "num_distributed_optimizer_instances", "recompute_granularity",
-      "recompute_modules", "recompute_method", "recompute_num_layers", "seq_length", "micro_batch_size",
-      "global_batch_size", "cp_partition_mode", "virtual_pipeline_model_parallel_size"};
+  static const char* const kKeys[] = {"tensor_model_parallel_size",
+                                      "pipeline_model_parallel_size",
+                                      "context_parallel_size",
+                                      "sequence_parallel",
+                                      "expert_model_parallel_size",
+                                      "expert_tensor_parallel_size",
+                                      "moe_token_dispatcher_type",
+                                      "num_virtual_stages_per_pipeline_rank",
+                                      "pipeline_model_parallel_layout",
+                                      "cp_comm_type",
+                                      "use_distributed_optimizer",
+                                      "overlap_grad_reduce",
+                                      "overlap_param_gather",
+                                      "use_megatron_fsdp",
+                                      "data_parallel_sharding_strategy",
+                                      "num_distributed_optimizer_instances",
+                                      "recompute_granularity",
+                                      "recompute_modules",
+                                      "recompute_method",
+                                      "recompute_num_layers",
+                                      "seq_length",
+                                      "micro_batch_size",
+                                      "global_batch_size",
+                                      "cp_partition_mode",
+                                      "virtual_pipeline_model_parallel_size"};
   return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
 
 std::string hydra(const Json& value) {
   if (value.is_string()) {
     const std::string text = value.get<std::string>();
-    const bool safe = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == std::string::npos;
+    const bool safe = text.find_first_not_of(
+                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+                      std::string::npos;
     return safe ? text : "'" + text + "'";
   }
   if (value.is_array()) {
@@ -334,26 +373,34 @@ void check_mimo(const EmitInput& in, Writer& writer) {
     const Module& module = in.scenario.model.modules[m];
     const ModuleLayout& grid = in.layout.modules[m];
     if (module.kind == ModuleKind::projector) continue;
-    if (!power(grid.tp)) writer.refuse(module.name + ": tensor parallelism " + std::to_string(grid.tp) + ": MIMO takes powers of two");
+    if (!power(grid.tp))
+      writer.refuse(module.name + ": tensor parallelism " + std::to_string(grid.tp) +
+                    ": MIMO takes powers of two");
     if (grid.cp > 1) writer.refuse(module.name + ": context parallelism in MIMO");
-    if (module.kind != ModuleKind::language && grid.pp > 1) writer.refuse(module.name + ": a pipeline of an encoder in MIMO");
+    if (module.kind != ModuleKind::language && grid.pp > 1)
+      writer.refuse(module.name + ": a pipeline of an encoder in MIMO");
     const int other = in.dp, own = grid.dp();
     if (other % own != 0 && own % other != 0)
-      writer.refuse(module.name + ": data parallelism " + std::to_string(own) + " and " + std::to_string(other) +
+      writer.refuse(module.name + ": data parallelism " + std::to_string(own) + " and " +
+                    std::to_string(other) +
                     " of the language module: one must divide the other in MIMO");
   }
 }
 
 void write_mimo(const EmitInput& in, Emitted& out) {
   std::string python =
-      "# Grids of the modules for Megatron-Bridge's MIMO training: pass them to MegatronMIMOParallelismConfig.\n"
-      "from megatron.bridge.models.megatron_mimo.megatron_mimo_config import ModuleParallelismConfig\n\n"
+      "# Grids of the modules for Megatron-Bridge's MIMO training: pass them to "
+      "MegatronMIMOParallelismConfig.\n"
+      "from megatron.bridge.models.megatron_mimo.megatron_mimo_config import "
+      "ModuleParallelismConfig\n\n"
       "module_parallelisms = {\n";
   for (std::size_t m = 0; m < in.layout.modules.size(); ++m) {
     const Module& module = in.scenario.model.modules[m];
     const ModuleLayout& g = in.layout.modules[m];
     if (module.kind == ModuleKind::projector) continue;
-    const std::string key = module.kind == ModuleKind::language ? "language" : module.kind == ModuleKind::vision ? "images" : "audio";
+    const std::string key = module.kind == ModuleKind::language ? "language"
+                            : module.kind == ModuleKind::vision ? "images"
+                                                                : "audio";
     Json fields{{"tensor_model_parallel_size", g.tp},
                 {"pipeline_model_parallel_size", g.pp},
                 {"context_parallel_size", g.cp},
@@ -383,24 +430,30 @@ void write_bridge(const EmitInput& in, Emitted& out, bool mimo) {
   };
   for (const auto& [key, value] : all.items()) {
     if (!of_layout(key)) continue;
-    if (mimo && std::string(section_of(key)) == "model" && key.find("recompute") == std::string::npos) continue;
+    if (mimo && std::string(section_of(key)) == "model" &&
+        key.find("recompute") == std::string::npos)
+      continue;
     std::string field = key;
     Json set = value;
-    if (key == "num_virtual_stages_per_pipeline_rank") field = "virtual_pipeline_model_parallel_size";
-    if (key == "micro_batch_size" && mimo) set = in.microbatch * in.dp;  // of all language ranks together
+    if (key == "num_virtual_stages_per_pipeline_rank")
+      field = "virtual_pipeline_model_parallel_size";
+    if (key == "micro_batch_size" && mimo) set = in.microbatch * in.dp;  // of all lanes
     if (key == "cp_comm_type") set = value[0];
     add(std::string(section_of(key)) + "." + field, set);
     if (key == "seq_length" && !mimo) add("model.seq_length", set);
   }
   // A recipe may state them.
   if (!mimo)
-    for (const char* key : {"recompute_granularity", "virtual_pipeline_model_parallel_size", "pipeline_model_parallel_layout"})
-      if (const std::string field = std::string("model.") + key; !out.arguments.contains(field)) add(field, nullptr);
+    for (const char* key : {"recompute_granularity", "virtual_pipeline_model_parallel_size",
+                            "pipeline_model_parallel_layout"})
+      if (const std::string field = std::string("model.") + key; !out.arguments.contains(field))
+        add(field, nullptr);
   for (const Module& module : in.scenario.model.modules)
     if (module.trainable == Trainable::frozen && in.scenario.model.modules.size() > 1 && !mimo)
-      add(std::string("model.freeze_") + (module.kind == ModuleKind::language  ? "language_model"
-                                          : module.kind == ModuleKind::vision ? "vision_model"
-                                                                              : "vision_projection"),
+      add(std::string("model.freeze_") + (module.kind == ModuleKind::language ? "language_model"
+                                          : module.kind == ModuleKind::vision
+                                              ? "vision_model"
+                                              : "vision_projection"),
           true);
   out.files.push_back({"overrides.txt", lines});
   if (mimo) write_mimo(in, out);
@@ -408,17 +461,22 @@ void write_bridge(const EmitInput& in, Emitted& out, bool mimo) {
       in,
       "Starts the layout in Megatron-Bridge: the recipe has the model, the overrides the layout.",
       "mapfile -t OVERRIDES < <(grep -v '^#' \"$(dirname \"${BASH_SOURCE[0]}\")/overrides.txt\")\n",
-      "\"${BRIDGE_PATH:-.}/scripts/training/run_recipe.py\" --recipe \"${RECIPE:?a recipe of Megatron-Bridge}\" \\\n"
+      "\"${BRIDGE_PATH:-.}/scripts/training/run_recipe.py\" --recipe \"${RECIPE:?a recipe of "
+      "Megatron-Bridge}\" \\\n"
       "  \"${OVERRIDES[@]}\" \"$@\"");
   out.files.push_back({"run.sh", script});
   out.start = "RECIPE=llama31_8b_pretrain_config BRIDGE_PATH=/path/to/Megatron-Bridge bash run.sh";
-  if (mimo) out.notes.push_back("mimo.py has the grids; a MIMO recipe must take them (Megatron-Bridge has no command for it)");
+  if (mimo)
+    out.notes.push_back(
+        "mimo.py has the grids; a MIMO recipe must take them (Megatron-Bridge has no command for "
+        "it)");
 }
 
 void write_swift(const EmitInput& in, Emitted& out) {
   const Json all = out.arguments;
   out.arguments = Json::object();
-  std::string lines = "# Arguments of ms-swift's `megatron sft`. The model is read from its folder.\n";
+  std::string lines =
+      "# Arguments of ms-swift's `megatron sft`. The model is read from its folder.\n";
   const auto add = [&](const std::string& key, const Json& value) {
     out.arguments[key] = value;
     if (value.is_array()) {
@@ -426,17 +484,34 @@ void write_swift(const EmitInput& in, Emitted& out) {
       for (const Json& inner : value) lines += "  - " + plain(inner) + "\n";
     } else {
       std::string text = plain(value);
-      if (value.is_string() && text.find_first_of("|*:#'\"(") != std::string::npos) text = "\"" + text + "\"";
+      if (value.is_string() && text.find_first_of("|*:#'\"(") != std::string::npos)
+        text = "\"" + text + "\"";
       lines += key + ": " + text + "\n";
     }
   };
-  static const char* const kTraining[] = {"lr", "min_lr", "weight_decay", "adam_beta1", "adam_beta2", "adam_eps", "clip_grad",
-                                          "lr_decay_style", "lr_warmup_iters", "train_iters", "lr_wsd_decay_iters", "seed", "bf16",
-                                          "fp8_format", "fp8_recipe", "attention_dropout", "hidden_dropout"};
+  static const char* const kTraining[] = {"lr",
+                                          "min_lr",
+                                          "weight_decay",
+                                          "adam_beta1",
+                                          "adam_beta2",
+                                          "adam_eps",
+                                          "clip_grad",
+                                          "lr_decay_style",
+                                          "lr_warmup_iters",
+                                          "train_iters",
+                                          "lr_wsd_decay_iters",
+                                          "seed",
+                                          "bf16",
+                                          "fp8_format",
+                                          "fp8_recipe",
+                                          "attention_dropout",
+                                          "hidden_dropout"};
   for (const auto& [key, value] : all.items()) {
-    const bool training = std::find(std::begin(kTraining), std::end(kTraining), key) != std::end(kTraining);
+    const bool training =
+        std::find(std::begin(kTraining), std::end(kTraining), key) != std::end(kTraining);
     if (!of_layout(key) && !training) continue;
-    if (key == "recompute_modules" && all.value("recompute_granularity", "") != "selective") continue;
+    if (key == "recompute_modules" && all.value("recompute_granularity", "") != "selective")
+      continue;
     add(key == "seq_length" ? "max_length" : key, key == "cp_comm_type" ? value[0] : value);
   }
   if (!all.contains("recompute_granularity")) {
@@ -448,21 +523,26 @@ void write_swift(const EmitInput& in, Emitted& out) {
       add("tuner_type", "lora");
       add("lora_rank", module.lora_rank);
     }
-    const char* key = module.kind == ModuleKind::language ? "freeze_llm"
-                      : module.kind == ModuleKind::vision ? "freeze_vit"
+    const char* key = module.kind == ModuleKind::language    ? "freeze_llm"
+                      : module.kind == ModuleKind::vision    ? "freeze_vit"
                       : module.kind == ModuleKind::projector ? "freeze_aligner"
                                                              : nullptr;
-    if (key && in.scenario.model.modules.size() > 1) add(key, module.trainable == Trainable::frozen);
+    if (key && in.scenario.model.modules.size() > 1)
+      add(key, module.trainable == Trainable::frozen);
   }
   if (!out.arguments.contains("tuner_type")) add("tuner_type", "full");
   out.files.push_back({"args.yaml", lines});
   const int nodes = (in.world + in.per_node - 1) / in.per_node;
   out.files.push_back({"run.sh",
-                       "#!/usr/bin/env bash\n# Starts the layout in ms-swift. MODEL: folder or name of the model; DATASET: your data.\n"
+                       "#!/usr/bin/env bash\n# Starts the layout in ms-swift. MODEL: folder or "
+                       "name of the model; DATASET: your data.\n"
                        "set -euo pipefail\nexport CUDA_DEVICE_MAX_CONNECTIONS=1\n"
-                       "NNODES=" + std::to_string(nodes) + " NPROC_PER_NODE=" + std::to_string(in.per_node) +
+                       "NNODES=" +
+                           std::to_string(nodes) +
+                           " NPROC_PER_NODE=" + std::to_string(in.per_node) +
                            " megatron sft \"$(dirname \"${BASH_SOURCE[0]}\")/args.yaml\" \\\n"
-                           "  --model \"${MODEL:?folder or name of the model}\" --dataset \"${DATASET:?your data}\" \"$@\"\n"});
+                           "  --model \"${MODEL:?folder or name of the model}\" --dataset "
+                           "\"${DATASET:?your data}\" \"$@\"\n"});
   out.start = "MODEL=/path/to/model DATASET=data.jsonl bash run.sh";
 }
 
@@ -476,17 +556,23 @@ void emit_megatron(const EmitInput& in, Emitted& out) {
   if (target == Target::megatron_lm) {
     writer.check_module();
     if (!alone)
-      writer.refuse("encoders: pretrain_gpt.py trains a language model alone (--for megatron-bridge has them)");
+      writer.refuse(
+          "encoders: pretrain_gpt.py trains a language model alone (--for megatron-bridge has "
+          "them)");
     for (const Module& module : in.scenario.model.modules)
-      if (module.trainable != Trainable::full) writer.refuse(module.name + ": frozen, or trained by LoRA");
+      if (module.trainable != Trainable::full)
+        writer.refuse(module.name + ": frozen, or trained by LoRA");
   }
   if (in.layout.placement == Placement::colocated || in.layout.placement == Placement::mixed)
-    writer.refuse(std::string("placement ") + name(in.layout.placement) + ": the modules share one grid, or have ranks of their own");
+    writer.refuse(std::string("placement ") + name(in.layout.placement) +
+                  ": the modules share one grid, or have ranks of their own");
   if (mimo && target != Target::megatron_bridge)
     writer.refuse("encoders with ranks of their own (--for megatron-bridge has them)");
   if (target == Target::megatron_bridge)
     for (const Module& module : in.scenario.model.modules)
-      if (module.trainable == Trainable::lora) writer.note(module.name + ": choose a LoRA recipe of rank " + std::to_string(module.lora_rank));
+      if (module.trainable == Trainable::lora)
+        writer.note(module.name + ": choose a LoRA recipe of rank " +
+                    std::to_string(module.lora_rank));
   if (mimo && target == Target::megatron_bridge) check_mimo(in, writer);
   for (std::size_t m = 0; m < in.layout.modules.size(); ++m) {
     const Module& module = in.scenario.model.modules[m];
@@ -495,7 +581,9 @@ void emit_megatron(const EmitInput& in, Emitted& out) {
     if (grid.recompute != Recompute::none && !mimo)
       writer.note(module.name + ": its recomputation has no setting; the model decides it");
     if (!mimo && grid.cp > 1 && grid.spread != Spread::copied)
-      writer.note(module.name + ": images are divided over context-parallel ranks here; there every rank encodes all, unless vision_dp_when_cp");
+      writer.note(module.name +
+                  ": images are divided over context-parallel ranks here; there every rank encodes "
+                  "all, unless vision_dp_when_cp");
   }
   if (target == Target::megatron_lm) writer.write_model();
   writer.write_layout(swift, target != Target::megatron_lm);
@@ -505,7 +593,8 @@ void emit_megatron(const EmitInput& in, Emitted& out) {
   if (target == Target::megatron_lm) write_megatron_lm(in, out);
   if (target == Target::megatron_bridge) write_bridge(in, out, mimo);
   if (swift) write_swift(in, out);
-  if (in.world > in.per_node && target != Target::ms_swift) out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
+  if (in.world > in.per_node && target != Target::ms_swift)
+    out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
 }
 
 }  // namespace polyphony::sim

@@ -17,17 +17,19 @@ struct KnownModel {
   int layers, hidden, vocab, experts;
 };
 // torchtitan 0.3.0, models/*/config_registry.py.
-constexpr KnownModel kModels[] = {
-    {"llama3", "llama3_8b", 32, 4096, 128256, 0},     {"llama3", "llama3_70b", 80, 8192, 128256, 0},
-    {"llama3", "llama3_405b", 126, 16384, 128256, 0}, {"qwen3", "qwen3_0_6b", 28, 1024, 151936, 0},
-    {"qwen3", "qwen3_14b", 40, 5120, 151936, 0},      {"qwen3", "qwen3_32b", 64, 5120, 151936, 0},
-    {"qwen3", "qwen3_30b_a3b", 48, 2048, 151936, 128},
-    {"deepseek_v3", "deepseek_v3_671b", 61, 7168, 129280, 256}};
+constexpr KnownModel kModels[] = {{"llama3", "llama3_8b", 32, 4096, 128256, 0},
+                                  {"llama3", "llama3_70b", 80, 8192, 128256, 0},
+                                  {"llama3", "llama3_405b", 126, 16384, 128256, 0},
+                                  {"qwen3", "qwen3_0_6b", 28, 1024, 151936, 0},
+                                  {"qwen3", "qwen3_14b", 40, 5120, 151936, 0},
+                                  {"qwen3", "qwen3_32b", 64, 5120, 151936, 0},
+                                  {"qwen3", "qwen3_30b_a3b", 48, 2048, 151936, 128},
+                                  {"deepseek_v3", "deepseek_v3_671b", 61, 7168, 129280, 256}};
 
 const KnownModel* known_model(const Module& module) {
   for (const KnownModel& known : kModels)
-    if (known.layers == module.layers && known.hidden == module.hidden && known.vocab == module.vocab &&
-        known.experts == module.experts)
+    if (known.layers == module.layers && known.hidden == module.hidden &&
+        known.vocab == module.vocab && known.experts == module.experts)
       return &known;
   return nullptr;
 }
@@ -45,14 +47,20 @@ std::string python(const Json& value) {
 
 const char* schedule_of(ScheduleKind kind) {
   switch (kind) {
-    case ScheduleKind::gpipe: return "GPipe";
-    case ScheduleKind::one_f_one_b: return "1F1B";
-    case ScheduleKind::interleaved: return "Interleaved1F1B";
-    case ScheduleKind::zero_bubble_v: return "ZBVZeroBubble";
-    case ScheduleKind::dualpipe_v: return "DualPipeV";
+    case ScheduleKind::gpipe:
+      return "GPipe";
+    case ScheduleKind::one_f_one_b:
+      return "1F1B";
+    case ScheduleKind::interleaved:
+      return "Interleaved1F1B";
+    case ScheduleKind::zero_bubble_v:
+      return "ZBVZeroBubble";
+    case ScheduleKind::dualpipe_v:
+      return "DualPipeV";
     case ScheduleKind::zero_bubble:
     case ScheduleKind::zero_bubble_h2:
-    case ScheduleKind::eager_one_f_one_b: return nullptr;
+    case ScheduleKind::eager_one_f_one_b:
+      return nullptr;
   }
   return nullptr;
 }
@@ -99,23 +107,36 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
   if (in.module.trainable != Trainable::full) refuse("a module that is frozen or trained by LoRA");
   const KnownModel* model = known_model(in.module);
   if (!model)
-    refuse("a model that torchtitan 0.3.0 has no configuration of (it has Llama 3.1 8B, 70B, 405B, Qwen3 0.6B, "
-           "14B, 32B, 30B-A3B, DeepSeek-V3)");
+    refuse(
+        "a model that torchtitan 0.3.0 has no configuration of (it has Llama 3.1 8B, 70B, 405B, "
+        "Qwen3 0.6B, "
+        "14B, 32B, 30B-A3B, DeepSeek-V3)");
   Json& set = out.arguments;
-  const auto degree = [&](const char* key, int value) { set["parallelism." + std::string(key)] = value; };
+  const auto degree = [&](const char* key, int value) {
+    set["parallelism." + std::string(key)] = value;
+  };
   const int ranks = g.dp() * g.cp;
   const bool hybrid = g.shard == Shard::full && g.shard_ranks > 0 && g.shard_ranks < ranks;
-  if (g.shard == Shard::optimizer) refuse("ZeRO-1 (shard optimizer): torchtitan shards parameters, or nothing");
-  if (g.shard == Shard::gradients && g.pp == 1) set["parallelism.fsdp_reshard_after_forward"] = "never";
+  if (g.shard == Shard::optimizer)
+    refuse("ZeRO-1 (shard optimizer): torchtitan shards parameters, or nothing");
+  if (g.shard == Shard::gradients && g.pp == 1)
+    set["parallelism.fsdp_reshard_after_forward"] = "never";
   if (g.shard == Shard::full && g.pp > 1) set["parallelism.fsdp_reshard_after_forward"] = "always";
   if (g.shard == Shard::gradients) {
     if (g.pp > 1) set["parallelism.fsdp_reshard_after_forward"] = "never";
-    out.notes.push_back("ZeRO-2 here keeps whole parameters; there they are gathered in the forward pass and stay until the backward");
-    if (g.shard_ranks > 0 && g.shard_ranks < ranks) refuse("gradients sharded over some data-parallel ranks");
+    out.notes.push_back(
+        "ZeRO-2 here keeps whole parameters; there they are gathered in the forward pass and stay "
+        "until the backward");
+    if (g.shard_ranks > 0 && g.shard_ranks < ranks)
+      refuse("gradients sharded over some data-parallel ranks");
   }
-  if (g.shard == Shard::none && g.cp > 1) refuse("context parallelism without sharding: its ranks shard the parameters");
-  if (hybrid && g.cp > 1 && g.shard_ranks % g.cp != 0) refuse("shards over a part of the context-parallel ranks");
-  const int shards = g.shard == Shard::none ? 1 : hybrid ? std::max(1, g.shard_ranks / g.cp) : g.dp();
+  if (g.shard == Shard::none && g.cp > 1)
+    refuse("context parallelism without sharding: its ranks shard the parameters");
+  if (hybrid && g.cp > 1 && g.shard_ranks % g.cp != 0)
+    refuse("shards over a part of the context-parallel ranks");
+  const int shards = g.shard == Shard::none ? 1
+                     : hybrid               ? std::max(1, g.shard_ranks / g.cp)
+                                            : g.dp();
   degree("data_parallel_replicate_degree", g.dp() / shards);
   degree("data_parallel_shard_degree", shards);
   degree("tensor_parallel_degree", g.tp);
@@ -127,48 +148,65 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
   }
   if (g.tp > 1) set["parallelism.enable_sequence_parallel"] = g.sp;
   if (g.cp > 1) {
-    if (g.cp_attention != ContextAttention::all_gather) refuse(std::string("context parallelism by ") + name(g.cp_attention));
+    if (g.cp_attention != ContextAttention::all_gather)
+      refuse(std::string("context parallelism by ") + name(g.cp_attention));
     if (g.tokens == TokenAssignment::balanced) refuse("tokens assigned \"balanced\"");
-    set["parallelism.context_parallel_load_balancer"] = g.tokens == TokenAssignment::zigzag ? Json("headtail") : Json();
+    set["parallelism.context_parallel_load_balancer"] =
+        g.tokens == TokenAssignment::zigzag ? Json("headtail") : Json();
   }
   if (g.pp > 1) {
     const char* schedule = schedule_of(in.layout.schedule);
     if (in.layout.actions.empty()) {
       if (!schedule)
-        refuse(std::string("schedule ") + schedule_name(in.layout) + " (with its actions in the layout it could be loaded)");
+        refuse(std::string("schedule ") + schedule_name(in.layout) +
+               " (with its actions in the layout it could be loaded)");
       else
         set["parallelism.pipeline_parallel_schedule"] = schedule;
-      if (in.layout.schedule == ScheduleKind::interleaved && g.vpp == 1) refuse("interleaved without virtual stages");
+      if (in.layout.schedule == ScheduleKind::interleaved && g.vpp == 1)
+        refuse("interleaved without virtual stages");
     } else {
       set["parallelism.pipeline_parallel_schedule"] = "PipelineScheduleMulti";
       set["parallelism.pipeline_parallel_schedule_csv"] = "schedule.csv";
     }
-    if (in.blocks.empty() || std::any_of(in.blocks.begin(), in.blocks.end(), [](int b) { return b < 0; })) return;
+    if (in.blocks.empty() ||
+        std::any_of(in.blocks.begin(), in.blocks.end(), [](int b) { return b < 0; }))
+      return;
     set["parallelism.module_fqns_per_model_part"] = stage_modules(in.blocks);
     set["parallelism.pipeline_parallel_microbatch_size"] = in.microbatch;
   }
   // CUDA graphs take neither pipelines nor the dispatch of tokens by all-to-all.
   if (g.pp > 1 || in.module.experts > 0) set["training.disable_cuda_graphs"] = true;
   set["training.seq_len"] = in.sequence;
-  set["training.local_batch_size"] = g.pp > 1 ? in.microbatch * in.layout.microbatches : in.microbatch;
+  set["training.local_batch_size"] =
+      g.pp > 1 ? in.microbatch * in.layout.microbatches : in.microbatch;
   set["training.global_batch_size"] = in.scenario.data.global_batch;
-  const bool part = !g.recompute_blocks.empty() && (g.recompute_blocks[0] > 0 || g.recompute_blocks[1] < in.module.layers);
+  const bool part = !g.recompute_blocks.empty() &&
+                    (g.recompute_blocks[0] > 0 || g.recompute_blocks[1] < in.module.layers);
   if (part) refuse("recomputation of some blocks alone");
   const std::string recompute = g.recompute == Recompute::full        ? "FullAC"
                                 : g.recompute == Recompute::selective ? "SelectiveAC"
                                                                       : "";
   set["activation_checkpoint"] = recompute.empty() ? Json() : Json(recompute);
   if (g.recompute == Recompute::selective)
-    out.notes.push_back("torchtitan's selective recomputation keeps every second GEMM; here attention is recomputed");
+    out.notes.push_back(
+        "torchtitan's selective recomputation keeps every second GEMM; here attention is "
+        "recomputed");
   if (in.scenario.training.precision != NumberFormat::bf16) refuse("another precision than bf16");
-  if (in.scenario.training.fp8 != Fp8Scaling::off) refuse("FP8: add torchtitan's converter by hand");
+  if (in.scenario.training.fp8 != Fp8Scaling::off)
+    refuse("FP8: add torchtitan's converter by hand");
   set["training.steps"] = in.scenario.training.steps;
   if (!out.cannot.empty()) return;
   std::string text =
-      "# A layout for torchtitan 0.3.0: --module polyphony_config --config polyphony, with this file's folder on PYTHONPATH.\n"
-      "from torchtitan.models." + std::string(model->module) + ".config_registry import " + model->function + "\n" +
-      (recompute.empty() ? "" : "from torchtitan.distributed.activation_checkpoint import " + recompute + "\n") + "\n\n"
-      "def polyphony():\n    config = " + model->function + "()\n";
+      "# A layout for torchtitan 0.3.0: --module polyphony_config --config polyphony, with this "
+      "file's folder on PYTHONPATH.\n"
+      "from torchtitan.models." +
+      std::string(model->module) + ".config_registry import " + model->function + "\n" +
+      (recompute.empty()
+           ? ""
+           : "from torchtitan.distributed.activation_checkpoint import " + recompute + "\n") +
+      "\n\n"
+      "def polyphony():\n    config = " +
+      model->function + "()\n";
   for (const auto& [key, value] : set.items()) {
     if (key == "activation_checkpoint") continue;
     if (key == "parallelism.pipeline_parallel_schedule_csv") {
@@ -177,11 +215,12 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
     }
     text += "    config." + key + " = " + python(value) + "\n";
   }
-  text += "    config.activation_checkpoint = " + (recompute.empty() ? "None" : recompute + ".Config()") +
-          "\n    return config\n";
+  text += "    config.activation_checkpoint = " +
+          (recompute.empty() ? "None" : recompute + ".Config()") + "\n    return config\n";
   out.files.push_back({"polyphony_config.py", text});
   out.files.push_back({"polyphony_config.json", nested(set).dump(2) + "\n"});
-  if (!in.layout.actions.empty()) out.files.push_back({"schedule.csv", csv_text(in.layout.actions)});
+  if (!in.layout.actions.empty())
+    out.files.push_back({"schedule.csv", csv_text(in.layout.actions)});
   const std::string script = torchrun_script(
       in, "Starts the layout in torchtitan 0.3.0.",
       "export PYTHONPATH=\"$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd):${PYTHONPATH:-}\"\n",

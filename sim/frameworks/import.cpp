@@ -42,7 +42,8 @@ const ModelPreset* preset_of(const std::string& model_name) {
     return nullptr;
   };
   // torchtitan's "llama3 8B" and "llama3_8b" are of version 3.1.
-  if (model_name.find_first_of(" _") != std::string::npos && wanted.starts_with("llama3") && !wanted.starts_with("llama3."))
+  if (model_name.find_first_of(" _") != std::string::npos && wanted.starts_with("llama3") &&
+      !wanted.starts_with("llama3."))
     if (const ModelPreset* newer = named("llama3.1" + wanted.substr(6))) return newer;
   return named(wanted);
 }
@@ -54,15 +55,17 @@ int number_of(const std::map<std::string, std::string>& launch, const char* key)
 }
 
 // The accelerators, from the options and from what launchers say.
-GpuRequest gpus_of(const FrameworkSettings& read, const RunSettings& run, const ImportOptions& options,
-                   ImportReport& report) {
+GpuRequest gpus_of(const FrameworkSettings& read, const RunSettings& run,
+                   const ImportOptions& options, ImportReport& report) {
   if (options.gpus) {
     if (options.gpus->least)
-      throw InputError("--gpus", "", "must say how many accelerators the run has", "--gpus 4x8xH100");
+      throw InputError("--gpus", "", "must say how many accelerators the run has",
+                       "--gpus 4x8xH100");
     const int all = options.gpus->nodes * options.gpus->per_node;
     if (run.ranks && *run.ranks != all)
-      report.contradictions.push_back({"", "", "--gpus has " + count_text(all) + " accelerators, the run has " +
-                                                   count_text(*run.ranks)});
+      report.contradictions.push_back({"", "",
+                                       "--gpus has " + count_text(all) +
+                                           " accelerators, the run has " + count_text(*run.ranks)});
     return *options.gpus;
   }
   int nodes = number_of(read.launch, "nodes"), per_node = number_of(read.launch, "per_node");
@@ -81,11 +84,13 @@ GpuRequest gpus_of(const FrameworkSettings& read, const RunSettings& run, const 
   if (per_node == 0) per_node = nodes > 0 && ranks % nodes == 0 ? ranks / nodes : 0;
   if (per_node == 0) return parse_gpus(std::to_string(ranks) + "x" + options.device, "--device");
   if (ranks % per_node != 0)
-    throw InputError("--gpus", "", "is needed: the run has " + count_text(ranks) + " ranks on nodes of " +
-                                       count_text(per_node),
+    throw InputError("--gpus", "",
+                     "is needed: the run has " + count_text(ranks) + " ranks on nodes of " +
+                         count_text(per_node),
                      "--gpus NODESx" + std::to_string(per_node) + "x" + options.device);
-  return parse_gpus(std::to_string(ranks / per_node) + "x" + std::to_string(per_node) + "x" + options.device,
-                    "--device");
+  return parse_gpus(
+      std::to_string(ranks / per_node) + "x" + std::to_string(per_node) + "x" + options.device,
+      "--device");
 }
 
 // The language module's dimensions, with a vocabulary where only its tokenizer is named.
@@ -93,11 +98,14 @@ Json with_vocabulary(const RunSettings& run, ImportReport& report) {
   Json language = *run.language;
   if (const ModelPreset* preset = preset_of(run.tokenizer); preset && !language.contains("vocab")) {
     language["vocab"] = preset->module.vocab;
-    report.assumed.push_back({"", "", "the vocabulary of " + preset->name + ", whose tokenizer is used"});
+    report.assumed.push_back(
+        {"", "", "the vocabulary of " + preset->name + ", whose tokenizer is used"});
   }
   if (!language.contains("vocab")) {
     language["vocab"] = 128256;
-    report.assumed.push_back({"", "", "a vocabulary of 128,256 tokens: the tokenizer decides it (Llama 3's; --model states it)"});
+    report.assumed.push_back({"", "",
+                              "a vocabulary of 128,256 tokens: the tokenizer decides it (Llama "
+                              "3's; --model states it)"});
   }
   return language;
 }
@@ -111,18 +119,20 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
   if (models.empty() && !run.language)
     if (const ModelPreset* preset = preset_of(run.model_name)) {
       models = {preset->name};
-      report.assumed.push_back({"", "", "the model \"" + run.model_name + "\" is the preset " + preset->name});
+      report.assumed.push_back(
+          {"", "", "the model \"" + run.model_name + "\" is the preset " + preset->name});
     }
   const bool beside = models.empty() && run.language && !run.encoder.empty();
   if (beside) {
-    models = {run.encoder, "llama-3.1-8b"};  // the latter's place is taken by the settings' dimensions
+    // The settings' dimensions take the place of the second.
+    models = {run.encoder, "llama-3.1-8b"};
     report.assumed.push_back({"", "", "the encoder is the preset " + run.encoder});
   }
   if (models.empty() && !run.language)
-    throw InputError("--model", "", run.model_name.empty()
-                                        ? "is missing: no file states the model's dimensions"
-                                        : "is missing: the files name the model \"" + run.model_name +
-                                              "\" and not its dimensions",
+    throw InputError("--model", "",
+                     run.model_name.empty() ? "is missing: no file states the model's dimensions"
+                                            : "is missing: the files name the model \"" +
+                                                  run.model_name + "\" and not its dimensions",
                      "the path of its config.json, or a preset such as llama-3.1-8b");
   if (!models.empty()) {
     AskOptions ask;
@@ -144,11 +154,13 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
       scenario["model"]["language"] = language;
     }
     if (run.language && !options.models.empty())
-      report.ignored.push_back({"", "", "the model's dimensions among the settings: --model states them"});
+      report.ignored.push_back(
+          {"", "", "the model's dimensions among the settings: --model states them"});
     return scenario;
   }
   if (sequence == 0)
-    throw InputError("--seq", "", "is missing: no file states the length of a sequence", "--seq 4096");
+    throw InputError("--seq", "", "is missing: no file states the length of a sequence",
+                     "--seq 4096");
   const Json language = with_vocabulary(run, report);
   Json cluster;
   if (!gpus.node.empty())
@@ -162,7 +174,11 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
               {"about", ""},
               {"model", {{"language", language}}},
               {"cluster", cluster},
-              {"data", {{"source", "synthetic"}, {"text", {{"tokens", sequence}}}, {"sequence", sequence}, {"global_batch", batch}}},
+              {"data",
+               {{"source", "synthetic"},
+                {"text", {{"tokens", sequence}}},
+                {"sequence", sequence},
+                {"global_batch", batch}}},
               {"training", Json::object()}};
 }
 
@@ -197,20 +213,25 @@ std::vector<int> chain_blocks(const Model& model, const RunSettings& run, Import
   int language = 0, encoders = 0;
   for (const Module& module : model.modules) {
     if (module.kind == ModuleKind::language) language = module.layers;
-    if (module.kind == ModuleKind::vision || module.kind == ModuleKind::audio) encoders += module.layers;
+    if (module.kind == ModuleKind::vision || module.kind == ModuleKind::audio)
+      encoders += module.layers;
   }
   std::vector<int> blocks = run.blocks;
   if (blocks.empty() && run.even) {
     if (language % stages != 0) {
-      report.approximated.push_back({"", "", "the " + count_text(language) + " blocks do not divide evenly by " +
-                                                 count_text(stages) + " stages: they are split by their times"});
+      report.approximated.push_back({"", "",
+                                     "the " + count_text(language) +
+                                         " blocks do not divide evenly by " + count_text(stages) +
+                                         " stages: they are split by their times"});
       return {};
     }
     blocks.assign(static_cast<std::size_t>(stages), language / stages);
   }
   if (blocks.empty()) {
     if (encoders > 0)
-      report.approximated.push_back({"", "", "the encoder's blocks are split with the others by their times, not kept in the first stage"});
+      report.approximated.push_back({"", "",
+                                     "the encoder's blocks are split with the others by their "
+                                     "times, not kept in the first stage"});
     return {};
   }
   blocks.front() += encoders;
@@ -223,22 +244,26 @@ std::string count_of(const char* what, std::size_t number) {
   return std::to_string(number) + " " + what;
 }
 
-void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario, ImportReport& report) {
+void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario,
+                ImportReport& report) {
   const Model& model = plain.model;
   ModuleLayout grid = run.grid;
   const int ranks = plain.cluster.ranks();
   const int inner = grid.tp * grid.pp * grid.cp;
   if (inner < 1 || ranks % inner != 0)
-    throw InputError("--gpus", "", count_text(ranks) + " accelerators cannot be divided into " +
-                                       "tensor, pipeline and context parallelism of " + std::to_string(grid.tp) +
-                                       " x " + std::to_string(grid.pp) + " x " + std::to_string(grid.cp),
+    throw InputError("--gpus", "",
+                     count_text(ranks) + " accelerators cannot be divided into " +
+                         "tensor, pipeline and context parallelism of " + std::to_string(grid.tp) +
+                         " x " + std::to_string(grid.pp) + " x " + std::to_string(grid.cp),
                      "state all accelerators of the run");
   const int dp = ranks / inner;
   const bool experts = std::any_of(model.modules.begin(), model.modules.end(),
                                    [](const Module& module) { return module.experts > 0; });
   if (!experts) {
     if (grid.ep > 1)
-      report.contradictions.push_back({"", "", "expert parallelism " + std::to_string(grid.ep) + ", but the model has no experts"});
+      report.contradictions.push_back(
+          {"", "",
+           "expert parallelism " + std::to_string(grid.ep) + ", but the model has no experts"});
     grid.ep = 1;
     grid.expert_tp = 0;
   }
@@ -249,16 +274,19 @@ void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario, I
     grid.shard_ranks = 0;
   }
   grid.blocks = chain_blocks(model, run, report);
-  const bool encoders = std::any_of(model.modules.begin(), model.modules.end(), [](const Module& module) {
-    return module.kind == ModuleKind::vision || module.kind == ModuleKind::audio;
-  });
+  const bool encoders =
+      std::any_of(model.modules.begin(), model.modules.end(), [](const Module& module) {
+        return module.kind == ModuleKind::vision || module.kind == ModuleKind::audio;
+      });
   std::optional<std::pair<int, int>> recomputed;
   if (run.recomputed_per_stage > 0) {
     const int language = model.modules[language_module(model).value].layers;
     if (run.recomputed_per_stage * grid.pp < language) {
       recomputed = {0, std::min(language, run.recomputed_per_stage * grid.pp)};
       if (grid.pp > 1)
-        report.approximated.push_back({"", "", "as many blocks are recomputed, but the first ones of the model and not of each stage"});
+        report.approximated.push_back({"", "",
+                                       "as many blocks are recomputed, but the first ones of the "
+                                       "model and not of each stage"});
     }
   }
   // Microbatches.
@@ -266,10 +294,12 @@ void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario, I
   const std::int64_t micro = run.microbatch.value_or(1);
   if (batch % (micro * dp) != 0) {
     const std::int64_t near = std::max<std::int64_t>(1, batch / (micro * dp)) * micro * dp;
-    throw InputError("--gpus", "", "a global batch of " + count_text(batch) + " samples cannot be divided by " +
-                                       count_text(micro) + " samples a microbatch x " + count_text(dp) +
-                                       " data-parallel ranks",
-                     "is the number of accelerators right? --global-batch " + std::to_string(near) + " would be possible");
+    throw InputError("--gpus", "",
+                     "a global batch of " + count_text(batch) + " samples cannot be divided by " +
+                         count_text(micro) + " samples a microbatch x " + count_text(dp) +
+                         " data-parallel ranks",
+                     "is the number of accelerators right? --global-batch " + std::to_string(near) +
+                         " would be possible");
   }
   microbatches = batch / (micro * dp);
   Json layout{{"placement", "homogeneous"}};
@@ -283,7 +313,8 @@ void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario, I
     for (const Module& module : model.modules)
       if (module.kind == ModuleKind::vision || module.kind == ModuleKind::audio)
         layout[module.name]["spread"] = "copied";
-    report.assumed.push_back({"", "", "every context-parallel rank encodes all images of its samples"});
+    report.assumed.push_back(
+        {"", "", "every context-parallel rank encodes all images of its samples"});
   }
   scenario["layout"] = layout;
 }
@@ -358,13 +389,15 @@ Imported import_settings(const FrameworkSettings& read, const ImportOptions& opt
   add_layout(run, plain, scenario, report);
   std::string about = std::string("Imported from ") + name(read.framework) + ".";
   if (!report.approximated.empty() || !report.not_modeled.empty())
-    about += " Not as in the run: " + count_of("settings approximated, ", report.approximated.size()) +
-             count_of("not modeled (notes).", report.not_modeled.size());
+    about +=
+        " Not as in the run: " + count_of("settings approximated, ", report.approximated.size()) +
+        count_of("not modeled (notes).", report.not_modeled.size());
   scenario["about"] = about;
   Json notes = Json::array();
   for (const auto* lines : {&report.approximated, &report.not_modeled})
     for (const ImportReport::Line& line : *lines)
-      if (notes.size() < 16) notes.push_back((line.setting.empty() ? "" : line.setting + ": ") + line.text);
+      if (notes.size() < 16)
+        notes.push_back((line.setting.empty() ? "" : line.setting + ": ") + line.text);
   if (!notes.empty()) scenario["notes"] = notes;
   imported.stack = run.stack;
   imported.text = scenario.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

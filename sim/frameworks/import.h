@@ -15,10 +15,10 @@ namespace polyphony::sim {
 
 // What the files do not say.
 struct ImportOptions {
-  std::vector<std::string> models;   // config.json files or presets, as AskOptions has them
-  std::optional<GpuRequest> gpus;    // all accelerators of the run
-  std::string device;                // their name, if the files say how many there are
-  std::string images;                // of a sample, as AskOptions has them
+  std::vector<std::string> models;  // config.json files or presets, as AskOptions has them
+  std::optional<GpuRequest> gpus;   // all accelerators of the run
+  std::string device;               // their name, if the files say how many there are
+  std::string images;               // of a sample, as AskOptions has them
   std::optional<std::int64_t> sequence, global_batch;
   std::string nic, price;
 };

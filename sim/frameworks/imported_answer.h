@@ -11,10 +11,10 @@
 namespace polyphony::sim {
 
 struct StepBeside {
-  Seconds measured{};     // zero: no log has steps
-  int lines = 0;          // of the log that it is the median of
-  std::string log;        // its path
-  Seconds predicted{};    // zero: the layout cannot be predicted
+  Seconds measured{};      // zero: no log has steps
+  int lines = 0;           // of the log that it is the median of
+  std::string log;         // its path
+  Seconds predicted{};     // zero: the layout cannot be predicted
   Bytes memory{}, room{};  // of the rank that needs most, and of a device
 };
 

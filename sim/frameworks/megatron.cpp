@@ -16,8 +16,9 @@ using Json = nlohmann::ordered_json;
 
 // Options that begin with "no_" and are not the opposite of another.
 bool is_own_no(const std::string& key) {
-  static const char* const kOwn[] = {"no_load_", "no_save_", "no_weight_decay", "no_rope_freq",
-                                     "no_sync_", "no_initialization", "no_persist_layer_norm"};
+  static const char* const kOwn[] = {
+      "no_load_", "no_save_",          "no_weight_decay",      "no_rope_freq",
+      "no_sync_", "no_initialization", "no_persist_layer_norm"};
   return std::any_of(std::begin(kOwn), std::end(kOwn),
                      [&](const char* own) { return key.starts_with(own); });
 }
@@ -118,15 +119,18 @@ void read_experts(SettingReader& s, Json& module, std::int64_t layers) {
   const std::optional<std::int64_t> experts = s.integer("num_experts", "language.experts");
   if (!experts || *experts == 0) return;
   module["experts"] = *experts;
-  module["experts_per_token"] = s.integer("moe_router_topk", "language.experts_per_token").value_or(2);
+  module["experts_per_token"] =
+      s.integer("moe_router_topk", "language.experts_per_token").value_or(2);
   const std::int64_t ffn = module.value("ffn", std::int64_t{0});
   module["expert_ffn"] = s.integer("moe_ffn_hidden_size", "language.expert_ffn").value_or(ffn);
-  put(module, "shared_ffn", s.integer("moe_shared_expert_intermediate_size", "language.shared_ffn"));
+  put(module, "shared_ffn",
+      s.integer("moe_shared_expert_intermediate_size", "language.shared_ffn"));
   if (s.flag("moe_shared_expert_gate", false, "language.shared_gate")) module["shared_gate"] = true;
   const std::string every = s.text("moe_layer_freq", "language.dense_blocks");
   const int dense = dense_blocks(every, layers);
   if (dense < 0)
-    s.not_modeled("moe_layer_freq", "dense blocks between blocks with experts: all have experts here");
+    s.not_modeled("moe_layer_freq",
+                  "dense blocks between blocks with experts: all have experts here");
   if (dense > 0)
     module["dense_blocks"] = dense;
   else
@@ -141,15 +145,20 @@ void read_experts(SettingReader& s, Json& module, std::int64_t layers) {
     module["expert_groups"] = *groups;
     module["groups_per_token"] = *chosen;
   }
-  if (s.flag("moe_router_enable_expert_bias", false, "language.choice_bias")) module["choice_bias"] = true;
-  if (const auto weight = s.number("moe_aux_loss_coeff", "language.balance_weight"); weight && *weight > 0)
+  if (s.flag("moe_router_enable_expert_bias", false, "language.choice_bias"))
+    module["choice_bias"] = true;
+  if (const auto weight = s.number("moe_aux_loss_coeff", "language.balance_weight");
+      weight && *weight > 0)
     module["balance_weight"] = *weight;
-  const std::string dispatcher = s.text("moe_token_dispatcher_type", "dispatch of tokens to experts");
-  const std::string backend = s.text("moe_flex_dispatcher_backend", "dispatch of tokens to experts");
+  const std::string dispatcher =
+      s.text("moe_token_dispatcher_type", "dispatch of tokens to experts");
+  const std::string backend =
+      s.text("moe_flex_dispatcher_backend", "dispatch of tokens to experts");
   if (dispatcher == "flex" || s.flag("moe_enable_deepep", false, "dispatch"))
     s.approximated("moe_token_dispatcher_type",
                    "a token is sent once a rank (stack megatron-bridge); " +
-                       (backend.empty() ? std::string("DeepEP") : backend) + "'s own speed is not known");
+                       (backend.empty() ? std::string("DeepEP") : backend) +
+                       "'s own speed is not known");
   if (dispatcher == "allgather")
     s.approximated("moe_token_dispatcher_type", "tokens are exchanged, not gathered");
 }
@@ -198,14 +207,20 @@ std::optional<Json> read_language(SettingReader& s, int tp) {
   const auto hidden = s.integer("hidden_size", "language.hidden");
   const auto heads = s.integer("num_attention_heads", "language.heads");
   if (!layers || !hidden || !heads) {
-    for (const char* key : {"num_query_groups", "group_query_attention", "kv_channels", "swiglu", "ffn_hidden_size",
-                            "add_bias_linear", "add_qkv_bias", "qk_layernorm", "normalization",
-                            "untie_embeddings_and_output_weights", "multi_latent_attention", "hybrid_layer_pattern"})
-      s.ignored(key, "one of the model's dimensions, not all of which are stated: --model states them");
+    for (const char* key :
+         {"num_query_groups", "group_query_attention", "kv_channels", "swiglu", "ffn_hidden_size",
+          "add_bias_linear", "add_qkv_bias", "qk_layernorm", "normalization",
+          "untie_embeddings_and_output_weights", "multi_latent_attention", "hybrid_layer_pattern"})
+      s.ignored(key,
+                "one of the model's dimensions, not all of which are stated: --model states them");
+    for (const char* key : {"num_experts", "moe_router_*", "moe_ffn_hidden_size",
+                            "moe_shared_expert_*", "moe_layer_freq", "moe_aux_loss_coeff"})
+      s.ignored_all(
+          key, "one of the model's dimensions, not all of which are stated: --model states them");
     return std::nullopt;
   }
-  for (const auto& [key, value] : {std::pair{"num_layers", layers}, {"hidden_size", hidden},
-                                   {"num_attention_heads", heads}})
+  for (const auto& [key, value] :
+       {std::pair{"num_layers", layers}, {"hidden_size", hidden}, {"num_attention_heads", heads}})
     if (*value < 1 || *value > 1000000) s.refuse(key, "must be at least 1", "correct the file");
   Json module{{"layers", *layers}, {"hidden", *hidden}, {"heads", *heads}};
   const auto groups = s.integer("num_query_groups", "language.kv_heads");
@@ -226,7 +241,8 @@ std::optional<Json> read_language(SettingReader& s, int tp) {
   if (const auto epsilon = s.number("norm_epsilon", "language.norm_epsilon"))
     module["norm_epsilon"] = *epsilon;
   module["tied"] = !s.flag("untie_embeddings_and_output_weights", false, "language.tied");
-  if (const auto base = s.number("rotary_base", "language.rope_theta")) module["rope_theta"] = *base;
+  if (const auto base = s.number("rotary_base", "language.rope_theta"))
+    module["rope_theta"] = *base;
   read_vocabulary(s, module, tp);
   read_latent_attention(s, module);
   read_experts(s, module, *layers);
@@ -242,7 +258,8 @@ std::optional<Json> read_language(SettingReader& s, int tp) {
 
 int degree(SettingReader& s, const char* key, const char* what) {
   const auto value = s.integer(key, what);
-  if (value && (*value < 1 || *value > 1000000)) s.refuse(key, "must be at least 1", "correct the file");
+  if (value && (*value < 1 || *value > 1000000))
+    s.refuse(key, "must be at least 1", "correct the file");
   return static_cast<int>(value.value_or(1));
 }
 
@@ -254,8 +271,8 @@ std::vector<int> uneven_blocks(SettingReader& s, const ModuleLayout& grid, std::
   const int pp = grid.pp, stages = grid.pp * grid.vpp;
   if (pp == 1 || (!first && !last && !embedding && !loss)) return {};
   std::vector<int> blocks(static_cast<std::size_t>(stages));
-  const char* key = first ? "decoder_first_pipeline_num_layers"
-                    : last ? "decoder_last_pipeline_num_layers"
+  const char* key = first       ? "decoder_first_pipeline_num_layers"
+                    : last      ? "decoder_last_pipeline_num_layers"
                     : embedding ? "account_for_embedding_in_pipeline_split"
                                 : "account_for_loss_in_pipeline_split";
   const auto divides = [&](std::int64_t all, std::int64_t parts) {
@@ -266,7 +283,8 @@ std::vector<int> uneven_blocks(SettingReader& s, const ModuleLayout& grid, std::
   };
   if (embedding || loss) {
     if (first || last)
-      s.contradiction(key, "the number of blocks of a stage is stated, too: Megatron-LM refuses both");
+      s.contradiction(key,
+                      "the number of blocks of a stage is stated, too: Megatron-LM refuses both");
     const int each = divides(layers + (embedding ? 1 : 0) + (loss ? 1 : 0), stages);
     std::fill(blocks.begin(), blocks.end(), each);
     if (embedding) --blocks.front();
@@ -278,9 +296,7 @@ std::vector<int> uneven_blocks(SettingReader& s, const ModuleLayout& grid, std::
   const int each = others > 0 ? divides(rest, others) : 0;
   for (int stage = 0; stage < stages; ++stage) {
     const int rank = stage % pp;
-    const std::int64_t own = rank == 0 && first          ? *first
-                             : rank == pp - 1 && last ? *last
-                                                      : each;
+    const std::int64_t own = rank == 0 && first ? *first : rank == pp - 1 && last ? *last : each;
     blocks[static_cast<std::size_t>(stage)] = divides(own, grid.vpp);
   }
   return blocks;
@@ -293,15 +309,18 @@ void read_pipeline(SettingReader& s, RunSettings& run, std::int64_t layers) {
   const auto per_virtual = s.integer("num_layers_per_virtual_pipeline_stage", "vpp");
   const auto per_rank = s.integer("num_virtual_stages_per_pipeline_rank", "vpp");
   const auto stated = s.integer("virtual_pipeline_model_parallel_size", "vpp");
-  const int ways = (layout && !is_off(layout->value)) + per_virtual.has_value() + per_rank.has_value();
+  const int ways =
+      (layout && !is_off(layout->value)) + per_virtual.has_value() + per_rank.has_value();
   if (ways > 1)
-    s.contradiction(per_virtual ? "num_layers_per_virtual_pipeline_stage" : "num_virtual_stages_per_pipeline_rank",
+    s.contradiction(per_virtual ? "num_layers_per_virtual_pipeline_stage"
+                                : "num_virtual_stages_per_pipeline_rank",
                     "virtual stages are stated in two ways: Megatron-LM refuses both");
   if (layout && !is_off(layout->value)) {
     std::string text = layout->value;
     if (text.find("decoder") != std::string::npos || text.find("embedding") != std::string::npos) {
       // Lists of words, as Megatron-Bridge takes them: embedding,decoder|decoder|loss
-      for (const auto& [word, letter] : {std::pair{"embedding", "E"}, {"decoder", "t"}, {"mtp", "m"}, {"loss", "L"}})
+      for (const auto& [word, letter] :
+           {std::pair{"embedding", "E"}, {"decoder", "t"}, {"mtp", "m"}, {"loss", "L"}})
         for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
           text.replace(at, std::string(word).size(), letter);
     }
@@ -321,9 +340,10 @@ void read_pipeline(SettingReader& s, RunSettings& run, std::int64_t layers) {
     if (empty > 0) {
       run.blocks.clear();
       run.even = false;
-      s.approximated("pipeline_model_parallel_layout",
-                     counted(empty, "stage has", "stages have") +
-                         " no block, which no layout here can say: blocks are split by their times");
+      s.approximated(
+          "pipeline_model_parallel_layout",
+          counted(empty, "stage has", "stages have") +
+              " no block, which no layout here can say: blocks are split by their times");
     } else if (predictions > 0) {
       s.approximated("pipeline_model_parallel_layout",
                      "blocks by stage; without its blocks of multi-token prediction");
@@ -347,9 +367,11 @@ void read_pipeline(SettingReader& s, RunSettings& run, std::int64_t layers) {
 
 void read_recomputation(SettingReader& s, RunSettings& run, Framework framework) {
   std::string granularity = s.text("recompute_granularity", "recompute");
-  if (granularity.empty() && framework == Framework::ms_swift && !s.is_none("recompute_granularity")) {
+  if (granularity.empty() && framework == Framework::ms_swift &&
+      !s.is_none("recompute_granularity")) {
     granularity = "selective";
-    s.assumed("recomputation of attention: ms-swift's recompute_granularity is selective unless stated");
+    s.assumed(
+        "recomputation of attention: ms-swift's recompute_granularity is selective unless stated");
   }
   const Setting* modules = s.find("recompute_modules");
   if (granularity == "selective") {
@@ -372,24 +394,25 @@ void read_recomputation(SettingReader& s, RunSettings& run, Framework framework)
     run.recomputed_per_stage = static_cast<int>(std::clamp<std::int64_t>(*layers, 0, 100000));
     if (run.recomputed_per_stage == 0) run.grid.recompute = Recompute::none;
   } else if (layers && *layers > 1) {
-    s.approximated("recompute_num_layers",
-                   "the input of each block is kept, not that of each " + count_text(*layers) +
-                       ": memory is overestimated");
+    s.approximated("recompute_num_layers", "the input of each block is kept, not that of each " +
+                                               count_text(*layers) + ": memory is overestimated");
   }
 }
 
 void read_sharding(SettingReader& s, RunSettings& run, Framework framework) {
   ModuleLayout& grid = run.grid;
-  bool distributed = s.flag("use_distributed_optimizer", framework == Framework::ms_swift ||
-                                                             framework == Framework::megatron_bridge,
-                            "shard optimizer");
+  bool distributed =
+      s.flag("use_distributed_optimizer",
+             framework == Framework::ms_swift || framework == Framework::megatron_bridge,
+             "shard optimizer");
   if (!s.has("use_distributed_optimizer") && distributed)
     s.assumed(std::string("a distributed optimizer: ") + name(framework) + "'s default");
   const std::string strategy = s.text("data_parallel_sharding_strategy", "shard");
-  const bool fsdp = s.flag("use_megatron_fsdp", false, "shard") || s.flag("use_custom_fsdp", false, "shard");
+  const bool fsdp =
+      s.flag("use_megatron_fsdp", false, "shard") || s.flag("use_custom_fsdp", false, "shard");
   if (s.flag("use_torch_fsdp2", false, "shard")) {
     grid.shard = s.flag("torch_fsdp2_reshard_after_forward", true, "shard full") ? Shard::full
-                                                                                  : Shard::gradients;
+                                                                                 : Shard::gradients;
     run.stack = "fsdp2";
   } else if (fsdp) {
     grid.shard = strategy == "no_shard"      ? Shard::none
@@ -417,7 +440,8 @@ void read_context_parallelism(SettingReader& s, RunSettings& run) {
                                                                 : ContextAttention::ring;
   s.used("hierarchical_context_parallel_sizes", "cp");
   if (grid.cp > 1) grid.tokens = TokenAssignment::zigzag;
-  if (s.text("cp_partition_mode", "tokens") == "contiguous") grid.tokens = TokenAssignment::contiguous;
+  if (s.text("cp_partition_mode", "tokens") == "contiguous")
+    grid.tokens = TokenAssignment::contiguous;
   if (grid.cp == 1) grid.cp_attention = ContextAttention::all_gather;
 }
 
@@ -444,13 +468,15 @@ void read_precision(SettingReader& s, RunSettings& run) {
     run.precision = "bf16";
     s.approximated("fp16", "bf16, whose kernels are as fast; without a scale of the loss");
   }
-  if (s.flag("bf16", false, "training.precision") || mixed.find("bf16") != std::string::npos) run.precision = "bf16";
+  if (s.flag("bf16", false, "training.precision") || mixed.find("bf16") != std::string::npos)
+    run.precision = "bf16";
   if (s.text("torch_dtype", "training.precision") == "bfloat16") run.precision = "bf16";
   std::string fp8 = s.text("fp8", "training.fp8");
   if (mixed.find("fp8") != std::string::npos) fp8 = mixed;
   if (is_off(fp8)) return;
   const std::string recipe = s.text("fp8_recipe", "training.fp8") + mixed;
-  const bool blocks = recipe.find("block") != std::string::npos || recipe.find("mxfp8") != std::string::npos ||
+  const bool blocks = recipe.find("block") != std::string::npos ||
+                      recipe.find("mxfp8") != std::string::npos ||
                       recipe.find("subchannel") != std::string::npos;
   run.precision = "bf16";
   run.fp8 = blocks ? "rowwise" : "tensorwise";
@@ -481,15 +507,17 @@ void read_training(SettingReader& s, RunSettings& run) {
     training["warmup_steps"] = *steps;
   if (const auto steps = s.integer("train_iters", "training.steps"); steps && *steps > 0)
     training["steps"] = *steps;
-  if (const auto seed = s.integer("seed", "training.seed"); seed && *seed >= 0) training["seed"] = *seed;
+  if (const auto seed = s.integer("seed", "training.seed"); seed && *seed >= 0)
+    training["seed"] = *seed;
 }
 
 void read_trained(SettingReader& s, RunSettings& run, Framework framework) {
   const bool swift = framework == Framework::ms_swift;
-  for (const auto& [key, module, frozen] :
-       {std::tuple{"freeze_vision_model", "vision", swift}, {"freeze_vision_projection", "projector", swift},
-        {"freeze_language_model", "language", false}})
-    if (s.flag(key, frozen, std::string(module) + ".train frozen")) run.train.emplace_back(module, "frozen");
+  for (const auto& [key, module, frozen] : {std::tuple{"freeze_vision_model", "vision", swift},
+                                            {"freeze_vision_projection", "projector", swift},
+                                            {"freeze_language_model", "language", false}})
+    if (s.flag(key, frozen, std::string(module) + ".train frozen"))
+      run.train.emplace_back(module, "frozen");
   std::string tuner = s.text("tuner_type", "language.train");
   if (tuner.empty()) tuner = s.text("train_type", "language.train");
   if (tuner == "lora") {
@@ -499,16 +527,18 @@ void read_trained(SettingReader& s, RunSettings& run, Framework framework) {
   }
   run.model_name = s.text("model", "the model");
   if (run.model_name.empty()) run.model_name = s.text("hf_model_id", "the model");
-  if (run.model_name.empty() && !s.has("num_layers")) run.model_name = s.text("tokenizer_model", "the model");
+  if (run.model_name.empty() && !s.has("num_layers"))
+    run.model_name = s.text("tokenizer_model", "the model");
   // Megatron-LM's examples/multimodal/model.py and config.py.
   if (const std::string vision = s.text("vision_model_type", "vision"); !vision.empty()) {
-    run.encoder = vision == "clip"                        ? "clip-vit-l-14-336"
-                  : vision == "siglip"                    ? "siglip-so400m-14"
-                  : vision.find("internvit300M") == 0     ? "internvit-300m"
-                  : vision.find("internvit") == 0         ? "internvit-6b"
-                                                          : "";
+    run.encoder = vision == "clip"                    ? "clip-vit-l-14-336"
+                  : vision == "siglip"                ? "siglip-so400m-14"
+                  : vision.find("internvit300M") == 0 ? "internvit-300m"
+                  : vision.find("internvit") == 0     ? "internvit-6b"
+                                                      : "";
     if (run.encoder.empty())
-      s.refuse("vision_model_type", "is an encoder that is not known", "clip, siglip, internvit, or give the model by --model");
+      s.refuse("vision_model_type", "is an encoder that is not known",
+               "clip, siglip, internvit, or give the model by --model");
   }
   s.ignored("language_model_type", "--num-layers and the other dimensions state it");
   run.tokenizer = s.text("tokenizer_model", "language.vocab");
@@ -518,7 +548,8 @@ void read_trained(SettingReader& s, RunSettings& run, Framework framework) {
 }  // namespace
 
 std::vector<Setting> megatron_names(const FrameworkSettings& read) {
-  static const std::set<std::string> kSections{"model", "train", "ddp", "optimizer", "mixed_precision"};
+  static const std::set<std::string> kSections{"model", "train", "ddp", "optimizer",
+                                               "mixed_precision"};
   std::vector<Setting> settings;
   for (Setting setting : read.settings) {
     if (read.framework == Framework::megatron_bridge) {
@@ -549,7 +580,8 @@ RunSettings read_megatron(SettingReader& s, Framework framework) {
   grid.sp = s.flag("sequence_parallel", false, "sp");
   if (grid.tp == 1 && grid.sp) {
     grid.sp = false;
-    s.ignored("sequence_parallel", "needs more than one tensor-parallel rank; Megatron-LM switches it off");
+    s.ignored("sequence_parallel",
+              "needs more than one tensor-parallel rank; Megatron-LM switches it off");
   }
   if (const auto expert_tp = s.integer("expert_tensor_parallel_size", "expert_tp"))
     grid.expert_tp = static_cast<int>(std::clamp<std::int64_t>(*expert_tp, 1, 100000));
@@ -564,7 +596,8 @@ RunSettings read_megatron(SettingReader& s, Framework framework) {
   read_sharding(s, run, framework);
   const auto instances = s.integer("num_distributed_optimizer_instances", "shard_ranks");
   read_recomputation(s, run, framework);
-  if (const auto virtual_stages = grid.vpp; virtual_stages > 1) run.schedule = ScheduleKind::interleaved;
+  if (const auto virtual_stages = grid.vpp; virtual_stages > 1)
+    run.schedule = ScheduleKind::interleaved;
   read_batch(s, run, framework);
   read_precision(s, run);
   read_training(s, run);

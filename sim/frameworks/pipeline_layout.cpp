@@ -73,7 +73,8 @@ std::string repeated(int count) {
 
 }  // namespace
 
-std::vector<PipelineStage> parse_pipeline_layout(const std::string& text, const std::string& place) {
+std::vector<PipelineStage> parse_pipeline_layout(const std::string& text,
+                                                 const std::string& place) {
   Parser parser(text, place);
   std::vector<PipelineStage> stages(1);
   int embeddings = 0, losses = 0;
@@ -87,7 +88,8 @@ std::vector<PipelineStage> parse_pipeline_layout(const std::string& text, const 
     if (c == 'm') ++stages.back().predictions;
     if (c == 'L') stages.back().loss = ++losses > 0;
   }
-  if (embeddings != 1 || !stages.front().embedding) parser.refuse("must have one E, in its first stage");
+  if (embeddings != 1 || !stages.front().embedding)
+    parser.refuse("must have one E, in its first stage");
   if (losses != 1 || !stages.back().loss) parser.refuse("must have one L, in its last stage");
   return stages;
 }

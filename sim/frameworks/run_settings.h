@@ -20,13 +20,13 @@ struct RunSettings {
   // The model: dimensions of the language module as a scenario's keys, if the settings state them.
   std::optional<nlohmann::ordered_json> language;
   std::string model_name;  // as the framework names it: "Qwen/Qwen2.5-VL-7B-Instruct", "llama3 8B"
-  std::string encoder;     // preset of the vision encoder, where the language module's dimensions are stated
+  std::string encoder;     // preset of the vision encoder beside a language module with dimensions
   std::string tokenizer;   // name of the model whose tokenizer is used
   // Modules that are not trained in full: {"vision", "frozen"}, {"language", "lora"}.
   std::vector<std::pair<std::string, std::string>> train;
   int lora_rank = 0;
 
-  // The layout. `grid` is the language module's, and every module's if the placement is homogeneous.
+  // The layout. `grid` is the language module's; in a homogeneous placement every module's.
   Placement placement = Placement::homogeneous;
   ModuleLayout grid;
   std::vector<std::pair<std::string, ModuleLayout>> encoders;  // with grids of their own

@@ -50,8 +50,9 @@ SettingReader::SettingReader(std::vector<Setting> settings, ImportReport& report
     }
     Setting& earlier = last[found->second];
     if (earlier.value != setting.value)
-      report_.ignored.push_back({earlier.written, earlier.place,
-                                 "stated again: " + setting.written + " (" + setting.place + ") counts"});
+      report_.ignored.push_back(
+          {earlier.written, earlier.place,
+           "stated again: " + setting.written + " (" + setting.place + ") counts"});
     earlier = setting;
   }
   settings_ = std::move(last);
@@ -99,8 +100,8 @@ void SettingReader::assumed(const std::string& what) { report_.assumed.push_back
 void SettingReader::refuse(const std::string& key, const std::string& what,
                            const std::string& hint) const {
   const Setting* setting = find(key);
-  throw InputError(setting ? setting->place : key, "", (setting ? setting->written : key) + ": " + what,
-                   hint);
+  throw InputError(setting ? setting->place : key, "",
+                   (setting ? setting->written : key) + ": " + what, hint);
 }
 
 std::optional<double> SettingReader::number(const std::string& key, const std::string& what) {
@@ -115,8 +116,9 @@ std::optional<double> SettingReader::number(const std::string& key, const std::s
   }
   if (const std::size_t dollar = setting->value.find('$'); dollar != std::string::npos) {
     std::string variable = setting->value.substr(dollar + 1);
-    variable = variable.substr(0, variable.find_first_not_of(
-                                      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"));
+    variable =
+        variable.substr(0, variable.find_first_not_of(
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"));
     refuse(key, "is not known, because the script does not set $" + variable,
            "state it: --env " + (variable.empty() ? std::string("NAME") : variable) + "=VALUE");
   }
@@ -126,7 +128,8 @@ std::optional<double> SettingReader::number(const std::string& key, const std::s
   return value;
 }
 
-std::optional<std::int64_t> SettingReader::integer(const std::string& key, const std::string& what) {
+std::optional<std::int64_t> SettingReader::integer(const std::string& key,
+                                                   const std::string& what) {
   const std::optional<double> value = number(key, what);
   if (!value) return std::nullopt;
   constexpr double kMost = 1e15;
@@ -157,7 +160,9 @@ void SettingReader::finish(const std::vector<std::vector<KnownSetting>>& tables)
   for (const Setting& setting : settings_) {
     if (read_.contains(setting.key)) continue;
     const KnownSetting* known = find_known(tables, setting.key);
-    if (setting.value == "none" || (is_off(setting.value) && (printed_ || (known && known->is == KnownSetting::Is::not_modeled)))) {
+    if (setting.value == "none" ||
+        (is_off(setting.value) &&
+         (printed_ || (known && known->is == KnownSetting::Is::not_modeled)))) {
       ++report_.off;
       continue;
     }

@@ -42,13 +42,15 @@ class SettingReader {
   void ignored_all(const std::string& pattern, const std::string& why);
   void contradiction(const std::string& key, const std::string& what);
   void assumed(const std::string& what);
-  [[noreturn]] void refuse(const std::string& key, const std::string& what, const std::string& hint) const;
+  [[noreturn]] void refuse(const std::string& key, const std::string& what,
+                           const std::string& hint) const;
 
   // Sorts every setting that nothing has read yet: by the tables, else as not understood.
   void finish(const std::vector<std::vector<KnownSetting>>& tables);
 
  private:
-  void note(std::vector<ImportReport::Line>& lines, const std::string& key, const std::string& text);
+  void note(std::vector<ImportReport::Line>& lines, const std::string& key,
+            const std::string& text);
 
   std::vector<Setting> settings_;
   ImportReport& report_;

@@ -111,17 +111,19 @@ class Reader {
         if (end == std::string::npos || end - begin < 48) continue;
       }
       std::size_t begin = end;
-      while (begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) ||
-                           line[begin - 1] == '_'))
+      while (begin > 0 &&
+             (std::isalnum(static_cast<unsigned char>(line[begin - 1])) || line[begin - 1] == '_'))
         --begin;
       if (begin == end || (begin > 0 && line[begin - 1] != ' ' && line[begin - 1] != ':')) continue;
       const std::size_t value = line.find_first_not_of(" .", end);
       const std::string key = line.substr(begin, end - begin);
       // A value may begin with a dot or be empty: it begins behind the blank that follows the dots.
-      std::size_t from = line.find_first_not_of('.', std::min(line.find_first_not_of(' ', end), line.size()));
+      std::size_t from =
+          line.find_first_not_of('.', std::min(line.find_first_not_of(' ', end), line.size()));
       from = from == std::string::npos ? line.size() : from + 1;
-      const std::string text =
-          from <= line.size() ? line.substr(from) : value == std::string::npos ? "" : line.substr(value);
+      const std::string text = from <= line.size()          ? line.substr(from)
+                               : value == std::string::npos ? ""
+                                                            : line.substr(value);
       read_.settings.push_back({key, plain(text), key + " = " + trimmed(text),
                                 file.path + ":" + std::to_string(number)});
     }
@@ -134,7 +136,8 @@ class Reader {
     if (value.is_object()) {
       if (depth > 60) return;
       for (const auto& [name, inner] : value.items())
-        flatten(inner, key.empty() ? name : key + "." + name, pointer + "/" + name, file, depth + 1);
+        flatten(inner, key.empty() ? name : key + "." + name, pointer + "/" + name, file,
+                depth + 1);
       return;
     }
     const std::string text = scalar(value);
@@ -145,9 +148,9 @@ class Reader {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_null()) return "none";
     if (value.is_array()) {
-      const bool nested = !value.empty() && std::all_of(value.begin(), value.end(), [](const Json& inner) {
-        return inner.is_array();
-      });
+      const bool nested =
+          !value.empty() && std::all_of(value.begin(), value.end(),
+                                        [](const Json& inner) { return inner.is_array(); });
       std::string text;
       for (const Json& inner : value) {
         std::string part = scalar(inner);
@@ -180,7 +183,8 @@ class Reader {
         is(other_or(Framework::hf_trainer));
       } else if (has_object("parallelism") || (has_object("training") && has_object("model"))) {
         is(stated_.value_or(Framework::torchtitan));
-      } else if (has_object("model") && (has_object("train") || has_object("ddp") || has_object("optimizer"))) {
+      } else if (has_object("model") &&
+                 (has_object("train") || has_object("ddp") || has_object("optimizer"))) {
         is(stated_.value_or(Framework::megatron_bridge));
       } else if (has("finetuning_type") || has("cutoff_len") || (has("stage") && has("template"))) {
         is(stated_.value_or(Framework::llama_factory));
@@ -244,8 +248,9 @@ class Reader {
         continue;
       }
       // What the command line states counts more than the file that it names.
-      std::vector<Setting> stated(std::make_move_iterator(read_.settings.begin() + static_cast<long>(begin)),
-                                  std::make_move_iterator(read_.settings.end()));
+      std::vector<Setting> stated(
+          std::make_move_iterator(read_.settings.begin() + static_cast<long>(begin)),
+          std::make_move_iterator(read_.settings.end()));
       read_.settings.resize(begin);
       structured(*text, format, found->second.second.empty() ? "" : found->second.second);
       read_.settings.insert(read_.settings.end(), stated.begin(), stated.end());
@@ -275,7 +280,8 @@ class Reader {
         return Launched{i + 1, file == "megatron" ? Framework::ms_swift : Framework::hf_trainer};
       if (file == "llamafactory-cli" && next() == "train")
         return Launched{i + 1, Framework::llama_factory};
-      if (word == "-m" && (next().starts_with("torchtitan") || next().find("train") != std::string::npos))
+      if (word == "-m" &&
+          (next().starts_with("torchtitan") || next().find("train") != std::string::npos))
         return Launched{i + 1, next().starts_with("torchtitan")
                                    ? std::optional(Framework::torchtitan)
                                    : std::nullopt};
@@ -317,12 +323,19 @@ class Reader {
   }
 
   void launcher_option(const std::string& key, const std::string& value) {
-    static const std::map<std::string, std::string> kMeaning{
-        {"nnodes", "nodes"},          {"nproc_per_node", "per_node"}, {"num_machines", "nodes"},
-        {"num_processes", "ranks"},   {"num_gpus", "per_node"},       {"num_nodes", "nodes"},
-        {"nodes", "nodes"},           {"gpus_per_node", "per_node"},  {"ntasks_per_node", "tasks_per_node"},
-        {"gres", "per_node"},         {"ntasks", "ranks"},            {"gpus", "ranks"},
-        {"standalone", ""}};
+    static const std::map<std::string, std::string> kMeaning{{"nnodes", "nodes"},
+                                                             {"nproc_per_node", "per_node"},
+                                                             {"num_machines", "nodes"},
+                                                             {"num_processes", "ranks"},
+                                                             {"num_gpus", "per_node"},
+                                                             {"num_nodes", "nodes"},
+                                                             {"nodes", "nodes"},
+                                                             {"gpus_per_node", "per_node"},
+                                                             {"ntasks_per_node", "tasks_per_node"},
+                                                             {"gres", "per_node"},
+                                                             {"ntasks", "ranks"},
+                                                             {"gpus", "ranks"},
+                                                             {"standalone", ""}};
     const auto found = kMeaning.find(key);
     if (found != kMeaning.end() && !found->second.empty()) launch_value(found->second, value);
   }
@@ -364,13 +377,16 @@ class Reader {
         std::string text = word;
         text.erase(0, std::min(text.find_first_not_of("+"), text.size()));
         const std::size_t cut = text.find('=');
-        options.push_back({text.substr(0, cut), plain(text.substr(cut + 1)), word, words[i].line, true});
+        options.push_back(
+            {text.substr(0, cut), plain(text.substr(cut + 1)), word, words[i].line, true});
       } else if (word.starts_with("~")) {
         options.push_back({word.substr(1), "none", word, words[i].line, true});
       } else if (is_redirection(word)) {
         break;
-      } else if (word.starts_with("$") && word.size() > 1 && is_letter(word[1]) && unset_.insert(word).second) {
-        read_.notes.push_back(word + " is not set in the script, so that its options are not read (" +
+      } else if (word.starts_with("$") && word.size() > 1 && is_letter(word[1]) &&
+                 unset_.insert(word).second) {
+        read_.notes.push_back(word +
+                              " is not set in the script, so that its options are not read (" +
                               "--env " + word.substr(1) + "=\"...\")");
       } else if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {
         options.push_back({"config_yaml", word, word, words[i].line, false});
@@ -385,11 +401,12 @@ class Reader {
     if (!std::isalpha(static_cast<unsigned char>(word[begin]))) return false;
     const std::string key = word.substr(begin, cut - begin);
     return key.find('.') != std::string::npos &&
-           key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
+           key.find_first_not_of(
+               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
                std::string::npos;
   }
   static bool is_redirection(const std::string& word) {
-    return word.starts_with(">") || word.starts_with("2>") || word.starts_with("<");
+    return word.starts_with(">") || word.starts_with("2>") || word == "<";  // not "<your folder>"
   }
 
   void script(const NamedText& file) {
@@ -402,7 +419,8 @@ class Reader {
     for (const char* variable : {"NNODES", "NPROC_PER_NODE", "NGPU"})
       if (const auto found = script.variables.find(variable);
           found != script.variables.end() && !found->second.empty())
-        launch_value(variable == std::string("NNODES") ? "nodes" : "per_node", found->second.front().text);
+        launch_value(variable == std::string("NNODES") ? "nodes" : "per_node",
+                     found->second.front().text);
     // The command with the most options is the training.
     std::vector<Option> best;
     const std::vector<ShellWord>* command = nullptr;
@@ -420,7 +438,8 @@ class Reader {
       std::vector<ShellWord> all;
       for (const std::vector<ShellWord>& words : script.commands)
         all.insert(all.end(), words.begin(), words.end());
-      if (std::none_of(all.begin(), all.end(), [](const ShellWord& w) { return is_option(w.text); }))
+      if (std::none_of(all.begin(), all.end(),
+                       [](const ShellWord& w) { return is_option(w.text); }))
         for (const auto& [name, words] : script.variables) {
           std::vector<ShellWord> split;
           for (const ShellWord& word : words) {
@@ -431,7 +450,8 @@ class Reader {
               for (std::string part; parts >> part;) split.push_back({part, line});
             }
           }
-          if (std::any_of(split.begin(), split.end(), [](const ShellWord& w) { return is_option(w.text); }))
+          if (std::any_of(split.begin(), split.end(),
+                          [](const ShellWord& w) { return is_option(w.text); }))
             all.insert(all.end(), split.begin(), split.end());
         }
       best = options_of(all, 0);
@@ -439,10 +459,12 @@ class Reader {
         throw InputError(file.path, "", "starts no training that is known, and has no options",
                          "give a launch script, a log with the arguments, or a configuration");
     } else {
-      for (const Option& option : options_of({command->begin(), command->begin() + static_cast<long>(how.program)}, 0)) {
+      for (const Option& option :
+           options_of({command->begin(), command->begin() + static_cast<long>(how.program)}, 0)) {
         launcher_option(option.key, option.value);
         if (option.key == "config_file")
-          best.push_back({"accelerate_config_file", option.value, option.written, option.line, false});
+          best.push_back(
+              {"accelerate_config_file", option.value, option.written, option.line, false});
       }
       // A program's options may be behind another launcher's: `srun torchrun ... train.py`.
       for (const ShellWord& word : *command) {  // NNODES=2 megatron sft
@@ -455,7 +477,9 @@ class Reader {
     }
     std::set<std::string> keys;
     for (const Option& option : best) keys.insert(option.key);
-    std::optional<Framework> framework = stated_ ? stated_ : how.framework ? how.framework : by_options(keys);
+    std::optional<Framework> framework = stated_         ? stated_
+                                         : how.framework ? how.framework
+                                                         : by_options(keys);
     if (!framework && keys.contains("config_yaml")) framework = Framework::llama_factory;
     if (!framework)
       throw InputError(file.path, "", "has the options of no framework that is known",

@@ -135,7 +135,8 @@ class Reader {
     if (begin == std::string::npos) return;
     rest = rest.substr(begin, rest.find_first_of("\r#") - begin);
     const std::size_t cut = rest.find_first_of("= ");
-    std::string key = rest.substr(0, cut), value = cut == std::string::npos ? "" : rest.substr(cut + 1);
+    std::string key = rest.substr(0, cut),
+                value = cut == std::string::npos ? "" : rest.substr(cut + 1);
     if (const auto found = kShort.find(key); found != kShort.end()) key = "--" + found->second;
     value.erase(0, std::min(value.find_first_not_of(" ="), value.size()));
     value.erase(std::min(value.find_last_not_of(" \t") + 1, value.size()));
@@ -149,8 +150,8 @@ class Reader {
       const char c = peek();
       if (is_blank(c) || c == '\n' || c == ';' || c == '&' || c == '|' || c == ')') break;
       if (c == '(') {
-        const bool assigned = word.text.ends_with("=") && !word.text.empty() &&
-                              is_name_start(word.text.front());
+        const bool assigned =
+            word.text.ends_with("=") && !word.text.empty() && is_name_start(word.text.front());
         if (!assigned) break;
         take();
         word.is_list = true;
@@ -314,14 +315,18 @@ class Reader {
         const auto both = [&](auto result) {  // without overflow
           return static_cast<std::int64_t>(result);
         };
-        if (op == "+") left = both(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
-        if (op == "-") left = both(static_cast<std::uint64_t>(left) - static_cast<std::uint64_t>(right));
-        if (op == "*") left = both(static_cast<std::uint64_t>(left) * static_cast<std::uint64_t>(right));
+        if (op == "+")
+          left = both(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
+        if (op == "-")
+          left = both(static_cast<std::uint64_t>(left) - static_cast<std::uint64_t>(right));
+        if (op == "*")
+          left = both(static_cast<std::uint64_t>(left) * static_cast<std::uint64_t>(right));
         if (op == "/" || op == "%") {
           if (right == 0 || right == -1) known = known && right == -1;
-          left = right == 0 ? 0 : right == -1 ? (op == "/" ? both(-static_cast<std::uint64_t>(left)) : 0)
-                              : op == "/"     ? left / right
-                                              : left % right;
+          left = right == 0    ? 0
+                 : right == -1 ? (op == "/" ? both(-static_cast<std::uint64_t>(left)) : 0)
+                 : op == "/"   ? left / right
+                               : left % right;
         }
         if (op == "==") left = left == right;
         if (op == "!=") left = left != right;
@@ -392,8 +397,8 @@ class Reader {
       if (use) return value_of(name);
       const std::string otherwise = joined(expand(rest.substr(colon ? 2 : 1), true, line_));
       if (matters(name) && noted_.insert(name).second && !otherwise.empty())
-        script_.notes.push_back("$" + name + " is taken as " + otherwise +
-                                ", its default (--env " + name + "=...)");
+        script_.notes.push_back("$" + name + " is taken as " + otherwise + ", its default (--env " +
+                                name + "=...)");
       if (op == '=') script_.variables[name] = {{otherwise, line_}};
       return one(otherwise);
     }
@@ -404,10 +409,12 @@ class Reader {
 
   // Whether a default may decide a layout: not those of addresses, paths and libraries.
   static bool matters(const std::string& name) {
-    static const char* const kOthers[] = {"MASTER_", "NODE_RANK", "SLURM_NODEID", "SLURM_PROCID", "SLURM_JOB", "RANK", "CUDA_", "NCCL_", "NVTE_", "TORCH_",
-                                          "WANDB",   "LOG",       "HF_",  "PYTHON", "TRITON_", "OMP_"};
-    if (name.empty() || !is_name_start(name[0]) || name.ends_with("PATH") || name.ends_with("DIR") ||
-        name.ends_with("IMAGE"))
+    static const char* const kOthers[] = {"MASTER_",   "NODE_RANK", "SLURM_NODEID", "SLURM_PROCID",
+                                          "SLURM_JOB", "RANK",      "CUDA_",        "NCCL_",
+                                          "NVTE_",     "TORCH_",    "WANDB",        "LOG",
+                                          "HF_",       "PYTHON",    "TRITON_",      "OMP_"};
+    if (name.empty() || !is_name_start(name[0]) || name.ends_with("PATH") ||
+        name.ends_with("DIR") || name.ends_with("IMAGE"))
       return false;
     return std::none_of(std::begin(kOthers), std::end(kOthers),
                         [&](const char* other) { return name.starts_with(other); });
@@ -475,7 +482,8 @@ class Reader {
         at = end + 1;
       } else if (c == '"') {
         ++at;
-        any = any || whole || raw.compare(at, 2, "${") != 0 || raw.find("[@]", at) == std::string::npos;
+        any = any || whole || raw.compare(at, 2, "${") != 0 ||
+              raw.find("[@]", at) == std::string::npos;
         while (at < raw.size() && raw[at] != '"') {
           if (raw[at] == '\\' && at + 1 < raw.size()) {
             if (raw[at + 1] != '\n')
@@ -513,9 +521,7 @@ class Reader {
                      "give the arguments that it starts training with");
   }
 
-  Words expand(const RawWord& raw) {
-    return expand(raw.text, false, raw.line);
-  }
+  Words expand(const RawWord& raw) { return expand(raw.text, false, raw.line); }
 
   // ---- execution
 
@@ -563,9 +569,8 @@ class Reader {
   }
 
   bool skipping() const {
-    return std::any_of(branches_.begin(), branches_.end(), [](const Branch& branch) {
-      return branch.taken == Known(false);
-    });
+    return std::any_of(branches_.begin(), branches_.end(),
+                       [](const Branch& branch) { return branch.taken == Known(false); });
   }
 
   void execute(RawCommand command) {
@@ -580,8 +585,8 @@ class Reader {
         } else if (!branches_.empty()) {
           Branch& branch = branches_.back();
           branch.before = branch.before == Known(true) || branch.taken == Known(true) ? Known(true)
-                          : !branch.taken || !branch.before                            ? Known()
-                                                                                       : Known(false);
+                          : !branch.taken || !branch.before                           ? Known()
+                                                            : Known(false);
           branch.taken = Known(true);
         }
         asking_ = true;
@@ -594,12 +599,13 @@ class Reader {
         Branch& branch = branches_.back();
         if (first == "then" && asking_) {
           asking_ = false;
-          branch.taken = branch.before == Known(true)                     ? Known(false)
+          branch.taken = branch.before == Known(true)                   ? Known(false)
                          : !branch.before && condition_ != Known(false) ? Known()
-                                                                          : condition_;
+                                                                        : condition_;
           if (!branch.taken && !skipping())
-            script_.notes.push_back("line " + std::to_string(asked_at_) +
-                                    ": a condition is not known here, so its branches are all read");
+            script_.notes.push_back(
+                "line " + std::to_string(asked_at_) +
+                ": a condition is not known here, so its branches are all read");
         }
         if (first == "else") {
           const bool earlier = branch.before == Known(true) || branch.taken == Known(true);
@@ -638,10 +644,11 @@ class Reader {
 
   void perform(std::vector<RawWord> raw) {
     std::size_t first = 0;
-    static const std::set<std::string> kDeclared{"export", "declare", "local", "readonly", "typeset"};
-    while (first < raw.size() && (kDeclared.contains(raw[first].text) ||
-                                  (first > 0 && raw[first].text.starts_with("-") &&
-                                   kDeclared.contains(raw[0].text))))
+    static const std::set<std::string> kDeclared{"export", "declare", "local", "readonly",
+                                                 "typeset"};
+    while (first < raw.size() &&
+           (kDeclared.contains(raw[first].text) ||
+            (first > 0 && raw[first].text.starts_with("-") && kDeclared.contains(raw[0].text))))
       ++first;
     std::size_t assigned = first;
     while (assigned < raw.size() && assign(raw[assigned])) ++assigned;
@@ -743,7 +750,8 @@ ShellScript read_shell(const std::string& text, const std::string& file,
   for (const auto& [name, value] : set) script.variables[name] = {{value, 0}};
   Reader(file, script, 0).run(text, 1);
   for (auto& [name, words] : script.variables)
-    for (ShellWord& word : words) std::replace(word.text.begin(), word.text.end(), kContinued, '\n');
+    for (ShellWord& word : words)
+      std::replace(word.text.begin(), word.text.end(), kContinued, '\n');
   return script;
 }
 

@@ -19,10 +19,10 @@ struct ShellWord {
 };
 
 struct ShellScript {
-  std::vector<std::vector<ShellWord>> commands;               // in the order of the script
-  std::map<std::string, std::vector<ShellWord>> variables;    // at its end
-  std::map<std::string, std::string> batch;                   // #SBATCH --nodes=4: "nodes", "4"
-  std::vector<std::string> notes;                             // what had to be assumed
+  std::vector<std::vector<ShellWord>> commands;             // in the order of the script
+  std::map<std::string, std::vector<ShellWord>> variables;  // at its end
+  std::map<std::string, std::string> batch;                 // #SBATCH --nodes=4: "nodes", "4"
+  std::vector<std::string> notes;                           // what had to be assumed
 };
 
 // `set`: variables that the environment would have. Throws InputError with "file:line" where quotes

@@ -30,7 +30,8 @@ std::string words(const Json& value) {
 }
 
 std::string setting(Target target, std::string key, const Json& value) {
-  if (target != Target::megatron_lm) return key + (target == Target::ms_swift ? ": " : "=") + words(value);
+  if (target != Target::megatron_lm)
+    return key + (target == Target::ms_swift ? ": " : "=") + words(value);
   std::replace(key.begin(), key.end(), '_', '-');
   if (value.is_boolean()) return (value.get<bool>() ? "--" : "without --") + key;
   return "--" + key + " " + words(value);
@@ -41,7 +42,8 @@ std::string setting(Target target, std::string key, const Json& value) {
 Target parse_target(const std::string& word, const std::string& option) {
   const std::vector<std::string> known = enum_names<Target>();
   if (std::find(known.begin(), known.end(), word) == known.end())
-    throw InputError(option, "", "there is no framework \"" + word + "\" to write for", suggest(word, known));
+    throw InputError(option, "", "there is no framework \"" + word + "\" to write for",
+                     suggest(word, known));
   return enum_named<Target>(word);
 }
 
@@ -90,16 +92,20 @@ std::string rows_text(const TargetRows& rows) {
   std::string text;
   if (!rows.missing.empty()) {
     text = "Row 1 cannot be run by " + name_of + ": ";
-    for (const std::string& what : rows.missing) text += (&what == &rows.missing.front() ? "" : "; ") + what;
+    for (const std::string& what : rows.missing)
+      text += (&what == &rows.missing.front() ? "" : "; ") + what;
     text += ". ";
   }
   if (rows.row == 0)
-    return text + "None of the " + counted(static_cast<std::int64_t>(rows.looked_at), "row", "rows") +
+    return text + "None of the " +
+           counted(static_cast<std::int64_t>(rows.looked_at), "row", "rows") +
            " of the answer can; --stack bounds the search by what a framework runs.";
-  if (rows.row == 1) return "Row 1 can be run by " + name_of + " (polyphony emit --pick 1 --for " + name_of + ").";
-  return text + "The first row that can is row " + std::to_string(rows.row) + ", " + percent_text(rows.slower) +
-         " slower, which is what the missing feature is worth (polyphony emit --pick " + std::to_string(rows.row) + " --for " +
-         name_of + ").";
+  if (rows.row == 1)
+    return "Row 1 can be run by " + name_of + " (polyphony emit --pick 1 --for " + name_of + ").";
+  return text + "The first row that can is row " + std::to_string(rows.row) + ", " +
+         percent_text(rows.slower) +
+         " slower, which is what the missing feature is worth (polyphony emit --pick " +
+         std::to_string(rows.row) + " --for " + name_of + ").";
 }
 
 }  // namespace polyphony::sim

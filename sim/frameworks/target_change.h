@@ -24,10 +24,10 @@ std::vector<std::string> changed_settings(const Emitted& before, const Emitted& 
 // Which rows of an answer a framework can run.
 struct TargetRows {
   Target target = Target::megatron_lm;
-  int row = 0;                         // the first row that it can run, from 1; 0: none of those looked at
-  std::size_t looked_at = 0;           // rows
-  double slower = 0;                   // by which its step is longer than row 1's, relative
-  std::vector<std::string> missing;    // what row 1 needs and the framework does not have
+  int row = 0;                // the first that it can run, from 1; 0: none of those looked at
+  std::size_t looked_at = 0;  // rows
+  double slower = 0;          // by which its step is longer than row 1's, relative
+  std::vector<std::string> missing;  // what row 1 needs and the framework does not have
 };
 TargetRows rows_for(const Scenario& scenario, const HardwareProfile& profile, const Sweep& sweep,
                     Target target);

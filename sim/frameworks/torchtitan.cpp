@@ -39,7 +39,8 @@ void read_schedule(SettingReader& s, RunSettings& run) {
     is(ScheduleKind::dualpipe_v, 2);
   } else if (schedule == "LoopedBFS" || schedule == "InterleavedZeroBubble") {
     is(ScheduleKind::interleaved, 2);
-    s.approximated("parallelism.pipeline_parallel_schedule", "no layout here has this schedule: interleaved 1F1B");
+    s.approximated("parallelism.pipeline_parallel_schedule",
+                   "no layout here has this schedule: interleaved 1F1B");
   } else {
     s.refuse("parallelism.pipeline_parallel_schedule", "is a schedule that is not known",
              "1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV");
@@ -78,21 +79,27 @@ RunSettings read_torchtitan(SettingReader& s) {
   grid.cp = degree(s, "parallelism.context_parallel_degree", "cp");
   grid.ep = degree(s, "parallelism.expert_parallel_degree", "ep");
   const auto expert_tp = s.integer("parallelism.expert_tensor_parallel_degree", "expert_tp");
-  grid.expert_tp = grid.ep > 1 && grid.tp > 1 ? static_cast<int>(std::clamp<std::int64_t>(expert_tp.value_or(1), 1, 100000)) : 0;
+  grid.expert_tp =
+      grid.ep > 1 && grid.tp > 1
+          ? static_cast<int>(std::clamp<std::int64_t>(expert_tp.value_or(1), 1, 100000))
+          : 0;
   if (grid.expert_tp == grid.tp) grid.expert_tp = 0;
   grid.sp = s.flag("parallelism.enable_sequence_parallel", true, "sp") && grid.tp > 1;
-  if (s.has("parallelism.disable_loss_parallel")) s.ignored("parallelism.disable_loss_parallel", "the loss is a small part");
+  if (s.has("parallelism.disable_loss_parallel"))
+    s.ignored("parallelism.disable_loss_parallel", "the loss is a small part");
   const int replicas = degree(s, "parallelism.data_parallel_replicate_degree", "shard_ranks");
   const int shards = degree(s, "parallelism.data_parallel_shard_degree", "shard full");
   // Context-parallel ranks belong to the shards (ParallelDims).
   grid.shard = shards == 1 && grid.cp == 1 ? Shard::none : Shard::full;
   if (replicas > 1 && grid.shard == Shard::full) run.shard_groups = replicas;
   const std::string reshard = s.text("parallelism.fsdp_reshard_after_forward", "shard full");
-  if (grid.shard == Shard::full && (reshard == "never" || ((reshard.empty() || reshard == "default") && grid.pp > 1))) {
+  if (grid.shard == Shard::full &&
+      (reshard == "never" || ((reshard.empty() || reshard == "default") && grid.pp > 1))) {
     grid.shard = Shard::gradients;
     if (reshard.empty())
-      s.assumed("parameters stay gathered after the forward pass: torchtitan's default with pipelines "
-                "(here: ZeRO-2, whose parameters are whole all the time)");
+      s.assumed(
+          "parameters stay gathered after the forward pass: torchtitan's default with pipelines "
+          "(here: ZeRO-2, whose parameters are whole all the time)");
     else
       s.approximated("parallelism.fsdp_reshard_after_forward",
                      "ZeRO-2, whose parameters are whole all the time");
@@ -100,19 +107,23 @@ RunSettings read_torchtitan(SettingReader& s) {
   read_schedule(s, run);
   const auto balancer = s.text("parallelism.context_parallel_load_balancer", "tokens");
   if (grid.cp > 1) {
-    grid.tokens = s.is_none("parallelism.context_parallel_load_balancer") ? TokenAssignment::contiguous
-                  : balancer == "ptrr"                     ? TokenAssignment::balanced
-                                                           : TokenAssignment::zigzag;
+    grid.tokens = s.is_none("parallelism.context_parallel_load_balancer")
+                      ? TokenAssignment::contiguous
+                  : balancer == "ptrr" ? TokenAssignment::balanced
+                                       : TokenAssignment::zigzag;
     const std::string rotate = s.text("parallelism.context_parallel_rotate_method", "cp_attention");
-    grid.cp_attention = rotate == "alltoall" ? ContextAttention::ring : ContextAttention::all_gather;
+    grid.cp_attention =
+        rotate == "alltoall" ? ContextAttention::ring : ContextAttention::all_gather;
   }
   // Embedding and head count as layers, and stages get an equal number of them.
   run.even = false;
-  if (const std::string parts = s.text("parallelism.module_fqns_per_model_part", "blocks"); !parts.empty() && grid.pp > 1) {
+  if (const std::string parts = s.text("parallelism.module_fqns_per_model_part", "blocks");
+      !parts.empty() && grid.pp > 1) {
     run.blocks = blocks_of(parts);
     if (run.blocks.size() % static_cast<std::size_t>(grid.pp) != 0)
       s.refuse("parallelism.module_fqns_per_model_part",
-               "has " + count_text(static_cast<std::int64_t>(run.blocks.size())) + " stages, which the pipeline's ranks do not divide",
+               "has " + count_text(static_cast<std::int64_t>(run.blocks.size())) +
+                   " stages, which the pipeline's ranks do not divide",
                "torchtitan refuses this, too");
     grid.vpp = static_cast<int>(run.blocks.size()) / grid.pp;
   }
@@ -125,10 +136,12 @@ RunSettings read_torchtitan(SettingReader& s) {
   if (!run.sequence) run.sequence = s.integer("training.max_context_length", "data.sequence");
   const auto local = s.integer("training.local_batch_size", "samples of a rank");
   const auto older = s.integer("training.batch_size", "samples of a rank");
-  const auto tokens = s.integer("training.num_tokens_per_microbatch_per_dp_rank", "samples of a microbatch");
+  const auto tokens =
+      s.integer("training.num_tokens_per_microbatch_per_dp_rank", "samples of a microbatch");
   const auto step_tokens = s.integer("training.num_tokens_per_train_step", "data.global_batch");
   const auto global = s.integer("training.global_batch_size", "data.global_batch");
-  const auto microbatch = s.integer("parallelism.pipeline_parallel_microbatch_size", "samples of a microbatch");
+  const auto microbatch =
+      s.integer("parallelism.pipeline_parallel_microbatch_size", "samples of a microbatch");
   const auto microbatches = s.integer("parallelism.num_pp_microbatches", "microbatches");
   const std::int64_t sequence = run.sequence.value_or(2048);
   if (!run.sequence) {
@@ -141,15 +154,21 @@ RunSettings read_torchtitan(SettingReader& s) {
     own = 1;
     s.assumed("1 sample a rank");
   }
-  if (*own < 1) s.refuse(local ? "training.local_batch_size" : "training.batch_size", "must be at least 1", "correct the file");
+  if (*own < 1)
+    s.refuse(local ? "training.local_batch_size" : "training.batch_size", "must be at least 1",
+             "correct the file");
   if (global && *global > 0) run.global_batch = global;
-  if (step_tokens && *step_tokens > 0) run.global_batch = std::max<std::int64_t>(1, *step_tokens / sequence);
+  if (step_tokens && *step_tokens > 0)
+    run.global_batch = std::max<std::int64_t>(1, *step_tokens / sequence);
   // With pipelines a rank's samples are cut into microbatches; without, each is one.
   if (grid.pp > 1) {
     run.microbatch = microbatch ? *microbatch
-                     : microbatches && *microbatches > 0 ? std::max<std::int64_t>(1, *own / *microbatches)
-                                                         : 1;
-    if (!run.global_batch) run.microbatches = std::max<std::int64_t>(1, *own / std::max<std::int64_t>(1, *run.microbatch));
+                     : microbatches && *microbatches > 0
+                         ? std::max<std::int64_t>(1, *own / *microbatches)
+                         : 1;
+    if (!run.global_batch)
+      run.microbatches =
+          std::max<std::int64_t>(1, *own / std::max<std::int64_t>(1, *run.microbatch));
   } else {
     run.microbatch = own;
     if (!run.global_batch) run.microbatches = 1;
@@ -165,30 +184,37 @@ RunSettings read_torchtitan(SettingReader& s) {
   } else if (mode == "selective" || mode == "SelectiveAC" || mode.empty()) {
     if (mode.empty()) s.assumed("selective recomputation: torchtitan's default");
     grid.recompute = Recompute::selective;
-    const bool by_number = !option.empty() && option.find_first_not_of("0123456789") == std::string::npos;
+    const bool by_number =
+        !option.empty() && option.find_first_not_of("0123456789") == std::string::npos;
     if (by_number) {
       grid.recompute = Recompute::full;
-      s.approximated("activation_checkpoint.selective_ac_option", "every block is recomputed, not every " + option);
+      s.approximated("activation_checkpoint.selective_ac_option",
+                     "every block is recomputed, not every " + option);
     }
   } else if (mode != "false") {
     s.approximated("activation_checkpoint.mode", "selective recomputation");
     grid.recompute = Recompute::selective;
   }
-  const bool compiled = s.flag("compile.enable", s.flag("training.compile", false, "stack fsdp2-compiled"),
-                               "stack fsdp2-compiled");
+  const bool compiled =
+      s.flag("compile.enable", s.flag("training.compile", false, "stack fsdp2-compiled"),
+             "stack fsdp2-compiled");
   run.stack = compiled ? "fsdp2-compiled" : "fsdp2";
   run.precision = "bf16";
-  if (s.text("training.mixed_precision_param", "training.precision") == "float32") run.precision = "fp32";
-  if (s.flag("training.enable_cpu_offload", false, "")) s.not_modeled("training.enable_cpu_offload", "parameters on the host");
+  if (s.text("training.mixed_precision_param", "training.precision") == "float32")
+    run.precision = "fp32";
+  if (s.flag("training.enable_cpu_offload", false, ""))
+    s.not_modeled("training.enable_cpu_offload", "parameters on the host");
   for (const char* key : {"float8.recipe_name", "quantize.linear.float8.recipe_name"})
     if (const std::string recipe = s.text(key, "training.fp8"); !recipe.empty())
       run.fp8 = recipe.find("row") != std::string::npos ? "rowwise" : "tensorwise";
-  if (const Setting* converters = s.find("model.converters"); converters && converters->value.find("float8") != std::string::npos) {
+  if (const Setting* converters = s.find("model.converters");
+      converters && converters->value.find("float8") != std::string::npos) {
     if (run.fp8.empty()) run.fp8 = "tensorwise";
     s.used("model.converters", "training.fp8");
   }
   const auto number = [&](const char* key, const char* to) {
-    if (const auto value = s.number(key, std::string("training.") + to); value && *value >= 0) run.training[to] = *value;
+    if (const auto value = s.number(key, std::string("training.") + to); value && *value >= 0)
+      run.training[to] = *value;
   };
   number("optimizer.lr", "learning_rate");
   number("optimizer.weight_decay", "weight_decay");
@@ -196,10 +222,13 @@ RunSettings read_torchtitan(SettingReader& s) {
   number("optimizer.beta2", "beta2");
   number("optimizer.eps", "epsilon");
   number("training.max_norm", "clip_norm");
-  if (const auto steps = s.integer("training.steps", "training.steps"); steps && *steps > 0) run.training["steps"] = *steps;
-  if (const auto steps = s.integer("lr_scheduler.warmup_steps", "training.warmup_steps"); steps && *steps > 0)
+  if (const auto steps = s.integer("training.steps", "training.steps"); steps && *steps > 0)
+    run.training["steps"] = *steps;
+  if (const auto steps = s.integer("lr_scheduler.warmup_steps", "training.warmup_steps");
+      steps && *steps > 0)
     run.training["warmup_steps"] = *steps;
-  if (const std::string decay = s.text("lr_scheduler.decay_type", "training.decay"); decay == "linear" || decay == "cosine")
+  if (const std::string decay = s.text("lr_scheduler.decay_type", "training.decay");
+      decay == "linear" || decay == "cosine")
     run.training["decay"] = decay;
   return run;
 }
@@ -210,18 +239,33 @@ std::vector<std::vector<KnownSetting>> torchtitan_known() {
        "tensor-parallel collectives cut into pieces (\"tp_pieces\" is nearest)"},
       {kNotModeled, "parallelism.enable_fsdp_symm_mem parallelism.enable_compiled_autograd",
        "collectives over symmetric memory"},
-      {kNotModeled, "model.quantize.* quantize.* mx.*", "another format of the experts or of the scales"},
+      {kNotModeled, "model.quantize.* quantize.* mx.*",
+       "another format of the experts or of the scales"},
       {kNotModeled, "training.mixed_precision_reduce", "the format in which gradients are reduced"},
       {kNotModeled, "optimizer.name", "another optimizer than AdamW"},
-      {kNotModeled, "parallelism.pipeline_parallel_expert_parallel_overlap parallelism.expert_parallel_comm_backend", "overlap of expert dispatch"},
-      {kIgnored, "job.* metrics.* profiling.* profiler.* debug.* experimental.* dump_folder", "logging and profiling"},
+      {kNotModeled,
+       "parallelism.pipeline_parallel_expert_parallel_overlap "
+       "parallelism.expert_parallel_comm_backend",
+       "overlap of expert dispatch"},
+      {kIgnored, "job.* metrics.* profiling.* profiler.* debug.* experimental.* dump_folder",
+       "logging and profiling"},
       {kIgnored, "checkpoint.*", "checkpoints, which a step's prediction does not contain"},
-      {kIgnored, "training.dataset* training.data* tokenizer.* dataloader.* validation.* validator.* hf_assets_path model.hf_assets_path model.tokenizer_path", "where the data are"},
-      {kIgnored, "optimizer.* lr_scheduler.* training.seed training.deterministic training.gc_freq training.* model_spec* loss.*",
+      {kIgnored,
+       "training.dataset* training.data* tokenizer.* dataloader.* validation.* validator.* "
+       "hf_assets_path model.hf_assets_path model.tokenizer_path",
+       "where the data are"},
+      {kIgnored,
+       "optimizer.* lr_scheduler.* training.seed training.deterministic training.gc_freq "
+       "training.* model_spec* loss.*",
        "numbers of the optimization, not its cost"},
-      {kIgnored, "comm.* fault_tolerance.* memory_estimation.* parallelism.init_timeout_* override_*", "how processes are watched"},
-      {kIgnored, "activation_checkpoint.* compile.* float8.* model.* parallelism.enable_loss_parallel parallelism.pipeline_parallel_split_points "
-       "parallelism.pipeline_parallel_degree_*", "details of what the stack fsdp2 is fitted to"}};
+      {kIgnored,
+       "comm.* fault_tolerance.* memory_estimation.* parallelism.init_timeout_* override_*",
+       "how processes are watched"},
+      {kIgnored,
+       "activation_checkpoint.* compile.* float8.* model.* parallelism.enable_loss_parallel "
+       "parallelism.pipeline_parallel_split_points "
+       "parallelism.pipeline_parallel_degree_*",
+       "details of what the stack fsdp2 is fitted to"}};
   return {kKnown};
 }
 

@@ -26,15 +26,18 @@ std::string step_text(const ImportAnswer& answer) {
   const StepBeside& step = answer.step;
   std::string text;
   if (step.predicted.count() > 0) {
-    text += "predicted step " + seconds_text(step.predicted) + ", worst GPU " + bytes_text(step.memory);
+    text +=
+        "predicted step " + seconds_text(step.predicted) + ", worst GPU " + bytes_text(step.memory);
     if (step.room.value > 0) text += " of " + bytes_text(step.room);
     if (step.memory > step.room && step.room.value > 0) text += ": does not fit";
   }
   if (step.measured.count() > 0) {
-    text += (text.empty() ? "" : "\n") + std::string("measured step ") + seconds_text(step.measured) + " (median of " +
-            counted(step.lines, "line", "lines") + " of " + step.log + ")";
+    text += (text.empty() ? "" : "\n") + std::string("measured step ") +
+            seconds_text(step.measured) + " (median of " + counted(step.lines, "line", "lines") +
+            " of " + step.log + ")";
     if (step.predicted.count() > 0)
-      text += ": the prediction is " + signed_percent_text(step.predicted.count() / step.measured.count() - 1) + " off";
+      text += ": the prediction is " +
+              signed_percent_text(step.predicted.count() / step.measured.count() - 1) + " off";
   }
   return text.empty() ? "" : text + "\n";
 }
@@ -46,11 +49,12 @@ std::string import_text(const ImportAnswer& answer, bool all) {
   const auto number = [](const std::vector<ImportReport::Line>& lines) {
     return count_text(static_cast<std::int64_t>(lines.size()));
   };
-  std::string text = paragraph(std::string(name(answer.imported.framework)) + ": " + number(report.used) +
-                               " settings understood, " + number(report.approximated) + " approximated, " +
-                               number(report.not_modeled) + " not modeled, " +
-                               count_text(static_cast<std::int64_t>(report.ignored.size()) + report.off) +
-                               " that change neither time nor memory, " + number(report.unknown) + " not understood");
+  std::string text = paragraph(
+      std::string(name(answer.imported.framework)) + ": " + number(report.used) +
+      " settings understood, " + number(report.approximated) + " approximated, " +
+      number(report.not_modeled) + " not modeled, " +
+      count_text(static_cast<std::int64_t>(report.ignored.size()) + report.off) +
+      " that change neither time nor memory, " + number(report.unknown) + " not understood");
   if (!answer.layout.empty()) text += paragraph(answer.layout);
   if (!answer.imported.illegal.empty())
     text += paragraph("This layout cannot be predicted: " + answer.imported.illegal);

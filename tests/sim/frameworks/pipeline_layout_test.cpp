@@ -9,7 +9,8 @@ namespace {
 
 std::vector<int> blocks_of(const std::string& text) {
   std::vector<int> blocks;
-  for (const PipelineStage& stage : parse_pipeline_layout(text, "here")) blocks.push_back(stage.blocks);
+  for (const PipelineStage& stage : parse_pipeline_layout(text, "here"))
+    blocks.push_back(stage.blocks);
   return blocks;
 }
 
@@ -26,13 +27,17 @@ TEST_CASE("pipeline layout: Megatron Core's examples") {
 TEST_CASE("pipeline layout: what Megatron Core refuses is refused") {
   for (const char* text : {"t|L", "Et|t", "EEtL", "Etx|L", "Et*|L", "E(t|L", "Et)|L", "tE|L", ""})
     CHECK_THROWS_AS(parse_pipeline_layout(text, "here"), InputError);
-  CHECK_THROWS_WITH_AS(parse_pipeline_layout("E(((t*9999)*9999)*9999)L", "here"), doctest::Contains("too long"), InputError);
+  CHECK_THROWS_WITH_AS(parse_pipeline_layout("E(((t*9999)*9999)*9999)L", "here"),
+                       doctest::Contains("too long"), InputError);
 }
 
 TEST_CASE("pipeline layout: written stages are read again") {
   CHECK(pipeline_layout_text({7, 9, 9, 7}) == "Et*7|(t*9|)*2t*7L");
-  for (const std::vector<int>& blocks :
-       {std::vector<int>{1, 1}, {4, 4, 4, 4}, {3, 5, 5, 5, 2, 2, 1}, {1, 2, 3, 4}, {5, 4, 4, 4, 4, 4, 5, 2}})
+  for (const std::vector<int>& blocks : {std::vector<int>{1, 1},
+                                         {4, 4, 4, 4},
+                                         {3, 5, 5, 5, 2, 2, 1},
+                                         {1, 2, 3, 4},
+                                         {5, 4, 4, 4, 4, 4, 5, 2}})
     CHECK(blocks_of(pipeline_layout_text(blocks)) == blocks);
 }
 

@@ -13,13 +13,16 @@
 namespace polyphony::sim {
 namespace {
 
-std::string no_file(const std::string& path) { throw InputError(path, "", "cannot be read", "check the path"); }
+std::string no_file(const std::string& path) {
+  throw InputError(path, "", "cannot be read", "check the path");
+}
 
 Scenario scenario_of(const std::string& preset) {
-  return read_scenario(R"({"polyphony": 1, "model": {"language": {"preset": ")" + preset +
-                           R"("}}, "cluster": {"node": "hgx-h100", "nodes": 8}, "training": {"precision": "bf16"},
+  return read_scenario(
+      R"({"polyphony": 1, "model": {"language": {"preset": ")" + preset +
+          R"("}}, "cluster": {"node": "hgx-h100", "nodes": 8}, "training": {"precision": "bf16"},
     "data": {"source": "synthetic", "text": {"tokens": 4096}, "sequence": 4096, "global_batch": 512}})",
-                       "s.json", no_file, {});
+      "s.json", no_file, {});
 }
 
 // Sets what no framework has to what all have.
@@ -39,7 +42,8 @@ void soften(Layout& layout, Target target) {
   layout.encoder_order = EncoderOrder::in_turn;
   layout.bridge = Bridge::sharded;
   layout.placements = Layout{}.placements;
-  layout.schedule = grid.pp > 1 && grid.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
+  layout.schedule =
+      grid.pp > 1 && grid.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
   if (grid.pp == 1) grid.vpp = 1;
   if (titan) {
     grid.shard = Shard::full;
@@ -70,7 +74,8 @@ std::string file_of(Target target) {
 TEST_CASE("round trip: 200 random layouts for each framework are read again as they were written") {
   const Scenario dense = scenario_of("llama-3.1-8b"), experts = scenario_of("qwen3-30b-a3b");
   const HardwareProfile profile = load_profile(dense, {});
-  for (const Target target : {Target::megatron_lm, Target::megatron_bridge, Target::ms_swift, Target::torchtitan}) {
+  for (const Target target :
+       {Target::megatron_lm, Target::megatron_bridge, Target::ms_swift, Target::torchtitan}) {
     int written = 0;
     for (std::uint64_t seed = 1; seed <= 6000 && written < 200; ++seed) {
       const Scenario& scenario = seed % 2 == 0 ? dense : experts;
@@ -87,7 +92,8 @@ TEST_CASE("round trip: 200 random layouts for each framework are read again as t
       options.gpus = parse_gpus("8x8xH100");
       if (target != Target::megatron_lm && target != Target::torchtitan)
         options.models = {seed % 2 == 0 ? "llama-3.1-8b" : "qwen3-30b-a3b"};
-      if (target == Target::torchtitan) options.models = {seed % 2 == 0 ? "llama-3.1-8b" : "qwen3-30b-a3b"};
+      if (target == Target::torchtitan)
+        options.models = {seed % 2 == 0 ? "llama-3.1-8b" : "qwen3-30b-a3b"};
       std::vector<NamedText> files;
       for (const NamedText& file : emitted.files)
         if (file.path == file_of(target)) files.push_back(file);
