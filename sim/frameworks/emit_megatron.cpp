@@ -185,6 +185,8 @@ class Writer {
     if (g.shard != Shard::none && g.shard_ranks > 0 && g.shard_ranks < ranks) {
       if (fsdp)
         refuse("parameters sharded over some of the data-parallel ranks (HSDP)");
+      else if (swift)
+        refuse("a distributed optimizer over some of the data-parallel ranks");
       else
         set("num_distributed_optimizer_instances", ranks / g.shard_ranks);
     }
@@ -379,7 +381,14 @@ void check_mimo(const EmitInput& in, Writer& writer) {
     if (grid.cp > 1) writer.refuse(module.name + ": context parallelism in MIMO");
     if (module.kind != ModuleKind::language && grid.pp > 1)
       writer.refuse(module.name + ": a pipeline of an encoder in MIMO");
+    if (grid.vpp > 1) writer.refuse(module.name + ": virtual pipeline stages in MIMO");
+    if (grid.shard == Shard::full || grid.shard == Shard::gradients)
+      writer.refuse(module.name + ": sharded gradients or parameters in MIMO");
     const int other = in.dp, own = grid.dp();
+    if (in.microbatch * other % own != 0)
+      writer.refuse(module.name + ": data parallelism " + std::to_string(own) +
+                    " does not divide the " + count_text(in.microbatch * other) +
+                    " samples of a microbatch of all ranks");
     if (other % own != 0 && own % other != 0)
       writer.refuse(module.name + ": data parallelism " + std::to_string(own) + " and " +
                     std::to_string(other) +
@@ -442,7 +451,10 @@ void write_bridge(const EmitInput& in, Emitted& out, bool mimo) {
     add(std::string(section_of(key)) + "." + field, set);
     if (key == "seq_length" && !mimo) add("model.seq_length", set);
   }
-  // A recipe may state them.
+  // A recipe may state them. Virtual stages of a layout in text are not worked out by themselves.
+  if (!mimo && in.grid.vpp > 1 &&
+      !out.arguments.contains("model.virtual_pipeline_model_parallel_size"))
+    add("model.virtual_pipeline_model_parallel_size", in.grid.vpp);
   if (!mimo)
     for (const char* key : {"recompute_granularity", "virtual_pipeline_model_parallel_size",
                             "pipeline_model_parallel_layout"})

@@ -75,7 +75,7 @@ Json stage_modules(const std::vector<int>& blocks) {
     for (int i = 0; i < blocks[s]; ++i) names.push_back("layers." + std::to_string(next++));
     if (s + 1 == blocks.size()) {
       names.push_back("norm");
-      names.push_back("output");
+      names.push_back("lm_head");
     }
     stages.push_back(names);
   }
@@ -147,6 +147,9 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
     if (g.tp > 1 && g.experts_tp() != 1) refuse("experts cut over tensor-parallel ranks");
   }
   if (g.tp > 1) set["parallelism.enable_sequence_parallel"] = g.sp;
+  if (g.pp > 1 && in.module.tied) refuse("tied embeddings in a pipeline");
+  if (g.tp > 1 && in.module.kv_heads % g.tp != 0)
+    refuse("tensor parallelism that does not divide the key/value heads");
   if (g.cp > 1) {
     if (g.cp_attention != ContextAttention::all_gather)
       refuse(std::string("context parallelism by ") + name(g.cp_attention));
@@ -165,6 +168,9 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
       if (in.layout.schedule == ScheduleKind::interleaved && g.vpp == 1)
         refuse("interleaved without virtual stages");
     } else {
+      // PyTorch reads no recipes ("F0.1:full"): its pattern ends before them.
+      if (csv_text(in.layout.actions).find(':') != std::string::npos)
+        refuse("actions with a recomputation of their own");
       set["parallelism.pipeline_parallel_schedule"] = "PipelineScheduleMulti";
       set["parallelism.pipeline_parallel_schedule_csv"] = "schedule.csv";
     }
