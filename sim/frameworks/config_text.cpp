@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "shared/error.h"
+#include "sim/frameworks/setting_reader.h"
 
 namespace polyphony::sim {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kDeepest = 64;
 constexpr std::size_t kMostValues = 200000;  // aliases of YAML may repeat themselves
 
 [[noreturn]] void refuse(const std::string& file, int line, const std::string& what) {
-  throw InputError(line > 0 ? file + ":" + std::to_string(line) : file, "", what,
+  throw InputError(line > 0 ? file + ":" + std::to_string(line) : file, "", one_line(what),
                    "check the file, or state its kind with --from");
 }
 
@@ -86,7 +87,10 @@ Json parse_config(const std::string& text, const std::string& file, ConfigFormat
     try {
       return Json::parse(text, nullptr, true, true);
     } catch (const Json::exception& error) {
-      refuse(file, 0, "is not JSON: " + std::string(error.what()));
+      // Without the library's own prefix, "[json.exception.parse_error.101] ".
+      std::string what = error.what();
+      if (const std::size_t end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);
+      refuse(file, 0, "is not JSON: " + what);
     }
   }
   try {

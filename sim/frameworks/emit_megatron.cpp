@@ -451,6 +451,14 @@ void write_bridge(const EmitInput& in, Emitted& out, bool mimo) {
     add(std::string(section_of(key)) + "." + field, set);
     if (key == "seq_length" && !mimo) add("model.seq_length", set);
   }
+  if (!mimo) {
+    const Training& t = in.scenario.training;
+    lines += std::string("mixed_precision=") +
+             (t.fp8 == Fp8Scaling::tensorwise ? "bf16_with_fp8_current_scaling_mixed"
+              : t.fp8 == Fp8Scaling::rowwise  ? "bf16_with_fp8_subchannel_scaling_mixed"
+                                              : "bf16_mixed") +
+             "\n";
+  }
   // A recipe may state them. Virtual stages of a layout in text are not worked out by themselves.
   if (!mimo && in.grid.vpp > 1 &&
       !out.arguments.contains("model.virtual_pipeline_model_parallel_size"))

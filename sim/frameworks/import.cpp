@@ -5,6 +5,7 @@
 
 #include "shared/check/check.h"
 #include "shared/error.h"
+#include "shared/model/hf_config.h"
 #include "shared/model/presets.h"
 #include "shared/text/figure_text.h"
 #include "sim/frameworks/setting_reader.h"
@@ -21,6 +22,9 @@ using Json = nlohmann::ordered_json;
 std::string bare(std::string text) {
   if (const std::size_t slash = text.find_last_of('/'); slash != std::string::npos)
     text = text.substr(slash + 1);
+  // Recipes: "llama31_70b_pretrain_config"; versions of weights: "Mistral-7B-v0.1".
+  for (const char* rest : {"_pretrain", "_sft", "_lora", "_peft", "_finetune", "-v0."})
+    if (const std::size_t at = text.find(rest); at != std::string::npos) text.resize(at);
   std::string small;
   for (const char c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '.')
@@ -29,6 +33,9 @@ std::string bare(std::string text) {
     if (small.size() > std::string(word).size() + 3 && small.ends_with(word))
       small.resize(small.size() - std::string(word).size());
   if (small.starts_with("metallama")) small.erase(0, 4);
+  for (const auto& [joined, parted] :
+       {std::pair{"llama31", "llama3.1"}, {"llama32", "llama3.2"}, {"qwen25", "qwen2.5"}})
+    if (small.starts_with(joined)) small.replace(0, std::string(joined).size(), parted);
   return small;
 }
 
@@ -54,6 +61,37 @@ int number_of(const std::map<std::string, std::string>& launch, const char* key)
   return std::max(0, std::atoi(found->second.c_str()));
 }
 
+// Blocks of the language module that the options or a model's name state; 0: neither does.
+int layers_of(const FrameworkSettings& read, const ImportOptions& options, const LoadText& load) {
+  for (const std::string& model : options.models) {
+    if (const ModelPreset* preset = find_preset(model)) {
+      if (preset->module.kind == ModuleKind::language) return preset->module.layers;
+      continue;
+    }
+    const std::string path = model.ends_with(".json") ? model : model + "/config.json";
+    try {
+      return read_hf_config(load(path), path, ModuleKind::language).module.layers;
+    } catch (const InputError&) {  // an encoder's; what is wrong is said where the model is read
+    }
+  }
+  if (!options.models.empty()) return 0;
+  std::string family, size;
+  for (const Setting& setting : read.settings) {
+    if (setting.key == "model.name") family = setting.value;
+    if (setting.key == "model.flavor") size = setting.value;
+  }
+  if (!family.empty() && !size.empty())
+    if (const ModelPreset* preset = preset_of(family + " " + size)) return preset->module.layers;
+  for (const Setting& setting : read.settings)
+    if (setting.key == "num_layers" || setting.key == "model.num_layers") return 0;  // it is stated
+  for (const Setting& setting : read.settings)
+    for (const char* key :
+         {"model", "hf_model_id", "model_name_or_path", "config", "recipe", "tokenizer_model"})
+      if (setting.key == key || setting.key.ends_with(std::string(".") + key))
+        if (const ModelPreset* preset = preset_of(setting.value)) return preset->module.layers;
+  return 0;
+}
+
 // The accelerators, from the options and from what launchers say.
 GpuRequest gpus_of(const FrameworkSettings& read, const RunSettings& run,
                    const ImportOptions& options, ImportReport& report) {
@@ -66,6 +104,12 @@ GpuRequest gpus_of(const FrameworkSettings& read, const RunSettings& run,
       report.contradictions.push_back({"", "",
                                        "--gpus has " + count_text(all) +
                                            " accelerators, the run has " + count_text(*run.ranks)});
+    const int stated = number_of(read.launch, "nodes") * number_of(read.launch, "per_node");
+    if (!run.ranks && stated > 0 && stated != all)
+      report.contradictions.push_back({"", "",
+                                       "--gpus has " + count_text(all) +
+                                           " accelerators, the launcher starts " +
+                                           count_text(stated)});
     return *options.gpus;
   }
   int nodes = number_of(read.launch, "nodes"), per_node = number_of(read.launch, "per_node");
@@ -336,19 +380,19 @@ void add_training(const RunSettings& run, const Model& model, Json& scenario) {
 
 }  // namespace
 
-RunSettings run_settings(const FrameworkSettings& read, ImportReport& report) {
+RunSettings run_settings(const FrameworkSettings& read, ImportReport& report, int layers) {
   switch (read.framework) {
     case Framework::megatron_lm:
     case Framework::megatron_bridge:
     case Framework::ms_swift: {
       SettingReader settings(megatron_names(read), report, read.printed);
-      RunSettings run = read_megatron(settings, read.framework);
+      RunSettings run = read_megatron(settings, read.framework, layers);
       settings.finish(megatron_known(read.framework));
       return run;
     }
     case Framework::torchtitan: {
       SettingReader settings(read.settings, report, read.printed);
-      RunSettings run = read_torchtitan(settings);
+      RunSettings run = read_torchtitan(settings, layers);
       settings.finish(torchtitan_known());
       return run;
     }
@@ -371,7 +415,7 @@ Imported import_settings(const FrameworkSettings& read, const ImportOptions& opt
   for (const std::string& note : read.notes) report.assumed.push_back({"", "", note});
   for (const std::string& file : read.missing)
     report.unknown.push_back({file, "", "is named, but not there: give it beside the other files"});
-  RunSettings run = run_settings(read, report);
+  RunSettings run = run_settings(read, report, layers_of(read, options, load));
   const GpuRequest gpus = gpus_of(read, run, options, report);
   // A batch that is not stated follows from microbatches.
   const int inner = run.grid.tp * run.grid.pp * run.grid.cp;

@@ -37,7 +37,8 @@ struct Imported {
 Imported import_settings(const FrameworkSettings& read, const ImportOptions& options,
                          const LoadText& load, const std::string& folder);
 
-// Returns the settings as RunSettings, without a model or machine of the options.
-RunSettings run_settings(const FrameworkSettings& read, ImportReport& report);
+// Returns the settings as RunSettings, without a model or machine of the options. `layers`: of the
+// language module, where no setting states them; 0: unknown.
+RunSettings run_settings(const FrameworkSettings& read, ImportReport& report, int layers = 0);
 
 }  // namespace polyphony::sim

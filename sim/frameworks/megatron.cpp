@@ -120,9 +120,9 @@ void read_experts(SettingReader& s, Json& module, std::int64_t layers) {
   if (!experts || *experts == 0) return;
   module["experts"] = *experts;
   module["experts_per_token"] =
-      s.integer("moe_router_topk", "language.experts_per_token").value_or(2);
+      s.count("moe_router_topk", "language.experts_per_token").value_or(2);
   const std::int64_t ffn = module.value("ffn", std::int64_t{0});
-  module["expert_ffn"] = s.integer("moe_ffn_hidden_size", "language.expert_ffn").value_or(ffn);
+  module["expert_ffn"] = s.count("moe_ffn_hidden_size", "language.expert_ffn").value_or(ffn);
   put(module, "shared_ffn",
       s.integer("moe_shared_expert_intermediate_size", "language.shared_ffn"));
   if (s.flag("moe_shared_expert_gate", false, "language.shared_gate")) module["shared_gate"] = true;
@@ -164,16 +164,21 @@ void read_experts(SettingReader& s, Json& module, std::int64_t layers) {
 }
 
 void read_latent_attention(SettingReader& s, Json& module) {
-  if (!s.flag("multi_latent_attention", false, "latent attention")) return;
-  put(module, "key_value_rank", s.integer("kv_lora_rank", "language.key_value_rank"));
+  if (!s.flag("multi_latent_attention", false, "latent attention")) {
+    for (const char* key :
+         {"kv_lora_rank", "q_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim"})
+      s.ignored_all(key, "without --multi-latent-attention it means nothing");
+    return;
+  }
+  put(module, "key_value_rank", s.count("kv_lora_rank", "language.key_value_rank"));
   put(module, "query_rank", s.integer("q_lora_rank", "language.query_rank"));
   put(module, "rotary_dim", s.integer("qk_pos_emb_head_dim", "language.rotary_dim"));
-  put(module, "value_dim", s.integer("v_head_dim", "language.value_dim"));
+  put(module, "value_dim", s.count("v_head_dim", "language.value_dim"));
   // Megatron-LM's defaults: transformer_config.py, MLATransformerConfig.
   if (!module.contains("key_value_rank")) module["key_value_rank"] = 512;
   if (!module.contains("rotary_dim")) module["rotary_dim"] = 64;
   if (!module.contains("value_dim")) module["value_dim"] = 128;
-  module["head_dim"] = s.integer("qk_head_dim", "language.head_dim").value_or(128);
+  module["head_dim"] = s.count("qk_head_dim", "language.head_dim").value_or(128);
   module.erase("kv_heads");
   module.erase("qk_norm");
   s.ignored("kv_channels", "latent attention has widths of its own");
@@ -183,11 +188,11 @@ void read_latent_attention(SettingReader& s, Json& module) {
 }
 
 void read_vocabulary(SettingReader& s, Json& module, int tp) {
-  if (const auto padded = s.integer("padded_vocab_size", "language.vocab")) {
+  if (const auto padded = s.count("padded_vocab_size", "language.vocab")) {
     module["vocab"] = *padded;
     return;
   }
-  auto words = s.integer("vocab_size", "language.vocab");
+  auto words = s.count("vocab_size", "language.vocab");
   if (!words) {  // tokenizers whose vocabulary is known (megatron/training/arguments.py)
     const std::string tokenizer = s.text("tokenizer_type", "language.vocab");
     const std::int64_t known = tokenizer == "Llama2Tokenizer"    ? 32000
@@ -197,15 +202,15 @@ void read_vocabulary(SettingReader& s, Json& module, int tp) {
     words = known;
   }
   const std::int64_t unit =
-      s.integer("make_vocab_size_divisible_by", "language.vocab").value_or(128) * std::max(1, tp);
+      s.count("make_vocab_size_divisible_by", "language.vocab").value_or(128) * std::max(1, tp);
   if (unit <= 0) s.refuse("make_vocab_size_divisible_by", "must be at least 1", "correct the file");
   module["vocab"] = (*words + unit - 1) / unit * unit;
 }
 
 std::optional<Json> read_language(SettingReader& s, int tp) {
-  const auto layers = s.integer("num_layers", "language.layers");
-  const auto hidden = s.integer("hidden_size", "language.hidden");
-  const auto heads = s.integer("num_attention_heads", "language.heads");
+  const auto layers = s.count("num_layers", "language.layers");
+  const auto hidden = s.count("hidden_size", "language.hidden");
+  const auto heads = s.count("num_attention_heads", "language.heads");
   if (!layers || !hidden || !heads) {
     for (const char* key :
          {"num_query_groups", "group_query_attention", "kv_channels", "swiglu", "ffn_hidden_size",
@@ -223,13 +228,13 @@ std::optional<Json> read_language(SettingReader& s, int tp) {
        {std::pair{"num_layers", layers}, {"hidden_size", hidden}, {"num_attention_heads", heads}})
     if (*value < 1 || *value > 1000000) s.refuse(key, "must be at least 1", "correct the file");
   Json module{{"layers", *layers}, {"hidden", *hidden}, {"heads", *heads}};
-  const auto groups = s.integer("num_query_groups", "language.kv_heads");
+  const auto groups = s.count("num_query_groups", "language.kv_heads");
   const bool grouped = s.flag("group_query_attention", groups.has_value(), "language.kv_heads");
   module["kv_heads"] = grouped ? groups.value_or(1) : *heads;
-  put(module, "head_dim", s.integer("kv_channels", "language.head_dim"));
+  put(module, "head_dim", s.count("kv_channels", "language.head_dim"));
   const bool gated = s.flag("swiglu", false, "language.gated");
   module["gated"] = gated;
-  module["ffn"] = s.integer("ffn_hidden_size", "language.ffn")
+  module["ffn"] = s.count("ffn_hidden_size", "language.ffn")
                       .value_or(gated ? gated_width(*hidden) : 4 * *hidden);
   const bool biases = s.flag("add_bias_linear", true, "biases");
   module["attention_bias"] = biases;
@@ -293,6 +298,11 @@ std::vector<int> uneven_blocks(SettingReader& s, const ModuleLayout& grid, std::
   }
   const int others = pp - (first ? 1 : 0) - (last ? 1 : 0);
   const std::int64_t rest = layers - first.value_or(0) - last.value_or(0);
+  if (others == 0 && rest != 0)
+    s.refuse(key,
+             "the first and the last stage have " + count_text(layers - rest) + " of " +
+                 count_text(layers) + " blocks",
+             "Megatron-LM refuses this, too");
   const int each = others > 0 ? divides(rest, others) : 0;
   for (int stage = 0; stage < stages; ++stage) {
     const int rank = stage % pp;
@@ -306,9 +316,9 @@ void read_pipeline(SettingReader& s, RunSettings& run, std::int64_t layers) {
   ModuleLayout& grid = run.grid;
   grid.pp = degree(s, "pipeline_model_parallel_size", "pp");
   const Setting* layout = s.find("pipeline_model_parallel_layout");
-  const auto per_virtual = s.integer("num_layers_per_virtual_pipeline_stage", "vpp");
-  const auto per_rank = s.integer("num_virtual_stages_per_pipeline_rank", "vpp");
-  const auto stated = s.integer("virtual_pipeline_model_parallel_size", "vpp");
+  const auto per_virtual = s.count("num_layers_per_virtual_pipeline_stage", "vpp");
+  const auto per_rank = s.count("num_virtual_stages_per_pipeline_rank", "vpp");
+  const auto stated = s.count("virtual_pipeline_model_parallel_size", "vpp");
   const int ways =
       (layout && !is_off(layout->value)) + per_virtual.has_value() + per_rank.has_value();
   if (ways > 1)
@@ -374,6 +384,7 @@ void read_recomputation(SettingReader& s, RunSettings& run, Framework framework)
         "recomputation of attention: ms-swift's recompute_granularity is selective unless stated");
   }
   const Setting* modules = s.find("recompute_modules");
+  if (granularity == "full") s.ignored_all("recompute_modules", "whole blocks are recomputed");
   if (granularity == "selective") {
     const std::string list = modules ? modules->value : "core_attn";
     if (list.find("core_attn") != std::string::npos) run.grid.recompute = Recompute::selective;
@@ -386,7 +397,11 @@ void read_recomputation(SettingReader& s, RunSettings& run, Framework framework)
                          : "nothing is recomputed here: memory is overestimated");
     return;
   }
-  if (granularity != "full") return;
+  if (granularity != "full") {
+    for (const char* key : {"recompute_modules", "recompute_method", "recompute_num_layers"})
+      s.ignored_all(key, "nothing is recomputed");
+    return;
+  }
   run.grid.recompute = Recompute::full;
   const std::string method = s.text("recompute_method", "recompute full");
   const auto layers = s.integer("recompute_num_layers", "recompute full");
@@ -448,8 +463,8 @@ void read_context_parallelism(SettingReader& s, RunSettings& run) {
 // ---- batch, precision, training
 
 void read_batch(SettingReader& s, RunSettings& run, Framework framework) {
-  run.microbatch = s.integer("micro_batch_size", "samples of a microbatch");
-  run.global_batch = s.integer("global_batch_size", "data.global_batch");
+  run.microbatch = s.count("micro_batch_size", "samples of a microbatch");
+  run.global_batch = s.count("global_batch_size", "data.global_batch");
   if (framework == Framework::ms_swift) {
     if (!run.microbatch) run.microbatch = 1;
     if (!run.global_batch) {
@@ -457,11 +472,11 @@ void read_batch(SettingReader& s, RunSettings& run, Framework framework) {
       s.assumed("a global batch of 16 samples: ms-swift's default");
     }
   }
-  run.sequence = s.integer("seq_length", "data.sequence");
-  if (const auto decoder = s.integer("decoder_seq_length", "data.sequence")) run.sequence = decoder;
+  run.sequence = s.count("seq_length", "data.sequence");
+  if (const auto decoder = s.count("decoder_seq_length", "data.sequence")) run.sequence = decoder;
 }
 
-void read_precision(SettingReader& s, RunSettings& run) {
+void read_precision(SettingReader& s, RunSettings& run, Framework framework) {
   std::string mixed = s.text("mixed_precision", "training.precision");
   run.precision = "fp32";
   if (s.flag("fp16", false, "training.precision")) {
@@ -471,6 +486,13 @@ void read_precision(SettingReader& s, RunSettings& run) {
   if (s.flag("bf16", false, "training.precision") || mixed.find("bf16") != std::string::npos)
     run.precision = "bf16";
   if (s.text("torch_dtype", "training.precision") == "bfloat16") run.precision = "bf16";
+  const bool stated = !mixed.empty() || s.has("bf16") || s.has("fp16") || s.has("torch_dtype");
+  if (!stated && framework != Framework::megatron_lm) {
+    run.precision = "bf16";
+    s.assumed(std::string("bf16: ") + name(framework) +
+              (framework == Framework::ms_swift ? " takes the model's format"
+                                                : "'s recipes are bf16_mixed"));
+  }
   std::string fp8 = s.text("fp8", "training.fp8");
   if (mixed.find("fp8") != std::string::npos) fp8 = mixed;
   if (is_off(fp8)) return;
@@ -505,13 +527,16 @@ void read_training(SettingReader& s, RunSettings& run) {
     training["min_learning_rate"] = *least;
   if (const auto steps = s.integer("lr_warmup_iters", "training.warmup_steps"); steps && *steps > 0)
     training["warmup_steps"] = *steps;
+  if (const auto steps = s.integer("lr_wsd_decay_iters", "training.wsd_decay_steps");
+      steps && *steps > 0 && decay == "WSD")
+    training["wsd_decay_steps"] = *steps;
   if (const auto steps = s.integer("train_iters", "training.steps"); steps && *steps > 0)
     training["steps"] = *steps;
   if (const auto seed = s.integer("seed", "training.seed"); seed && *seed >= 0)
     training["seed"] = *seed;
 }
 
-void read_trained(SettingReader& s, RunSettings& run, Framework framework) {
+void read_trained(SettingReader& s, RunSettings& run, Framework framework, int known_layers) {
   const bool swift = framework == Framework::ms_swift;
   for (const auto& [key, module, frozen] : {std::tuple{"freeze_vision_model", "vision", swift},
                                             {"freeze_vision_projection", "projector", swift},
@@ -542,14 +567,19 @@ void read_trained(SettingReader& s, RunSettings& run, Framework framework) {
   }
   s.ignored("language_model_type", "--num-layers and the other dimensions state it");
   run.tokenizer = s.text("tokenizer_model", "language.vocab");
+  if (s.text("_target_", "the model").find("VL") != std::string::npos && run.language &&
+      run.encoder.empty() && known_layers == 0)
+    s.approximated("_target_",
+                   "the encoder's dimensions are not read: without --model CONFIG, the language "
+                   "model alone is predicted");
   run.copied_images = !s.flag("vision_dp_when_cp", false, "images are divided over cp ranks");
 }
 
 }  // namespace
 
 std::vector<Setting> megatron_names(const FrameworkSettings& read) {
-  static const std::set<std::string> kSections{"model", "train", "ddp", "optimizer",
-                                               "mixed_precision"};
+  static const std::set<std::string> kSections{"model",     "train",           "ddp",
+                                               "optimizer", "mixed_precision", "scheduler"};
   std::vector<Setting> settings;
   for (Setting setting : read.settings) {
     if (read.framework == Framework::megatron_bridge) {
@@ -564,7 +594,7 @@ std::vector<Setting> megatron_names(const FrameworkSettings& read) {
   return settings;
 }
 
-RunSettings read_megatron(SettingReader& s, Framework framework) {
+RunSettings read_megatron(SettingReader& s, Framework framework, int known_layers) {
   RunSettings run;
   const std::string transformer = s.text("transformer_impl", "stack");
   run.stack = framework == Framework::megatron_bridge ? "megatron-bridge"
@@ -573,7 +603,9 @@ RunSettings read_megatron(SettingReader& s, Framework framework) {
   ModuleLayout& grid = run.grid;
   grid.tp = degree(s, "tensor_model_parallel_size", "tp");
   run.language = read_language(s, grid.tp);
-  const std::int64_t layers = run.language ? run.language->value("layers", std::int64_t{0}) : 0;
+  const std::int64_t layers = known_layers > 0 || !run.language
+                                  ? known_layers
+                                  : run.language->value("layers", std::int64_t{0});
   read_pipeline(s, run, layers);
   read_context_parallelism(s, run);
   grid.ep = degree(s, "expert_model_parallel_size", "ep");
@@ -599,15 +631,28 @@ RunSettings read_megatron(SettingReader& s, Framework framework) {
   if (const auto virtual_stages = grid.vpp; virtual_stages > 1)
     run.schedule = ScheduleKind::interleaved;
   read_batch(s, run, framework);
-  read_precision(s, run);
+  read_precision(s, run, framework);
   read_training(s, run);
-  read_trained(s, run, framework);
-  if (const auto world = s.integer("world_size", "ranks"); world && *world > 0 && *world < 10000000)
+  read_trained(s, run, framework, known_layers);
+  if (const auto world = s.count("world_size", "ranks"); world && *world > 0 && *world < 10000000)
     run.ranks = static_cast<int>(*world);
   if (instances && *instances > 1)
     run.shard_groups = static_cast<int>(std::min<std::int64_t>(*instances, 100000));
   if (s.text("moe_token_dispatcher_type", "") == "flex" && run.stack == "megatron-core")
     run.stack = "megatron-bridge";
+  if (const Setting* optimizer = s.find("optimizer");
+      optimizer && (optimizer->value == "adam" || optimizer->value == "adamw"))
+    s.used("optimizer", "AdamW");
+  if (const auto group = s.integer("microbatch_group_size_per_vp_stage",
+                                   "microbatches that a virtual stage takes in a row");
+      group && *group != grid.pp && grid.vpp > 1)
+    s.not_modeled(
+        "microbatch_group_size_per_vp_stage",
+        "microbatches that a virtual stage takes in a row; here as many as pipeline ranks");
+  if (framework == Framework::megatron_lm && !s.has("hidden_dropout") &&
+      !s.has("attention_dropout"))
+    s.assumed("no dropout, though 0.1 is Megatron-LM's default where none is stated");
+  s.used("transformer_pipeline_model_parallel_size", "pp");
   s.used("data_parallel_size", "follows from ranks, tp, pp and cp");
   return run;
 }

@@ -20,6 +20,42 @@ constexpr const char* kNumerics = "numerics, at the same cost";
 constexpr const char* kStack = "part of the software stack's fitted costs";
 
 const std::vector<KnownSetting> kMegatron{
+    // First those of which a default says nothing.
+    {kNotModeled, "exp_avg_dtype exp_avg_sq_dtype main_grads_dtype main_params_dtype",
+     "optimizer states and gradients in other formats than fp32: less memory",
+     "torch.float32 float32 fp32"},
+    {kNotModeled, "softmax_type", "another softmax", "vanilla"},
+    {kNotModeled, "outer_dp_sharding_strategy", "sharding on two levels", "no_shard"},
+    {kNotModeled, "cuda_graph_impl", "CUDA graphs save launches", "none"},
+    {kIgnored,
+     "cuda_graph_warmup_steps cuda_graph_modules cuda_graph_scope* cuda_graph_use_* "
+     "cuda_graph_retain_*",
+     "counts with CUDA graphs only, which --cuda-graph-impl tells"},
+    {kIgnored,
+     "mamba_* use_mamba_* gdp_* linear_conv_kernel_dim linear_key_head_dim linear_value_head_dim "
+     "linear_num_key_heads linear_num_value_heads",
+     "of hybrid models, which are refused where they are"},
+    {kIgnored, "muon_* soap_* lion_* adaptive_muon_*",
+     "of another optimizer, which --optimizer tells"},
+    {kIgnored, "mtp_loss_scaling_factor", "a weight of the loss"},
+    {kIgnored, "num_layers_at_start_in_bf16 num_layers_at_end_in_bf16",
+     "counts with --first-last-layers-bf16 only"},
+    {kIgnored, "optimizer_offload_fraction", "counts with --optimizer-cpu-offload only"},
+    {kIgnored, "tp_comm_bulk_* tp_comm_split_* tp_comm_atomic_* tp_comm_overlap_*",
+     "counts with --tp-comm-overlap only"},
+    {kIgnored,
+     "*_func timers config_yaml hidden_act scatter_embedding_sequence_parallel parallel_output "
+     "model_author model_name gradient_checkpointing_kwargs runtime_time_unit "
+     "dump_param_to_param_group_map "
+     "distrib_optim_* pipeline_model_parallel_comm_backend _args_ _partial_ *._args_ *._partial_",
+     "a detail of how the program is put together"},
+    {kNotModeled,
+     "reduce_scatter_with_fp32_accumulation expert_gtp_weight_remat_size mlp_chunks_for_training "
+     "delay_offload_until_cuda_graph moe_enable_routing_replay moe_upcycling_granularity "
+     "attention_output_gate "
+     "qk_l2_norm freeze_all_layers heterogeneous_block_specs moe_router_quantile_balancing_ema "
+     "moe_pad_experts_for_cuda_graph_inference",
+     "changes the model or its cost", "layer 1 none"},
     {kNotModeled, "recompute_modules moe_layer_recompute",
      "modules other than core_attn are not recomputed by themselves"},
     {kNotModeled, "distribute_saved_activations",

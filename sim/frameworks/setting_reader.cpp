@@ -1,11 +1,13 @@
 #include "sim/frameworks/setting_reader.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <sstream>
 #include <unordered_map>
 
 #include "shared/error.h"
+#include "shared/text/figure_text.h"
 
 namespace polyphony::sim {
 namespace {
@@ -17,6 +19,13 @@ bool matches(const std::string& pattern, const std::string& key) {
   if (more) return key.starts_with(pattern.substr(0, pattern.size() - 1));
   if (open) return key.ends_with(pattern.substr(1));
   return key == pattern;
+}
+
+bool is_usual(const KnownSetting& known, const std::string& value) {
+  std::istringstream values(known.usual);
+  for (std::string usual; values >> usual;)
+    if (usual == value) return true;
+  return false;
 }
 
 const KnownSetting* find_known(const std::vector<std::vector<KnownSetting>>& tables,
@@ -31,6 +40,17 @@ const KnownSetting* find_known(const std::vector<std::vector<KnownSetting>>& tab
 }
 
 }  // namespace
+
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  constexpr std::size_t kMost = 160;
+  if (text.size() > kMost) {
+    text.resize(kMost);
+    text += "...";
+  }
+  return text;
+}
 
 bool is_off(const std::string& value) {
   return value.empty() || value == "none" || value == "false" || value == "0" || value == "0.0" ||
@@ -101,7 +121,7 @@ void SettingReader::refuse(const std::string& key, const std::string& what,
                            const std::string& hint) const {
   const Setting* setting = find(key);
   throw InputError(setting ? setting->place : key, "",
-                   (setting ? setting->written : key) + ": " + what, hint);
+                   one_line(setting ? setting->written : key) + ": " + what, hint);
 }
 
 std::optional<double> SettingReader::number(const std::string& key, const std::string& what) {
@@ -115,10 +135,14 @@ std::optional<double> SettingReader::number(const std::string& key, const std::s
     end = 0;
   }
   if (const std::size_t dollar = setting->value.find('$'); dollar != std::string::npos) {
-    std::string variable = setting->value.substr(dollar + 1);
-    variable =
-        variable.substr(0, variable.find_first_not_of(
-                               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"));
+    const auto is_name = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    };
+    std::size_t begin = dollar + 1;
+    while (begin < setting->value.size() && !is_name(setting->value[begin])) ++begin;
+    std::size_t last = begin;
+    while (last < setting->value.size() && is_name(setting->value[last])) ++last;
+    const std::string variable = setting->value.substr(begin, last - begin);
     refuse(key, "is not known, because the script does not set $" + variable,
            "state it: --env " + (variable.empty() ? std::string("NAME") : variable) + "=VALUE");
   }
@@ -136,6 +160,14 @@ std::optional<std::int64_t> SettingReader::integer(const std::string& key,
   if (*value != std::floor(*value) || std::abs(*value) > kMost)
     refuse(key, "must be a whole number", "correct the file");
   return static_cast<std::int64_t>(*value);
+}
+
+std::optional<std::int64_t> SettingReader::count(const std::string& key, const std::string& what) {
+  const std::optional<std::int64_t> value = integer(key, what);
+  constexpr std::int64_t kMost = 1'000'000'000;
+  if (value && (*value < 1 || *value > kMost))
+    refuse(key, "must be at least 1, and at most " + count_text(kMost), "correct the file");
+  return value;
 }
 
 bool SettingReader::flag(const std::string& key, bool otherwise, const std::string& what) {
@@ -160,6 +192,10 @@ void SettingReader::finish(const std::vector<std::vector<KnownSetting>>& tables)
   for (const Setting& setting : settings_) {
     if (read_.contains(setting.key)) continue;
     const KnownSetting* known = find_known(tables, setting.key);
+    if (known && is_usual(*known, setting.value)) {
+      ++report_.off;
+      continue;
+    }
     if (setting.value == "none" ||
         (is_off(setting.value) &&
          (printed_ || (known && known->is == KnownSetting::Is::not_modeled)))) {

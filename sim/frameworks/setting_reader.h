@@ -17,6 +17,7 @@ struct KnownSetting {
   enum class Is { ignored, not_modeled } is;
   const char* patterns;  // separated by blanks
   const char* why;
+  const char* usual = "";  // values that say nothing: defaults, separated by blanks
 };
 
 class SettingReader {
@@ -30,6 +31,8 @@ class SettingReader {
   // Return the value, and note that it became `what`. Throw InputError at the setting's place if it
   // is of another type.
   std::optional<std::int64_t> integer(const std::string& key, const std::string& what);
+  // The same for a number of things: at least 1, at most a thousand million.
+  std::optional<std::int64_t> count(const std::string& key, const std::string& what);
   std::optional<double> number(const std::string& key, const std::string& what);
   bool flag(const std::string& key, bool otherwise, const std::string& what);
   std::string text(const std::string& key, const std::string& what);
@@ -57,6 +60,9 @@ class SettingReader {
   const bool printed_;
   std::set<std::string> read_;
 };
+
+// Returns the text on one line, of at most 160 characters, for messages.
+std::string one_line(std::string text);
 
 // Returns whether a value switches something off: "none", "false", "0", "".
 bool is_off(const std::string& value);

@@ -37,6 +37,18 @@ std::string plain(const std::string& text) {
   if (small == "true" || small == "yes" || small == "on") return "true";
   if (small == "false" || small == "no" || small == "off") return "false";
   if (small == "none" || small == "null" || small == "~") return "none";
+  if (value.starts_with("[[") && value.ends_with("]]")) {  // lists in a list: "a,b|c"
+    std::string lists;
+    for (std::size_t i = 1; i + 1 < value.size(); ++i) {
+      if (value.compare(i, 3, "],[") == 0) {
+        lists += '|';
+        i += 2;
+      } else if (std::string("[]'\" ").find(value[i]) == std::string::npos) {
+        lists += value[i];
+      }
+    }
+    return lists;
+  }
   if (value.size() >= 2 && value.front() == '[' && value.back() == ']' &&
       value.find_first_of("+*(") == std::string::npos) {
     std::string words;
@@ -260,7 +272,11 @@ class Reader {
 
  public:
   // Files that are given need not be read again where another names them.
-  void given(const std::string& path) { given_.insert(fs::path(path).filename().string()); }
+  void given(const NamedText& file) {
+    const std::string name = fs::path(file.path).filename().string();
+    given_.insert(name);
+    texts_[name] = file.text;
+  }
 
  private:
   // ---- launch scripts
@@ -314,6 +330,23 @@ class Reader {
     return std::nullopt;
   }
 
+  // The framework whose trainer reads a YAML file that a command names.
+  Framework by_file(const std::string& path) const {
+    std::string text;
+    if (const auto found = texts_.find(fs::path(path).filename().string()); found != texts_.end())
+      text = found->second;
+    for (const std::string& from : {(fs::path(folder_) / path).string(), path}) {
+      if (!text.empty()) break;
+      try {
+        text = load_(from);
+      } catch (const InputError&) {
+      }
+    }
+    for (const char* key : {"finetuning_type:", "template:", "stage:"})
+      if (text.find(key) != std::string::npos) return Framework::llama_factory;
+    return Framework::hf_trainer;
+  }
+
   void launch_value(const std::string& key, const std::string& value) {
     if (value.empty() || value.find('$') != std::string::npos) return;
     const std::size_t cut = value.find_last_of(":-");  // "1:4" machines, "gpu:8"
@@ -352,8 +385,14 @@ class Reader {
     int line = 0;
     bool is_override = false;  // section.field=value
   };
-  std::vector<Option> options_of(const std::vector<ShellWord>& words, std::size_t begin) {
+  // `whole`: words that are neither are told, too.
+  std::vector<Option> options_of(const std::vector<ShellWord>& words, std::size_t begin,
+                                 bool whole = false) {
     std::vector<Option> options;
+    // Hydra's overrides may have no section: mixed_precision=bf16_mixed.
+    bare_overrides_ = std::any_of(words.begin(), words.end(), [](const ShellWord& word) {
+      return word.text == "--recipe" || word.text.find("run_recipe") != std::string::npos;
+    });
     for (std::size_t i = begin; i < words.size(); ++i) {
       const std::string& word = words[i].text;
       if (is_option(word)) {
@@ -390,17 +429,19 @@ class Reader {
                               "--env " + word.substr(1) + "=\"...\")");
       } else if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {
         options.push_back({"config_yaml", word, word, words[i].line, false});
+      } else if (whole && !word.starts_with("$") && word != "\\" && word != "&&") {
+        options.push_back({word, "true", word, words[i].line, false});
       }
     }
     return options;
   }
-  static bool is_override(const std::string& word) {
+  bool is_override(const std::string& word) {
     const std::size_t begin = word.find_first_not_of("+");
     const std::size_t cut = word.find('=');
     if (begin == std::string::npos || cut == std::string::npos || begin > 2) return false;
     if (!std::isalpha(static_cast<unsigned char>(word[begin]))) return false;
     const std::string key = word.substr(begin, cut - begin);
-    return key.find('.') != std::string::npos &&
+    return (bare_overrides_ || key.find('.') != std::string::npos) &&
            key.find_first_not_of(
                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
                std::string::npos;
@@ -421,6 +462,18 @@ class Reader {
           found != script.variables.end() && !found->second.empty())
         launch_value(variable == std::string("NNODES") ? "nodes" : "per_node",
                      found->second.front().text);
+    // Launchers, also where the program is in a variable or behind "$@".
+    for (const std::vector<ShellWord>& words : script.commands)
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string name = fs::path(words[i].text).filename().string();
+        if (name != "torchrun" && name != "deepspeed" && name != "accelerate" && name != "srun")
+          continue;
+        for (const Option& option : options_of(words, i + 1)) {
+          if (option.value.find('$') == std::string::npos)
+            launcher_option(option.key, option.value.substr(0, option.value.find(' ')));
+        }
+        break;
+      }
     // The command with the most options is the training.
     std::vector<Option> best;
     const std::vector<ShellWord>* command = nullptr;
@@ -428,7 +481,7 @@ class Reader {
     for (const std::vector<ShellWord>& words : script.commands) {
       const std::optional<Launched> found = launched(words);
       if (!found) continue;
-      std::vector<Option> options = options_of(words, found->program + 1);
+      std::vector<Option> options = options_of(words, found->program + 1, true);
       if (command && options.size() < best.size()) continue;
       best = std::move(options);
       command = &words;
@@ -480,7 +533,9 @@ class Reader {
     std::optional<Framework> framework = stated_         ? stated_
                                          : how.framework ? how.framework
                                                          : by_options(keys);
-    if (!framework && keys.contains("config_yaml")) framework = Framework::llama_factory;
+    if (!framework)
+      for (const Option& option : best)
+        if (option.key == "config_yaml") framework = by_file(option.value);
     if (!framework)
       throw InputError(file.path, "", "has the options of no framework that is known",
                        "state it: --from " + words<Framework>());
@@ -499,6 +554,8 @@ class Reader {
   FrameworkSettings& read_;
   std::string folder_;
   std::set<std::string> given_, unset_;
+  std::map<std::string, std::string> texts_;  // of the given files, by their names without folder
+  bool bare_overrides_ = false;
 };
 
 }  // namespace
@@ -508,7 +565,7 @@ FrameworkSettings read_settings(const std::vector<NamedText>& files, const LoadT
                                 const std::map<std::string, std::string>& environment) {
   FrameworkSettings read;
   Reader reader(load, stated, environment, read);
-  for (const NamedText& file : files) reader.given(file.path);
+  for (const NamedText& file : files) reader.given(file);
   for (const NamedText& file : files) reader.add(file);
   if (reader.seen.size() > 1) {
     // DeepSpeed's and Accelerate's files belong to the framework that the other file is of.

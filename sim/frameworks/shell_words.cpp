@@ -53,7 +53,12 @@ class Reader {
     line_ = first_line;
     while (at_ < text.size()) {
       const RawCommand command = next_command();
-      if (!command.words.empty()) execute(command);
+      if (in_pattern()) {
+        read_pattern(command);
+      } else {
+        if (!command.words.empty()) execute(command);
+        if (command.after == ";;" && !cases_.empty()) end_case_branch();
+      }
       read_documents();
     }
   }
@@ -217,7 +222,7 @@ class Reader {
       if (c == '\n' || c == ';' || c == '&' || c == '|' || c == '(' || c == ')') {
         command.after = take();
         if ((c == '&' || c == '|') && peek() == c) command.after += take();
-        if (c == ';' && peek() == ';') take();
+        if (c == ';' && peek() == ';') command.after += take();
         if (c == '&' && peek() == '>') skip_comment();  // &> file
         return command;
       }
@@ -568,6 +573,50 @@ class Reader {
     }
   }
 
+  // ---- case WORD in PATTERN|PATTERN) ...;; esac
+
+  bool in_pattern() const { return !cases_.empty() && cases_.back().in_pattern; }
+  void begin_case(const RawCommand& command) {
+    Case begun;
+    if (command.words.size() > 1) begun.value = joined(expand(command.words[1].text, true, line_));
+    cases_.push_back(begun);
+    branches_.push_back({false, Known(false)});
+  }
+  void end_case_branch() {
+    cases_.back().in_pattern = true;
+    if (!branches_.empty()) branches_.back().taken = Known(false);
+  }
+  void end_case() {
+    if (!cases_.empty()) cases_.pop_back();
+    if (!branches_.empty()) branches_.pop_back();
+  }
+  void read_pattern(const RawCommand& command) {
+    Case& now = cases_.back();
+    for (const RawWord& word : command.words) {
+      if (word.text == "esac") return end_case();
+      now.patterns.push_back(joined(expand(word.text, true, word.line)));
+    }
+    if (command.after != ")" || now.patterns.empty()) return;
+    // What is not set may be set in the environment.
+    const bool known = now.value.find('$') == std::string::npos;
+    const bool matches =
+        std::any_of(now.patterns.begin(), now.patterns.end(), [&](const std::string& pattern) {
+          return pattern == now.value || pattern == "*" ||
+                 (pattern.ends_with("*") &&
+                  now.value.starts_with(pattern.substr(0, pattern.size() - 1)));
+        });
+    Branch& branch = branches_.back();
+    branch.taken = !known ? Known() : Known(matches && !now.matched);
+    if (!known && !now.told && !skipping()) {
+      now.told = true;
+      script_.notes.push_back("line " + std::to_string(line_) + ": the branches of \"case " +
+                              now.value + "\" are all read");
+    }
+    now.matched = now.matched || (known && matches);
+    now.patterns.clear();
+    now.in_pattern = false;
+  }
+
   bool skipping() const {
     return std::any_of(branches_.begin(), branches_.end(),
                        [](const Branch& branch) { return branch.taken == Known(false); });
@@ -616,7 +665,11 @@ class Reader {
       } else if (first == "fi") {
         if (!branches_.empty()) branches_.pop_back();
         return;
-      } else if (first == "done" || first == "}" || first == "esac" || first == "!") {
+      } else if (first == "case") {
+        return begin_case(command);
+      } else if (first == "esac") {
+        return end_case();
+      } else if (first == "done" || first == "}" || first == "!") {
         rest();
         continue;
       }
@@ -660,6 +713,17 @@ class Reader {
     if (words.empty() || first > 0) return;
     total_ += words.size();
     if (total_ > kMostWords) refuse_size();
+    if (words[0].text == "let") {
+      for (const ShellWord& word : words)
+        if (const std::size_t cut = word.text.find('='); cut != std::string::npos) {
+          bool known = true;
+          const std::int64_t value = arithmetic(word.text.substr(cut + 1), known);
+          script_.variables[word.text.substr(0, cut)] = {
+              {known ? std::to_string(value) : "$((" + word.text.substr(cut + 1) + "))",
+               word.line}};
+        }
+      return;
+    }
     if (words[0].text == "unset") {
       for (const ShellWord& word : words) script_.variables.erase(word.text);
       return;
@@ -683,9 +747,17 @@ class Reader {
     std::size_t end = 0;
     while (end < raw.text.size() && is_name(raw.text[end])) ++end;
     if (end == 0 || !is_name_start(raw.text[0])) return false;
+    const std::string name = raw.text.substr(0, end);
+    if (end < raw.text.size() && raw.text[end] == '[') {  // A[3]=..., A[${#A[@]}]=...
+      const std::size_t close = raw.text.find("]=", end);
+      if (close == std::string::npos) return false;
+      Words& list = script_.variables[name];
+      Words value = expand(raw.text.substr(close + 2), true, raw.line);
+      list.insert(list.end(), value.begin(), value.end());
+      return true;
+    }
     const bool more = raw.text.compare(end, 2, "+=") == 0;
     if (!more && (end >= raw.text.size() || raw.text[end] != '=')) return false;
-    const std::string name = raw.text.substr(0, end);
     Words value;
     if (raw.is_list) {
       for (const RawWord& word : raw.list) {
@@ -720,6 +792,11 @@ class Reader {
     Level(const Level&) = delete;
     Level& operator=(const Level&) = delete;
   };
+  struct Case {
+    std::string value;
+    std::vector<std::string> patterns;
+    bool in_pattern = true, matched = false, told = false;
+  };
   struct Branch {
     Known before = false;  // an earlier branch of the same `if` was taken
     Known taken = true;
@@ -733,6 +810,7 @@ class Reader {
   int line_ = 1;
   std::vector<std::string> documents_;
   std::vector<Branch> branches_;
+  std::vector<Case> cases_;
   bool asking_ = false;
   int asked_at_ = 0;
   Known condition_;

@@ -61,9 +61,27 @@ std::vector<int> blocks_of(const std::string& parts) {
   return blocks;
 }
 
+// Returns blocks of each stage as torchtitan divides them: embedding and head count as `first` and
+// `last` blocks, and the first stages get what is left over
+// (distributed/pipeline_parallel.py, _generate_llm_fqn_per_model_part). Empty: a stage has none.
+std::vector<int> counted_blocks(int layers, int stages, std::int64_t first, std::int64_t last) {
+  if (layers <= 0 || stages <= 1 || first < 0 || last < 0 || first > layers || last > layers)
+    return {};
+  const std::int64_t all = layers + first + last;
+  std::vector<int> blocks;
+  for (int stage = 0; stage < stages; ++stage) {
+    std::int64_t own = all / stages + (stage < all % stages ? 1 : 0);
+    if (stage == 0) own -= first;
+    if (stage + 1 == stages) own -= last;
+    if (own < 1) return {};
+    blocks.push_back(static_cast<int>(own));
+  }
+  return blocks;
+}
+
 }  // namespace
 
-RunSettings read_torchtitan(SettingReader& s) {
+RunSettings read_torchtitan(SettingReader& s, int layers) {
   RunSettings run;
   ModuleLayout& grid = run.grid;
   const auto name_of = [&](const char* family, const char* size) {
@@ -127,22 +145,35 @@ RunSettings read_torchtitan(SettingReader& s) {
                "torchtitan refuses this, too");
     grid.vpp = static_cast<int>(run.blocks.size()) / grid.pp;
   }
-  for (const char* key : {"parallelism.pipeline_parallel_first_stage_less_layers",
-                          "parallelism.pipeline_parallel_last_stage_less_layers",
-                          "parallelism.pipeline_parallel_layers_per_stage"})
-    if (s.has(key)) s.approximated(key, "blocks are split by their times");
+  // Embedding and head count as layers of the first and the last stage.
+  const auto first = s.integer("parallelism.pipeline_parallel_first_stage_less_layers", "blocks");
+  const auto last = s.integer("parallelism.pipeline_parallel_last_stage_less_layers", "blocks");
+  if (grid.pp > 1 && run.blocks.empty()) {
+    if (const auto each = s.count("parallelism.pipeline_parallel_layers_per_stage", "blocks");
+        each && layers > 0) {
+      const std::int64_t stages =
+          (layers + first.value_or(1) + last.value_or(1) + *each - 1) / *each;
+      grid.vpp =
+          static_cast<int>(std::clamp<std::int64_t>((stages + grid.pp - 1) / grid.pp, 1, 1000));
+    }
+    run.blocks = counted_blocks(layers, grid.pp * grid.vpp, first.value_or(1), last.value_or(1));
+    if (run.blocks.empty())
+      s.assumed(
+          "blocks are split by their times: torchtitan's own split leaves a stage without any, or "
+          "the model is not known");
+  }
 
-  run.sequence = s.integer("training.seq_len", "data.sequence");
-  if (!run.sequence) run.sequence = s.integer("training.max_context_length", "data.sequence");
-  const auto local = s.integer("training.local_batch_size", "samples of a rank");
-  const auto older = s.integer("training.batch_size", "samples of a rank");
+  run.sequence = s.count("training.seq_len", "data.sequence");
+  if (!run.sequence) run.sequence = s.count("training.max_context_length", "data.sequence");
+  const auto local = s.count("training.local_batch_size", "samples of a rank");
+  const auto older = s.count("training.batch_size", "samples of a rank");
   const auto tokens =
-      s.integer("training.num_tokens_per_microbatch_per_dp_rank", "samples of a microbatch");
+      s.count("training.num_tokens_per_microbatch_per_dp_rank", "samples of a microbatch");
   const auto step_tokens = s.integer("training.num_tokens_per_train_step", "data.global_batch");
   const auto global = s.integer("training.global_batch_size", "data.global_batch");
   const auto microbatch =
-      s.integer("parallelism.pipeline_parallel_microbatch_size", "samples of a microbatch");
-  const auto microbatches = s.integer("parallelism.num_pp_microbatches", "microbatches");
+      s.count("parallelism.pipeline_parallel_microbatch_size", "samples of a microbatch");
+  const auto microbatches = s.count("parallelism.num_pp_microbatches", "microbatches");
   const std::int64_t sequence = run.sequence.value_or(2048);
   if (!run.sequence) {
     run.sequence = sequence;
@@ -202,7 +233,7 @@ RunSettings read_torchtitan(SettingReader& s) {
   run.precision = "bf16";
   if (s.text("training.mixed_precision_param", "training.precision") == "float32")
     run.precision = "fp32";
-  if (s.flag("training.enable_cpu_offload", false, ""))
+  if (s.flag("training.enable_cpu_offload", false, "parameters stay on the device"))
     s.not_modeled("training.enable_cpu_offload", "parameters on the host");
   for (const char* key : {"float8.recipe_name", "quantize.linear.float8.recipe_name"})
     if (const std::string recipe = s.text(key, "training.fp8"); !recipe.empty())
@@ -241,8 +272,10 @@ std::vector<std::vector<KnownSetting>> torchtitan_known() {
        "collectives over symmetric memory"},
       {kNotModeled, "model.quantize.* quantize.* mx.*",
        "another format of the experts or of the scales"},
-      {kNotModeled, "training.mixed_precision_reduce", "the format in which gradients are reduced"},
-      {kNotModeled, "optimizer.name", "another optimizer than AdamW"},
+      {kNotModeled, "training.mixed_precision_reduce", "the format in which gradients are reduced",
+       "float32"},
+      {kNotModeled, "optimizer.name", "another optimizer than AdamW", "AdamW Adam"},
+      {kIgnored, "parallelism.spmd_backend", "another way to the same collectives"},
       {kNotModeled,
        "parallelism.pipeline_parallel_expert_parallel_overlap "
        "parallelism.expert_parallel_comm_backend",

@@ -104,24 +104,24 @@ RunSettings read_trainer(SettingReader& s, Framework framework) {
   if (run.model_name.empty()) run.model_name = s.text("model", "the model");
   read_sharding(s, run);
   read_recomputation(s, run, factory);
-  run.microbatch = s.integer("per_device_train_batch_size", "samples of a microbatch");
+  run.microbatch = s.count("per_device_train_batch_size", "samples of a microbatch");
   if (!run.microbatch)
     if (const Setting* stated = s.find("deepspeed.train_micro_batch_size_per_gpu");
         stated && stated->value != "auto")
       run.microbatch =
-          s.integer("deepspeed.train_micro_batch_size_per_gpu", "samples of a microbatch");
+          s.count("deepspeed.train_micro_batch_size_per_gpu", "samples of a microbatch");
   if (!run.microbatch) {
     run.microbatch = factory ? 1 : 8;
     s.assumed(std::string(factory ? "1 sample" : "8 samples") + " a microbatch: the default");
   }
-  std::optional<std::int64_t> steps = s.integer("gradient_accumulation_steps", "microbatches");
+  std::optional<std::int64_t> steps = s.count("gradient_accumulation_steps", "microbatches");
   if (const Setting* stated = s.find("deepspeed.gradient_accumulation_steps");
       !steps && stated && stated->value != "auto")
-    steps = s.integer("deepspeed.gradient_accumulation_steps", "microbatches");
+    steps = s.count("deepspeed.gradient_accumulation_steps", "microbatches");
   run.microbatches = std::max<std::int64_t>(1, steps.value_or(1));
   for (const char* key :
        {"cutoff_len", "max_seq_length", "max_length", "model_max_length", "block_size"})
-    if (const auto value = s.integer(key, "data.sequence"); value && !run.sequence)
+    if (const auto value = s.count(key, "data.sequence"); value && !run.sequence)
       run.sequence = value;
   if (!run.sequence && factory) {
     run.sequence = 2048;
@@ -196,8 +196,10 @@ std::vector<std::vector<KnownSetting>> trainer_known() {
       {kNotModeled,
        "deepspeed.zero_optimization.zero_quantized_* use_galore use_badam use_apollo "
        "quantization_bit "
-       "quantization_method load_in_4bit load_in_8bit bnb_* use_dora optim",
+       "quantization_method load_in_4bit load_in_8bit bnb_* use_dora activation_offloading",
        "another optimizer, or quantized weights"},
+      {kNotModeled, "optim", "another optimizer than AdamW",
+       "adamw_torch adamw_torch_fused adamw_hf adamw_apex_fused adamw_bnb_fused"},
       {kNotModeled,
        "use_liger_kernel enable_liger_kernel use_unsloth use_unsloth_gc torch_compile* flash_attn "
        "neat_packing mixture_of_depths",
@@ -233,6 +235,8 @@ std::vector<std::vector<KnownSetting>> trainer_known() {
        "tool_format rope_scaling preprocessing_num_workers group_by_modality_length",
        "where the data are, and how they are read"},
       {kIgnored,
+       "evaluation_strategy prediction_loss_only skip_memory_metrics ignore_data_skip "
+       "assistant_only_loss use_flash_attention_2 "
        "learning_rate lr_* num_train_epochs max_steps warmup_* weight_decay adam_* max_grad_norm "
        "seed label_smoothing* lora_alpha lora_dropout lora_target* "
        "lora_* pref_* stage neftune* use_rslora additional_target freeze_* loss_* pissa_* "

@@ -14,11 +14,12 @@ namespace polyphony::sim {
 // settings under these names: "--no-rope-fusion" becomes rope_fusion = false, Megatron-Bridge's
 // "model.tensor_model_parallel_size" loses its section.
 std::vector<Setting> megatron_names(const FrameworkSettings& read);
-RunSettings read_megatron(SettingReader& settings, Framework framework);
+// `layers`: of the language module, where no setting states them; 0: unknown.
+RunSettings read_megatron(SettingReader& settings, Framework framework, int layers);
 std::vector<std::vector<KnownSetting>> megatron_known(Framework framework);
 
 // torchtitan's JSON and TOML, and its options.
-RunSettings read_torchtitan(SettingReader& settings);
+RunSettings read_torchtitan(SettingReader& settings, int layers);
 std::vector<std::vector<KnownSetting>> torchtitan_known();
 
 // transformers' Trainer with FSDP, DeepSpeed or Accelerate; LLaMA-Factory.

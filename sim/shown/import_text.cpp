@@ -26,20 +26,21 @@ std::string step_text(const ImportAnswer& answer) {
   const StepBeside& step = answer.step;
   std::string text;
   if (step.predicted.count() > 0) {
-    text +=
+    std::string line =
         "predicted step " + seconds_text(step.predicted) + ", worst GPU " + bytes_text(step.memory);
-    if (step.room.value > 0) text += " of " + bytes_text(step.room);
-    if (step.memory > step.room && step.room.value > 0) text += ": does not fit";
+    if (step.room.value > 0) line += " of " + bytes_text(step.room);
+    if (step.memory > step.room && step.room.value > 0) line += ": does not fit";
+    text += paragraph(line);
   }
   if (step.measured.count() > 0) {
-    text += (text.empty() ? "" : "\n") + std::string("measured step ") +
-            seconds_text(step.measured) + " (median of " + counted(step.lines, "line", "lines") +
-            " of " + step.log + ")";
+    std::string line = "measured step " + seconds_text(step.measured) + ", the median of " +
+                       counted(step.lines, "line", "lines") + " of " + step.log;
     if (step.predicted.count() > 0)
-      text += ": the prediction is " +
-              signed_percent_text(step.predicted.count() / step.measured.count() - 1) + " off";
+      line +=
+          "; the prediction is " + signed_percent_text(step.predicted / step.measured - 1) + " off";
+    text += paragraph(line);
   }
-  return text.empty() ? "" : text + "\n";
+  return text;
 }
 
 }  // namespace
@@ -68,9 +69,13 @@ std::string import_text(const ImportAnswer& answer, bool all) {
     text += lines_text("Understood:", report.used);
     text += lines_text("Without effect on time and memory:", report.ignored);
   }
-  if (!answer.written.empty())
-    text += "\n" + paragraph(answer.written + " is written. Next: polyphony why " + answer.written +
-                             " (what would be faster?), polyphony simulate " + answer.written);
+  if (answer.written.empty()) return text;
+  text += "\n" + paragraph(answer.written + " is written.");
+  if (!answer.imported.illegal.empty()) return text;
+  text += paragraph("What would be faster: polyphony why " + answer.written);
+  if (answer.step.measured.count() > 0)
+    text += paragraph("Learn from the measurement: polyphony calibrate " + answer.step.log +
+                      " --scenario " + answer.written + " --out ours.json");
   return text;
 }
 
