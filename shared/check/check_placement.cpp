@@ -123,9 +123,14 @@ Verdict check_bridge(const Layout& layout) {
 
 }  // namespace
 
-Verdict check_blocks(const std::string& subject, int blocks, const ModuleLayout& layout) {
+Verdict check_blocks(const std::string& subject, int blocks, const ModuleLayout& layout,
+                     bool lone_ends) {
   const int stages = layout.pp * layout.vpp;
-  if (stages > blocks)
+  // A list may leave the first stage its embedding, and the last one its head, alone.
+  const int alone = !lone_ends || layout.blocks.size() < 2
+                        ? 0
+                        : (layout.blocks.front() == 0 ? 1 : 0) + (layout.blocks.back() == 0 ? 1 : 0);
+  if (stages > blocks + alone)
     return refuse(subject + ": pp·vpp must be at most the number of blocks, " + number(blocks) +
                   " (got " + number(stages) + ")" +
                   (layout.vpp > 1 ? "; largest legal vpp for pp " + number(layout.pp) + ": " +
@@ -136,8 +141,15 @@ Verdict check_blocks(const std::string& subject, int blocks, const ModuleLayout&
     return refuse(subject + ": blocks lists " +
                   number(static_cast<std::int64_t>(layout.blocks.size())) +
                   " stages but pp·vpp is " + number(stages));
-  if (*std::min_element(layout.blocks.begin(), layout.blocks.end()) < 1)
-    return refuse(subject + ": every stage needs at least one block");
+  for (std::size_t stage = 0; stage < layout.blocks.size(); ++stage) {
+    const bool end = lone_ends && layout.blocks.size() > 1 &&
+                     (stage == 0 || stage + 1 == layout.blocks.size());
+    if (layout.blocks[stage] < (end ? 0 : 1))
+      return refuse(subject + ": every stage needs at least one block" +
+                    (lone_ends ? ", except the first and the last, which may hold the embedding or "
+                                 "the head alone"
+                               : ""));
+  }
   const int sum = std::accumulate(layout.blocks.begin(), layout.blocks.end(), 0);
   if (sum != blocks)
     return refuse(subject + ": blocks sum to " + number(sum) + " but there are " + number(blocks));

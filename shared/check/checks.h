@@ -25,7 +25,10 @@ Verdict check_grid(const Module& module, const ModuleLayout& layout);
 Verdict check_language_alone(const Module& module, const ModuleLayout& layout);
 // Checks where the grids lie, and how blocks are split over stages. `subject` begins the message.
 Verdict check_placement(const Model& model, const Layout& layout, int cluster_ranks);
-Verdict check_blocks(const std::string& subject, int blocks, const ModuleLayout& layout);
+// `lone_ends`: the first stage may hold the layers before the blocks alone, the last one those
+// behind them.
+Verdict check_blocks(const std::string& subject, int blocks, const ModuleLayout& layout,
+                     bool lone_ends);
 // Checks microbatches, schedules, planners and the global batch.
 Verdict check_work(const Scenario& scenario, const Layout& layout);
 

@@ -27,14 +27,21 @@ Chunk one_layer(ModuleId module, int layer) {
   return {module, {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)}};
 }
 
-// Cuts the modules of a branch into units, and joins units into stages. Without `costs`, units cost
-// 0.
+// Ends of a chain that are units of their own: the layers before its first block, and those behind
+// its last one. Otherwise they belong to these blocks.
+struct LoneEnds {
+  bool first = false, last = false;
+};
+
+// Cuts the modules of a branch into units, one for each block, and joins units into stages. Without
+// `costs`, units cost 0.
 class Units {
  public:
   Units(const Model& model, const Layout& layout, const LayerCosts& costs,
-        const std::vector<ModuleId>& modules)
+        const std::vector<ModuleId>& modules, LoneEnds ends = {})
       : model_(model), layout_(layout), costs_(costs) {
-    for (const ModuleId id : modules) add_module(id);
+    for (const ModuleId id : modules)
+      add_module(id, {ends.first && id == modules.front(), ends.last && id == modules.back()});
   }
 
   std::size_t size() const { return units_.size(); }
@@ -77,14 +84,16 @@ class Units {
   }
 
  private:
-  void add_module(ModuleId id) {
+  void add_module(ModuleId id, LoneEnds ends) {
     const std::vector<LayerKind> stack = layers(model_.modules[id.value]);
-    bool after_input = false;
+    bool after_input = false, after_block = false;
     for (int layer = 0; layer < static_cast<int>(stack.size()); ++layer) {
       const LayerKind kind = stack[static_cast<std::size_t>(layer)];
-      const bool opens = is_input(kind) || (is_block(kind) && !after_input);
+      const bool opens = is_input(kind) || (is_block(kind) && (!after_input || ends.first)) ||
+                         (ends.last && after_block && !is_block(kind));
       if (opens || units_.empty()) open(one_layer(id, layer));
       after_input = is_input(kind);
+      after_block = is_block(kind);
       add_layer(id, layer);
       add_projectors(id, layer);
     }
@@ -184,11 +193,16 @@ Chain chain_of(const Model& model, const Layout& layout, const Splitting& by,
 std::vector<Stage> make_stages(const Model& model, const Layout& layout, const Splitting& by,
                                const std::vector<ModuleId>& modules, ModuleLayout& grid,
                                const std::vector<int>& ranks) {
-  const Units units(model, layout, by.layers, modules);
+  const bool listed = grid.blocks.size() > 1;
+  const LoneEnds ends{listed && grid.blocks.front() == 0, listed && grid.blocks.back() == 0};
+  const Units units(model, layout, by.layers, modules, ends);
   if (grid.blocks.empty()) grid.blocks = partition_ranks(units.chain(by, grid, ranks), ranks);
+  std::vector<int> sizes = grid.blocks;  // in units
+  if (ends.first) sizes.front() = 1;
+  if (ends.last) sizes.back() = 1;
   std::vector<Stage> made;
   std::size_t next = 0;
-  for (const int size : grid.blocks) {
+  for (const int size : sizes) {
     const std::size_t end = next + static_cast<std::size_t>(size);
     POLYPHONY_CHECK(end <= units.size(), end << " blocks asked for");
     made.push_back(units.join(next, end));

@@ -155,7 +155,7 @@ void ModuleGrids::context_parallelism(ModuleLayout grid) {
 
 void ModuleGrids::keep(const ModuleLayout& grid) {
   auto why = checks::check_grid(module_, grid);
-  if (!why) why = checks::check_blocks(module_.name, blocks_, grid);
+  if (!why) why = checks::check_blocks(module_.name, blocks_, grid, false);
   if (why) return rejections_.add(placement_, why->reason);
   found_.push_back(grid);
 }

@@ -71,7 +71,11 @@ Json from_toml(const toml::node& node, const std::string& file, int depth) {
 Json parse_config(const std::string& text, const std::string& file, ConfigFormat format) {
   if (format == ConfigFormat::toml) {
     try {
-      return from_toml(toml::parse(text, file), file, 0);
+      // toml++ 3.3 does not survive every letter beyond ASCII; settings have none.
+      std::string plain = text;
+      for (char& c : plain)
+        if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+      return from_toml(toml::parse(plain, file), file, 0);
     } catch (const toml::parse_error& error) {
       refuse(file, static_cast<int>(error.source().begin.line),
              "is not TOML: " + std::string(error.description()));

@@ -345,7 +345,8 @@ void read_pipeline(SettingReader& s, RunSettings& run, std::int64_t layers) {
     for (const PipelineStage& stage : stages) {
       run.blocks.push_back(stage.blocks);
       predictions += stage.predictions;
-      empty += stage.blocks == 0;
+      const bool end = &stage == &stages.front() || &stage == &stages.back();
+      empty += stage.blocks == 0 && !end;
     }
     if (empty > 0) {
       run.blocks.clear();

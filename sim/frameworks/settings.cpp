@@ -68,7 +68,7 @@ std::string plain(const std::string& text) {
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 
 bool is_option(const std::string& word) {
-  return word.starts_with("--") && word.size() > 2 && word[2] != '-';
+  return word.starts_with("--") && word.size() > 2 && is_letter(word[2]);
 }
 
 // Where a file's settings are from, before all files are known to be one framework's.

@@ -142,7 +142,7 @@ std::vector<std::string> other_splits(const PlannedSplit& split, Bytes device) {
 std::string split_text(const PlannedSplit& split, Bytes device) {
   Table table(moves_columns());
   const auto cell = [&](const std::optional<OtherSplit>& other) {
-    return other ? change_text(*other, split, device) : std::string("has one block");
+    return other ? change_text(*other, split, device) : std::string("not possible");
   };
   for (std::size_t s = 0; s < split.boundaries.size(); ++s)
     table.add({std::to_string(s) + " and " + std::to_string(s + 1),

@@ -22,6 +22,8 @@ void add_homogeneous(std::vector<Case>& cases) {
                              homogeneous({1, 3, 1, {4, 2, 1}}, k1f1b, 5),
                              recompute(homogeneous({1, 4, 1, {2, 2, 2, 1}}, k1f1b, 6)),
                              homogeneous({1, 7, 1}, k1f1b, 3),
+                             homogeneous({1, 4, 1, {0, 4, 3, 0}}, k1f1b, 5),
+                             recompute(homogeneous({2, 3, 1, {0, 6, 1}}, k1f1b, 4)),
                              homogeneous({1, 1, 2}, k1f1b, 1),
                              homogeneous({1, 1, 3}, kGpipe, 2),
                              homogeneous({1, 1, 8}, kGpipe, 2),

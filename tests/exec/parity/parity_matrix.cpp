@@ -22,6 +22,7 @@ struct Draft {
   int encoder_microbatches = 0;
   Bridge bridge = Bridge::sharded;
   bool beside = false;  // the diffusion module on the language module's ranks
+  bool lone_ends = false;  // the first and the last stage hold no block
   Case rest;            // what is trained, and on which data
 };
 
@@ -123,6 +124,11 @@ std::vector<Feature> make_features() {
                     l.pp = 2;
                     l.vpp = 2;
                   }),
+      {"embedding and head alone",
+       [](Draft& d) {
+         d.lone_ends = true;
+         if (d.language.pp * d.language.vpp < 3) d.language.pp = 3;
+       }},
       on_both("dp2", [](ModuleLayout& l) { l.ranks = 2; }),
       on_both("optimizer sharded",
               [](ModuleLayout& l) {
@@ -245,6 +251,27 @@ const std::vector<Feature>& features() {
   return list;
 }
 
+// Leaves the first stage of the language module, or of a chain, its embedding alone, and the last
+// one its head.
+Case with_lone_ends(Case c) {
+  const bool chain = c.layout.placement == Placement::homogeneous;
+  const Model model = make_scenario(c).model;
+  const std::size_t last =
+      chain ? model.modules.size() - 1 : std::size_t{language_module(model).value};
+  ModuleLayout& grid = c.layout.modules[last];
+  const int inner = grid.pp * grid.vpp - 2;
+  if (inner < 1) return c;
+  int blocks = 0;
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (m == last || (chain && model.modules[m].kind != ModuleKind::projector))
+      blocks += model.modules[m].layers;
+  grid.blocks = {0};
+  for (int stage = 0; stage < inner; ++stage)
+    grid.blocks.push_back(blocks / inner + (stage < blocks % inner ? 1 : 0));
+  grid.blocks.push_back(0);
+  return c;
+}
+
 // Ranks of each grid; the encoder uses those of the language module where it must.
 Case finish(Draft draft, std::string name) {
   ModuleLayout &encoder = draft.encoder, &language = draft.language;
@@ -285,7 +312,7 @@ Case finish(Draft draft, std::string name) {
     c.layout.modules.insert(c.layout.modules.end(), 2, audio);
   }
   c.layout.modules.push_back(language);
-  if (!c.diffusion) return c;
+  if (!c.diffusion) return draft.lone_ends ? with_lone_ends(c) : c;
   ModuleLayout& diffusion = draft.diffusion;
   if (draft.placement == Placement::homogeneous) {
     diffusion = language;
@@ -301,7 +328,7 @@ Case finish(Draft draft, std::string name) {
     diffusion.ranks *= diffusion.tp * diffusion.cp * diffusion.pp;
   }
   c.layout.modules.push_back(diffusion);
-  return c;
+  return draft.lone_ends ? with_lone_ends(c) : c;
 }
 
 bool fits(const Case& c) {

@@ -140,9 +140,14 @@ std::int64_t of_layer(const Chunk& c, LayerKind kind) {
       if (!c.shares_rows()) return bytes;
       const RowShares shares{c.data.positions.size(-1), c.context.tp};
       const std::int64_t* const row = c.data.loss_rows.const_data_ptr<std::int64_t>();
+      std::int64_t own = 0;
       for (std::int64_t i = 0; i < labels; ++i)
-        if (row[i] / shares.share() == c.seat.tensor) bytes += kIndex;
-      return bytes;
+        if (row[i] / shares.share() == c.seat.tensor) ++own;
+      // What the head saves of its rows (LanguageHead::tape()), beyond an even share of the labels.
+      const std::int64_t even = (labels + c.context.tp - 1) / c.context.tp,
+                         saved = (c.trains() ? 2 : 1) * size_of(c.context.precision).value *
+                                 c.module.hidden;
+      return bytes + own * kIndex + (own - even) * saved;
     }
     case LayerKind::encoder_block:
     case LayerKind::decoder_block:

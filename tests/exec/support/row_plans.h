@@ -9,7 +9,9 @@
 //   audio embedding   rows that the second convolution reads
 //   encoder norm      with class tokens: the rows that stay
 //   projector         the order of merged rows
-//   head              labels of this rank's part of the vocabulary; its own loss rows
+//   head              labels of this rank's part of the vocabulary; its own loss rows, and with
+//                     sequence parallelism what it saves of them beyond an even share (labels are
+//                     at the ends of samples)
 //   diffusion         features of the items' times
 #pragma once
 
