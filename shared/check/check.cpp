@@ -62,14 +62,12 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
       continue;
     if (Verdict verdict = checks::check_language_alone(module, layout.modules[m])) return verdict;
     const bool head = module.kind == ModuleKind::language || module.kind == ModuleKind::diffusion;
-    if (Verdict verdict =
-            checks::check_blocks(module.name, module.layers, layout.modules[m], head))
+    if (Verdict verdict = checks::check_blocks(module.name, module.layers, layout.modules[m], head))
       return verdict;
   }
   if (layout.placement == Placement::homogeneous)
     if (Verdict verdict =
-            checks::check_blocks("the chain of modules", chain_blocks, layout.modules.back(),
-                                 true))
+            checks::check_blocks("the chain of modules", chain_blocks, layout.modules.back(), true))
       return verdict;
   if (Verdict verdict = checks::check_placement(model, layout, scenario.cluster.ranks()))
     return verdict;

@@ -127,9 +127,10 @@ Verdict check_blocks(const std::string& subject, int blocks, const ModuleLayout&
                      bool lone_ends) {
   const int stages = layout.pp * layout.vpp;
   // A list may leave the first stage its embedding, and the last one its head, alone.
-  const int alone = !lone_ends || layout.blocks.size() < 2
-                        ? 0
-                        : (layout.blocks.front() == 0 ? 1 : 0) + (layout.blocks.back() == 0 ? 1 : 0);
+  const int alone =
+      !lone_ends || layout.blocks.size() < 2
+          ? 0
+          : (layout.blocks.front() == 0 ? 1 : 0) + (layout.blocks.back() == 0 ? 1 : 0);
   if (stages > blocks + alone)
     return refuse(subject + ": pp·vpp must be at most the number of blocks, " + number(blocks) +
                   " (got " + number(stages) + ")" +
@@ -142,8 +143,8 @@ Verdict check_blocks(const std::string& subject, int blocks, const ModuleLayout&
                   number(static_cast<std::int64_t>(layout.blocks.size())) +
                   " stages but pp·vpp is " + number(stages));
   for (std::size_t stage = 0; stage < layout.blocks.size(); ++stage) {
-    const bool end = lone_ends && layout.blocks.size() > 1 &&
-                     (stage == 0 || stage + 1 == layout.blocks.size());
+    const bool end =
+        lone_ends && layout.blocks.size() > 1 && (stage == 0 || stage + 1 == layout.blocks.size());
     if (layout.blocks[stage] < (end ? 0 : 1))
       return refuse(subject + ": every stage needs at least one block" +
                     (lone_ends ? ", except the first and the last, which may hold the embedding or "

@@ -235,7 +235,8 @@ constexpr GridField kGrid[] = {
      .longest = kMostLayers,
      .about =
          "number of transformer blocks of each (virtual) stage; in a homogeneous layout, of the "
-         "whole chain, encoders first; balanced by cost when absent",
+         "whole chain, encoders first; the first and the last may have 0 (the embedding, the head "
+         "alone); balanced by cost when absent",
      .column = 21,
      .simple = 20},
     {.key = "ahead",

@@ -14,6 +14,7 @@
 #include "sim/commands/commands.h"
 #include "sim/console/console.h"
 #include "sim/console/signal_counter.h"
+#include "sim/frameworks/target_change.h"
 #include "sim/question/least_nodes.h"
 #include "sim/question/question.h"
 #include "sim/shown/headline.h"
@@ -56,6 +57,9 @@ AskOptions question_of(const Arguments& args) {
       throw InputError("--stack", "", "there is no software stack \"" + question.stack + "\"",
                        suggest(question.stack, stack_names()));
   }
+  // What a framework shall run is predicted as that framework runs it.
+  if (question.stack.empty() && args.has("for"))
+    question.stack = stack_of(parse_target(args.text("for")));
   return question;
 }
 

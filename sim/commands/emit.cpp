@@ -72,7 +72,9 @@ void print(const EmitAnswer& answer) {
                      " tokens/s/GPU, fullest GPU " + bytes_text(answer.memory) + "\n\n";
   for (const NamedText& file : answer.emitted.files) text += answer.folder + "/" + file.path + "\n";
   for (const std::string& note : answer.emitted.notes) text += paragraph("Note: " + note);
-  std::cout << text << "\nStart: " << answer.emitted.start << "    (in " << answer.folder << ")\n";
+  std::cout << text;
+  if (!answer.emitted.start.empty())
+    std::cout << "\nStart: " << answer.emitted.start << "    (in " << answer.folder << ")\n";
 }
 
 }  // namespace
@@ -97,6 +99,7 @@ int emit_command(int argc, char** argv) {
              "FILE")("for", "megatron-lm, megatron-bridge, torchtitan, ms-swift",
                      cxxopts::value<std::string>(), "FRAMEWORK")(
       "out", "folder of the files; made if it is missing", cxxopts::value<std::string>(), "DIR")(
+      "force", "replace files that are in the folder already")(
       "pick", "search first, and take this row of the answer", cxxopts::value<int>(), "ROW");
   args.positional({"scenario"});
   add_budget_options(args);
@@ -127,6 +130,13 @@ int emit_command(int argc, char** argv) {
     if (failed)
       throw InputError(folder, "", "cannot be made: " + failed.message(),
                        "choose another folder for --out");
+    for (const NamedText& file : answer.emitted.files) {
+      const std::string path = folder + "/" + file.path;
+      if (args.has("force") || !std::filesystem::exists(path) || read_file(path) == file.text)
+        continue;
+      throw InputError(path, "", "exists already, with another text",
+                       "choose another folder for --out, or --force to replace its files");
+    }
     for (const NamedText& file : answer.emitted.files)
       write_file(folder + "/" + file.path, file.text);
     answer.folder = folder;

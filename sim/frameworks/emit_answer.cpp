@@ -9,8 +9,8 @@ std::string emit_page(const EmitAnswer& answer) {
   std::string text = std::string("# ") + name(emitted.target) + ": " + answer.layout + "\n\n";
   text += answer.model + " on " + answer.cluster + ", " + answer.data +
           ". Written by `polyphony emit` from `" + answer.scenario + "`.\n\n";
-  text +=
-      "Start: `" + emitted.start + "`\n\n## What to expect\n\n| figure | predicted |\n|---|---|\n";
+  if (!emitted.start.empty()) text += "Start: `" + emitted.start + "`\n\n";
+  text += "## What to expect\n\n| figure | predicted |\n|---|---|\n";
   text += "| step | " + seconds_text(answer.step) + " (90 % interval " + seconds_text(answer.low) +
           " to " + seconds_text(answer.high) + ") |\n";
   text += "| tokens per second and GPU | " +

@@ -177,15 +177,18 @@ class Writer {
       if (swift) return refuse("sharded gradients or parameters (ZeRO-2, ZeRO-3)");
       if (g.pp > 1) refuse("sharded gradients or parameters in a pipeline (Megatron-FSDP)");
       set("use_megatron_fsdp", true);
+      // Without them every GPU first builds the whole model, and gradients are summed in kernels
+      // that know no shards (Megatron-FSDP's guide).
+      if (g.shard == Shard::full) set("init_model_with_meta_device", true);
+      set("gradient_accumulation_fusion", false);
       set("ckpt_format", "fsdp_dtensor");  // the one that Megatron-FSDP writes
       set("data_parallel_sharding_strategy",
           g.shard == Shard::full ? "optim_grads_params" : "optim_grads");
       note("predicted is plain FSDP; Megatron-FSDP has buffers of its own");
     }
     if (g.shard != Shard::none && g.shard_ranks > 0 && g.shard_ranks < ranks) {
-      if (fsdp)
-        refuse("parameters sharded over some of the data-parallel ranks (HSDP)");
-      else if (swift)
+      if (fsdp) set("outer_dp_sharding_strategy", "no_shard");
+      if (swift)
         refuse("a distributed optimizer over some of the data-parallel ranks");
       else
         set("num_distributed_optimizer_instances", ranks / g.shard_ranks);
@@ -230,6 +233,10 @@ class Writer {
       set("fp8_recipe", t.fp8 == Fp8Scaling::tensorwise ? "tensorwise" : "blockwise");
       if (t.fp8 == Fp8Scaling::rowwise) note("FP8 with a scale for each block, not for each row");
     }
+    if (t.learning_rate == Training{}.learning_rate && t.steps == Training{}.steps)
+      note(
+          "learning rate, weight decay and number of steps are defaults of the scenario: state "
+          "yours");
     set("lr", t.learning_rate);
     set("weight_decay", t.weight_decay);
     set("adam_beta1", t.beta1);
@@ -269,6 +276,8 @@ std::string option_of(const std::string& key, const Json& value) {
   if (key == "fp8") option = "fp8_format";
   if (key == "layernorm_epsilon") option = "norm_epsilon";
   if (key == "add_bias_linear") return value.get<bool>() ? "" : "--disable-bias-linear";
+  if (key == "gradient_accumulation_fusion")
+    return value.get<bool>() ? "" : "--no-gradient-accumulation-fusion";
   std::replace(option.begin(), option.end(), '_', '-');
   if (value.is_boolean()) return value.get<bool>() ? "--" + option : "";
   std::string text = plain(value);
@@ -282,6 +291,10 @@ constexpr const char* kMockData =
     "NullTokenizer\n--no-create-attention-mask-in-dataloader\n--log-interval 1\n"
     "--log-throughput\n--eval-iters 0\n--eval-interval "
     "1000000\n--use-mcore-models\n--transformer-impl transformer_engine\n";
+
+std::string command_of(const EmitInput& in) {
+  return in.world > in.per_node ? "sbatch run.sbatch" : "bash run.sh";
+}
 
 void write_megatron_lm(const EmitInput& in, Emitted& out) {
   std::string lines;
@@ -302,12 +315,14 @@ void write_megatron_lm(const EmitInput& in, Emitted& out) {
       "\"${MEGATRON_PATH:-.}/pretrain_gpt.py\" \"${ARGUMENTS[@]}\" \"$@\"");
   out.files.push_back({"arguments.txt", lines});
   out.files.push_back({"run.sh", script});
-  out.start = "MEGATRON_PATH=/path/to/Megatron-LM bash run.sh";
+  out.start = "MEGATRON_PATH=/path/to/Megatron-LM " + command_of(in);
 }
 
 // Section of Megatron-Bridge's configuration that has a field.
 const char* section_of(const std::string& key) {
   static const std::vector<std::pair<const char*, const char*>> kSections{
+      {"ckpt_format", "checkpoint"},
+      {"outer_dp_sharding_strategy", "ddp"},
       {"micro_batch_size", "train"},
       {"global_batch_size", "train"},
       {"train_iters", "train"},
@@ -336,6 +351,10 @@ bool of_layout(const std::string& key) {
                                       "pipeline_model_parallel_layout",
                                       "cp_comm_type",
                                       "use_distributed_optimizer",
+                                      "ckpt_format",
+                                      "outer_dp_sharding_strategy",
+                                      "init_model_with_meta_device",
+                                      "gradient_accumulation_fusion",
                                       "overlap_grad_reduce",
                                       "overlap_param_gather",
                                       "use_megatron_fsdp",
@@ -477,19 +496,30 @@ void write_bridge(const EmitInput& in, Emitted& out, bool mimo) {
           true);
   out.files.push_back({"overrides.txt", lines});
   if (mimo) write_mimo(in, out);
+  std::string words;
+  std::istringstream each(lines);
+  for (std::string line; std::getline(each, line);)
+    if (!line.starts_with("#")) words += "  \"" + line + "\"\n";
   const std::string script = torchrun_script(
       in,
       "Starts the layout in Megatron-Bridge: the recipe has the model, the overrides the layout.",
-      "mapfile -t OVERRIDES < <(grep -v '^#' \"$(dirname \"${BASH_SOURCE[0]}\")/overrides.txt\")\n",
+      "OVERRIDES=(\n" + words + ")\n",
       "\"${BRIDGE_PATH:-.}/scripts/training/run_recipe.py\" --recipe \"${RECIPE:?a recipe of "
       "Megatron-Bridge}\" \\\n"
       "  \"${OVERRIDES[@]}\" \"$@\"");
   out.files.push_back({"run.sh", script});
-  out.start = "RECIPE=llama31_8b_pretrain_config BRIDGE_PATH=/path/to/Megatron-Bridge bash run.sh";
-  if (mimo)
+  const bool alone = in.scenario.model.modules.size() == 1;
+  out.start =
+      "RECIPE='<the recipe of your model>' BRIDGE_PATH=/path/to/Megatron-Bridge " + command_of(in);
+  if (!alone)
     out.notes.push_back(
-        "mimo.py has the grids; a MIMO recipe must take them (Megatron-Bridge has no command for "
-        "it)");
+        "the recipe must be of the whole model, encoder and projector included: the overrides have "
+        "the layout alone");
+  if (!mimo) return;
+  out.start.clear();
+  out.notes.push_back(
+      "mimo.py has the grids; Megatron-Bridge has no command that takes them: build its MIMO model "
+      "with them");
 }
 
 void write_swift(const EmitInput& in, Emitted& out) {
@@ -557,13 +587,17 @@ void write_swift(const EmitInput& in, Emitted& out) {
                        "#!/usr/bin/env bash\n# Starts the layout in ms-swift. MODEL: folder or "
                        "name of the model; DATASET: your data.\n"
                        "set -euo pipefail\nexport CUDA_DEVICE_MAX_CONNECTIONS=1\n"
-                       "NNODES=" +
+                       "export NNODES=" +
                            std::to_string(nodes) +
-                           " NPROC_PER_NODE=" + std::to_string(in.per_node) +
-                           " megatron sft \"$(dirname \"${BASH_SOURCE[0]}\")/args.yaml\" \\\n"
+                           " NPROC_PER_NODE=" + std::to_string(in.per_node) + "\n" +
+                           (nodes > 1 ? "export NODE_RANK=\"${NODE_RANK:-${SLURM_NODEID:-0}}\" "
+                                        "MASTER_ADDR=\"${MASTER_ADDR:?host of node 0}\" "
+                                        "MASTER_PORT=\"${MASTER_PORT:-29500}\"\n"
+                                      : "") +
+                           "megatron sft \"$(dirname \"${BASH_SOURCE[0]}\")/args.yaml\" \\\n"
                            "  --model \"${MODEL:?folder or name of the model}\" --dataset "
                            "\"${DATASET:?your data}\" \"$@\"\n"});
-  out.start = "MODEL=/path/to/model DATASET=data.jsonl bash run.sh";
+  out.start = "MODEL=/path/to/model DATASET=data.jsonl " + command_of(in);
 }
 
 }  // namespace
@@ -613,8 +647,7 @@ void emit_megatron(const EmitInput& in, Emitted& out) {
   if (target == Target::megatron_lm) write_megatron_lm(in, out);
   if (target == Target::megatron_bridge) write_bridge(in, out, mimo);
   if (swift) write_swift(in, out);
-  if (in.world > in.per_node && target != Target::ms_swift)
-    out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
+  if (in.world > in.per_node) out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
 }
 
 }  // namespace polyphony::sim

@@ -159,6 +159,11 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
                  const LoadText& load, const std::string& folder, ImportReport& report) {
   const std::int64_t sequence = options.sequence.value_or(run.sequence.value_or(0));
   const std::int64_t batch = options.global_batch.value_or(run.global_batch.value_or(0));
+  if (options.sequence && run.sequence && *options.sequence != *run.sequence)
+    report.contradictions.push_back({"", "",
+                                     "--seq " + count_text(*options.sequence) +
+                                         " replaces the settings' " + count_text(*run.sequence) +
+                                         " tokens"});
   std::vector<std::string> models = options.models;
   if (models.empty() && !run.language)
     if (const ModelPreset* preset = preset_of(run.model_name)) {
@@ -198,8 +203,11 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
       scenario["model"]["language"] = language;
     }
     if (run.language && !options.models.empty())
-      report.ignored.push_back(
-          {"", "", "the model's dimensions among the settings: --model states them"});
+      report.contradictions.push_back(
+          {"", "",
+           "--model states the dimensions; those of the settings, " +
+               run.language->value("layers", Json()).dump() + " blocks of width " +
+               run.language->value("hidden", Json()).dump() + ", are not used"});
     return scenario;
   }
   if (sequence == 0)

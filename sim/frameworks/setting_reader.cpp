@@ -8,6 +8,7 @@
 
 #include "shared/error.h"
 #include "shared/text/figure_text.h"
+#include "shared/text/json_form.h"
 
 namespace polyphony::sim {
 namespace {
@@ -85,6 +86,7 @@ bool SettingReader::is_none(const std::string& key) const {
 }
 
 const Setting* SettingReader::find(const std::string& key) const {
+  asked_.insert(key);
   for (const Setting& setting : settings_)
     if (setting.key == key && setting.value != "none") return &setting;
   return nullptr;
@@ -188,6 +190,11 @@ std::string SettingReader::text(const std::string& key, const std::string& what)
   return setting->value;
 }
 
+std::string SettingReader::nearest(const std::string& key) const {
+  const std::string hint = suggest(key, {asked_.begin(), asked_.end()});
+  return hint.starts_with("did you mean") ? hint : "";
+}
+
 void SettingReader::finish(const std::vector<std::vector<KnownSetting>>& tables) {
   for (const Setting& setting : settings_) {
     if (read_.contains(setting.key)) continue;
@@ -203,7 +210,7 @@ void SettingReader::finish(const std::vector<std::vector<KnownSetting>>& tables)
       continue;
     }
     if (!known) {
-      report_.unknown.push_back({setting.written, setting.place, ""});
+      report_.unknown.push_back({setting.written, setting.place, nearest(setting.key)});
     } else if (known->is == KnownSetting::Is::ignored) {
       report_.ignored.push_back({setting.written, setting.place, known->why});
     } else {

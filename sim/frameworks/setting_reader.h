@@ -52,6 +52,8 @@ class SettingReader {
   void finish(const std::vector<std::vector<KnownSetting>>& tables);
 
  private:
+  // "did you mean ...?", or nothing.
+  std::string nearest(const std::string& key) const;
   void note(std::vector<ImportReport::Line>& lines, const std::string& key,
             const std::string& text);
 
@@ -59,6 +61,7 @@ class SettingReader {
   ImportReport& report_;
   const bool printed_;
   std::set<std::string> read_;
+  mutable std::set<std::string> asked_;  // keys that mean something, for suggestions
 };
 
 // Returns the text on one line, of at most 160 characters, for messages.

@@ -423,6 +423,8 @@ class Reader {
       } else if (is_redirection(word)) {
         break;
       } else if (word.starts_with("$") && word.size() > 1 && is_letter(word[1]) &&
+                 std::all_of(word.begin() + 1, word.end(),
+                             [](char c) { return is_letter(c) || (c >= '0' && c <= '9'); }) &&
                  unset_.insert(word).second) {
         read_.notes.push_back(word +
                               " is not set in the script, so that its options are not read (" +

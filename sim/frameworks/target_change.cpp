@@ -1,6 +1,7 @@
 #include "sim/frameworks/target_change.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "shared/error.h"
 #include "shared/split/planned_layout.h"
@@ -34,17 +35,35 @@ std::string setting(Target target, std::string key, const Json& value) {
     return key + (target == Target::ms_swift ? ": " : "=") + words(value);
   std::replace(key.begin(), key.end(), '_', '-');
   if (value.is_boolean()) return (value.get<bool>() ? "--" : "without --") + key;
-  return "--" + key + " " + words(value);
+  std::string text = words(value);
+  if (text.find_first_of("|()*[]'") != std::string::npos) text = "'" + text + "'";
+  return "--" + key + " " + text;
 }
 
 }  // namespace
 
 Target parse_target(const std::string& word, const std::string& option) {
   const std::vector<std::string> known = enum_names<Target>();
-  if (std::find(known.begin(), known.end(), word) == known.end())
+  std::string lower;
+  for (const char c : word)
+    lower += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (std::find(known.begin(), known.end(), lower) == known.end())
     throw InputError(option, "", "there is no framework \"" + word + "\" to write for",
-                     suggest(word, known));
-  return enum_named<Target>(word);
+                     suggest(lower, known));
+  return enum_named<Target>(lower);
+}
+
+const char* stack_of(Target target) {
+  switch (target) {
+    case Target::megatron_lm:
+    case Target::ms_swift:
+      return "megatron-core";
+    case Target::megatron_bridge:
+      return "megatron-bridge";
+    case Target::torchtitan:
+      return "fsdp2";
+  }
+  return "";
 }
 
 Emitted emit_planned(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
@@ -100,12 +119,12 @@ std::string rows_text(const TargetRows& rows) {
     return text + "None of the " +
            counted(static_cast<std::int64_t>(rows.looked_at), "row", "rows") +
            " of the answer can; --stack bounds the search by what a framework runs.";
-  if (rows.row == 1)
-    return "Row 1 can be run by " + name_of + " (polyphony emit --pick 1 --for " + name_of + ").";
+  const std::string keep = " Add --save-row " + std::to_string(rows.row) +
+                           " --out row.json to keep it, then: polyphony emit row.json --for " +
+                           name_of + " --out run/";
+  if (rows.row == 1) return "Row 1 can be run by " + name_of + "." + keep;
   return text + "The first row that can is row " + std::to_string(rows.row) + ", " +
-         percent_text(rows.slower) +
-         " slower, which is what the missing feature is worth (polyphony emit --pick " +
-         std::to_string(rows.row) + " --for " + name_of + ").";
+         percent_text(rows.slower) + " slower." + keep;
 }
 
 }  // namespace polyphony::sim

@@ -13,6 +13,9 @@ namespace polyphony::sim {
 // Returns the target of this name. Throws InputError that names `option` and lists the targets.
 Target parse_target(const std::string& word, const std::string& option = "--for");
 
+// Returns the software stack that predicts the framework.
+const char* stack_of(Target target);
+
 // emit() of a layout whose blocks are planned first.
 Emitted emit_planned(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                      Target target);

@@ -82,6 +82,8 @@ void apply_limits(const StackLimits& limits, const std::vector<std::string>& mod
     if (!limits.context_parallel) own["cp"] = 1;
     if (!limits.pipelines) own["pp"] = 1;
     own["shard"] = limits.shards;
+    // Megatron Core and PyTorch give each context-parallel rank two runs of tokens.
+    if (limits.context_parallel && module == "language") own["tokens"] = "zigzag";
   }
 }
 

@@ -21,9 +21,9 @@ struct Draft {
   int microbatches = 4;
   int encoder_microbatches = 0;
   Bridge bridge = Bridge::sharded;
-  bool beside = false;  // the diffusion module on the language module's ranks
+  bool beside = false;     // the diffusion module on the language module's ranks
   bool lone_ends = false;  // the first and the last stage hold no block
-  Case rest;            // what is trained, and on which data
+  Case rest;               // what is trained, and on which data
 };
 
 struct Feature {
