@@ -28,7 +28,7 @@ constexpr Command kCommands[] = {
      "the best layout of a config.json on GPUs, without a scenario"},
     {"init", polyphony::sim::init_command, "write a scenario with comments, after a few questions"},
     {"import", polyphony::sim::import_command,
-     "a scenario from another framework's launch script, log or configuration"},
+     "a scenario from another framework's launch script or log"},
     {"plan", polyphony::sim::plan_command,
      "check a layout; its stages, ranks and layers, why it is split so"},
     {"simulate", polyphony::sim::simulate_command,

@@ -22,8 +22,6 @@ void add_homogeneous(std::vector<Case>& cases) {
                              homogeneous({1, 3, 1, {4, 2, 1}}, k1f1b, 5),
                              recompute(homogeneous({1, 4, 1, {2, 2, 2, 1}}, k1f1b, 6)),
                              homogeneous({1, 7, 1}, k1f1b, 3),
-                             homogeneous({1, 4, 1, {0, 4, 3, 0}}, k1f1b, 5),
-                             recompute(homogeneous({2, 3, 1, {0, 6, 1}}, k1f1b, 4)),
                              homogeneous({1, 1, 2}, k1f1b, 1),
                              homogeneous({1, 1, 3}, kGpipe, 2),
                              homogeneous({1, 1, 8}, kGpipe, 2),
@@ -34,6 +32,12 @@ void add_homogeneous(std::vector<Case>& cases) {
                              recompute(homogeneous({2, 2, 2}, kGpipe, 2)),
                              clipped_at(homogeneous({2, 1, 2}, k1f1b, 2), 1e3),
                              clipped_at(homogeneous({2, 2, 1}, kGpipe, 2), 0)});
+}
+// The first stage, and the last one, without a block.
+void add_lone_ends(std::vector<Case>& cases) {
+  cases.insert(cases.end(), {homogeneous({1, 4, 1, {0, 4, 3, 0}}, k1f1b, 5),
+                             recompute(homogeneous({2, 3, 1, {0, 6, 1}}, k1f1b, 4)),
+                             apart({}, {1, 3, 1, {0, 4, 0}}, k1f1b, 4)});
 }
 void add_colocated(std::vector<Case>& cases) {
   cases.insert(
@@ -153,6 +157,7 @@ std::vector<Case> parity_cases() {
   add_encoder_orders(cases);
   add_own_actions(cases);
   add_pieces(cases);
+  add_lone_ends(cases);
   return cases;
 }
 std::vector<Case> model_layouts(bool sparse, bool tied) {
