@@ -44,9 +44,8 @@ void put(const Field& field, const Whole& whole, Json& json) {
   });
 }
 
-Json grid_json(const ModuleLayout& grid, const ModuleCosts& costs) {
-  Json json;
-  json["ranks"] = {{"first", grid.first_rank}, {"count", grid.ranks}};
+// Adds the grid to `json`.
+void add_grid(const ModuleLayout& grid, const ModuleCosts& costs, Json& json) {
   json["tp"] = grid.tp;  // the shape comes first
   json["pp"] = grid.pp;
   for (const GridField& field : grid_fields()) {
@@ -56,6 +55,12 @@ Json grid_json(const ModuleLayout& grid, const ModuleCosts& costs) {
     if (field.about && field.is_written(grid)) put(field, grid, json);
   }
   if (costs.stages) json["stage_costs"] = stage_costs_json(*costs.stages);
+}
+
+Json grid_json(const ModuleLayout& grid, const ModuleCosts& costs) {
+  Json json;
+  json["ranks"] = {{"first", grid.first_rank}, {"count", grid.ranks}};
+  add_grid(grid, costs, json);
   return json;
 }
 
@@ -79,6 +84,12 @@ Json own_json(const ModuleLayout& own, const ModuleLayout& all) {
 }
 
 }  // namespace
+
+Json json_value(const ModuleLayout& grid) {
+  Json json;
+  add_grid(grid, {}, json);
+  return json;
+}
 
 Json json_value(const Layout& layout, const Model& model, const PlannerCosts& costs) {
   Json json;

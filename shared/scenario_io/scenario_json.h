@@ -38,6 +38,9 @@ std::string movable_text(Scenario scenario, const std::string& here);
 // as a value and as text.
 nlohmann::ordered_json json_value(const Layout& layout, const Model& model,
                                   const PlannerCosts& costs = {});
+// Returns the value of a module's key in a layout, without the ranks that it owns: the shape, and
+// what differs from the defaults.
+nlohmann::ordered_json json_value(const ModuleLayout& grid);
 std::string resolved_text(const Layout& layout, const Model& model, const PlannerCosts& costs = {});
 // Returns the value of the key "device" of a node, with all figures, even for a shipped device.
 std::string resolved_text(const Device& device);

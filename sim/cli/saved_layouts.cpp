@@ -56,18 +56,21 @@ void check_saved_row(const Arguments& args) {
   }
 }
 
-void save_row(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
-              const Sweep& result) {
-  const std::string option = save_option(args);
-  if (option.empty()) return;
-  const int row = args.integer(option);
-  if (static_cast<std::size_t>(row) > result.ranked.size())
-    throw InputError("--" + option, "",
+const Candidate& row_of(const Sweep& result, int row, const std::string& option) {
+  if (row < 1 || static_cast<std::size_t>(row) > result.ranked.size())
+    throw InputError(option, "",
                      "row " + std::to_string(row) + " does not exist: the answer has " +
                          counted(static_cast<std::int64_t>(result.ranked.size()), "row", "rows"),
                      result.ranked.empty() ? "nothing can be saved"
                                            : "1 to " + std::to_string(result.ranked.size()));
-  save_layout(scenario, profile, result.ranked[static_cast<std::size_t>(row) - 1],
+  return result.ranked[static_cast<std::size_t>(row) - 1];
+}
+
+void save_row(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
+              const Sweep& result) {
+  const std::string option = save_option(args);
+  if (option.empty()) return;
+  save_layout(scenario, profile, row_of(result, args.integer(option), "--" + option),
               args.require("out"));
 }
 

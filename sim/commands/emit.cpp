@@ -8,6 +8,7 @@
 #include "shared/text/figure_text.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
+#include "sim/cli/saved_layouts.h"
 #include "sim/cli/sweep_answer.h"
 #include "sim/cli/sweep_options.h"
 #include "sim/commands/commands.h"
@@ -36,14 +37,7 @@ Scenario picked(const Arguments& args, Scenario scenario, const HardwareProfile&
                      "rows are counted from 1");
   const GoalSweep found = search_shown(args, scenario, profile, "emit");
   const VariantSweep& best = found.best();
-  if (static_cast<std::size_t>(row) > best.sweep.ranked.size())
-    throw InputError(
-        "--pick", "",
-        "row " + std::to_string(row) + " does not exist: the answer has " +
-            counted(static_cast<std::int64_t>(best.sweep.ranked.size()), "row", "rows"),
-        "choose a row of polyphony sweep " + scenario.file);
-  return with_layout_of(best.sweep.ranked[static_cast<std::size_t>(row) - 1], best.scenario,
-                        profile);
+  return with_layout_of(row_of(best.sweep, row, "--pick"), best.scenario, profile);
 }
 
 void expect(const Scenario& scenario, const HardwareProfile& profile, EmitAnswer& answer) {

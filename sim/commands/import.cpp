@@ -138,8 +138,8 @@ int import_command(int argc, char** argv) {
   const FrameworkSettings read = read_settings(files, read_file, stated, environment_of(args));
   answer.imported = import_settings(read, options_of(args), read_file,
                                     std::filesystem::path(out).parent_path().string());
-  const std::string file = out.empty() ? "scenario.json" : out;
-  Scenario scenario = read_scenario(answer.imported.text, file, read_file, {});
+  Scenario& scenario = answer.imported.scenario;
+  scenario.file = out.empty() ? "scenario.json" : out;
   if (args.has("log"))
     add_log(args.text("log"), read_file(args.text("log")), scenario, true, answer.step);
   else if (read.printed)

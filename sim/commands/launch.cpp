@@ -11,6 +11,7 @@
 #include "sim/cli/command.h"
 #include "sim/launching/job_script.h"
 #include "sim/launching/phase_folders.h"
+#include "sim/text/shell_text.h"
 
 namespace polyphony::sim {
 namespace {

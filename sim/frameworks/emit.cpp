@@ -68,7 +68,6 @@ Emitted emit(const Scenario& scenario, const Layout& layout, Target target) {
 
 std::string torchrun_script(const EmitInput& input, const std::string& about,
                             const std::string& exports, const std::string& program) {
-  const int nodes = (input.world + input.per_node - 1) / input.per_node;
   std::string text = "#!/usr/bin/env bash\n";
   for (std::size_t begin = 0; begin < about.size();) {
     const std::size_t end = std::min(about.find('\n', begin), about.size());
@@ -76,9 +75,9 @@ std::string torchrun_script(const EmitInput& input, const std::string& about,
     begin = end + 1;
   }
   text += "set -euo pipefail\n" + exports;
-  text += "torchrun --nnodes " + std::to_string(nodes) + " --nproc_per_node " +
+  text += "torchrun --nnodes " + std::to_string(input.nodes()) + " --nproc_per_node " +
           std::to_string(input.per_node);
-  if (nodes > 1)
+  if (input.many_nodes())
     text +=
         " \\\n  --node_rank \"${NODE_RANK:-${SLURM_NODEID:-0}}\" --master_addr "
         "\"${MASTER_ADDR:?host of node 0}\""
@@ -87,10 +86,9 @@ std::string torchrun_script(const EmitInput& input, const std::string& about,
 }
 
 std::string sbatch_script(const EmitInput& input, const std::string& script) {
-  const int nodes = (input.world + input.per_node - 1) / input.per_node;
   return "#!/usr/bin/env bash\n"
          "#SBATCH --job-name=polyphony\n#SBATCH --nodes=" +
-         std::to_string(nodes) + "\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=" +
+         std::to_string(input.nodes()) + "\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=" +
          std::to_string(input.per_node) +
          "\n#SBATCH --exclusive\n"
          "# Add your site's partition, account, time and container.\n"

@@ -43,6 +43,20 @@ struct EmitInput {
   std::vector<int> blocks = {};  // of the language module by virtual stage; empty: one stage
   std::int64_t microbatch = 1;   // samples
   std::int64_t sequence = 0;     // tokens
+
+  bool many_nodes() const { return world > per_node; }
+  int nodes() const { return (world + per_node - 1) / per_node; }
+  // Ranks that share a module's optimizer states, gradients or parameters are only some of those
+  // that could.
+  bool shards_in_part() const {
+    return grid.shard != Shard::none && grid.shard_ranks > 0 &&
+           grid.shard_ranks < grid.dp() * grid.cp;
+  }
+  // Some blocks recompute, and others do not.
+  bool recomputes_in_part() const {
+    return !grid.recompute_blocks.empty() &&
+           (grid.recompute_blocks[0] > 0 || grid.recompute_blocks[1] < module.layers);
+  }
 };
 void emit_megatron(const EmitInput& input, Emitted& emitted);
 void emit_torchtitan(const EmitInput& input, Emitted& emitted);

@@ -5,6 +5,7 @@
 #include "shared/text/figure_text.h"
 #include "sim/frameworks/emit.h"
 #include "sim/frameworks/pipeline_layout.h"
+#include "sim/text/shell_text.h"
 
 namespace polyphony::sim {
 namespace {
@@ -158,13 +159,11 @@ class Writer {
       }
       return;
     }
-    if (std::any_of(blocks.begin(), blocks.end(), [](int b) { return b < 0; })) return;
     set("pipeline_model_parallel_layout", pipeline_layout_text(blocks));
   }
 
   void write_sharding(bool swift, bool overrides) {
     const ModuleLayout& g = in_.grid;
-    const int ranks = g.dp() * g.cp;
     const bool fsdp = g.shard == Shard::full || g.shard == Shard::gradients;
     if (g.shard == Shard::optimizer || fsdp) {
       set("use_distributed_optimizer", true);
@@ -186,20 +185,19 @@ class Writer {
           g.shard == Shard::full ? "optim_grads_params" : "optim_grads");
       note("predicted is plain FSDP; Megatron-FSDP has buffers of its own");
     }
-    if (g.shard != Shard::none && g.shard_ranks > 0 && g.shard_ranks < ranks) {
+    if (in_.shards_in_part()) {
       if (fsdp) set("outer_dp_sharding_strategy", "no_shard");
       if (swift)
         refuse("a distributed optimizer over some of the data-parallel ranks");
       else
-        set("num_distributed_optimizer_instances", ranks / g.shard_ranks);
+        set("num_distributed_optimizer_instances", g.dp() * g.cp / g.shard_ranks);
     }
   }
 
   void write_recomputation() {
     const ModuleLayout& g = in_.grid;
     if (g.recompute == Recompute::none) return;
-    const bool part = !g.recompute_blocks.empty() &&
-                      (g.recompute_blocks[0] > 0 || g.recompute_blocks[1] < in_.module.layers);
+    const bool part = in_.recomputes_in_part();
     if (part && (g.recompute == Recompute::selective || g.pp > 1 || g.recompute_blocks[0] > 0)) {
       refuse("recomputation of blocks " + std::to_string(g.recompute_blocks[0]) + " to " +
              std::to_string(g.recompute_blocks[1] - 1) +
@@ -280,10 +278,7 @@ std::string option_of(const std::string& key, const Json& value) {
     return value.get<bool>() ? "" : "--no-gradient-accumulation-fusion";
   std::replace(option.begin(), option.end(), '_', '-');
   if (value.is_boolean()) return value.get<bool>() ? "--" + option : "";
-  std::string text = plain(value);
-  if (text.find_first_of("|()*[]' ") != std::string::npos && !value.is_array())
-    text = "'" + text + "'";
-  return "--" + option + " " + text;
+  return "--" + option + " " + (value.is_array() ? plain(value) : shell_quoted(plain(value)));
 }
 
 constexpr const char* kMockData =
@@ -293,7 +288,7 @@ constexpr const char* kMockData =
     "1000000\n--use-mcore-models\n--transformer-impl transformer_engine\n";
 
 std::string command_of(const EmitInput& in) {
-  return in.world > in.per_node ? "sbatch run.sbatch" : "bash run.sh";
+  return in.many_nodes() ? "sbatch run.sbatch" : "bash run.sh";
 }
 
 void write_megatron_lm(const EmitInput& in, Emitted& out) {
@@ -582,21 +577,20 @@ void write_swift(const EmitInput& in, Emitted& out) {
   }
   if (!out.arguments.contains("tuner_type")) add("tuner_type", "full");
   out.files.push_back({"args.yaml", lines});
-  const int nodes = (in.world + in.per_node - 1) / in.per_node;
-  out.files.push_back({"run.sh",
-                       "#!/usr/bin/env bash\n# Starts the layout in ms-swift. MODEL: folder or "
-                       "name of the model; DATASET: your data.\n"
-                       "set -euo pipefail\nexport CUDA_DEVICE_MAX_CONNECTIONS=1\n"
-                       "export NNODES=" +
-                           std::to_string(nodes) +
-                           " NPROC_PER_NODE=" + std::to_string(in.per_node) + "\n" +
-                           (nodes > 1 ? "export NODE_RANK=\"${NODE_RANK:-${SLURM_NODEID:-0}}\" "
-                                        "MASTER_ADDR=\"${MASTER_ADDR:?host of node 0}\" "
-                                        "MASTER_PORT=\"${MASTER_PORT:-29500}\"\n"
-                                      : "") +
-                           "megatron sft \"$(dirname \"${BASH_SOURCE[0]}\")/args.yaml\" \\\n"
-                           "  --model \"${MODEL:?folder or name of the model}\" --dataset "
-                           "\"${DATASET:?your data}\" \"$@\"\n"});
+  out.files.push_back(
+      {"run.sh",
+       "#!/usr/bin/env bash\n# Starts the layout in ms-swift. MODEL: folder or "
+       "name of the model; DATASET: your data.\n"
+       "set -euo pipefail\nexport CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+       "export NNODES=" +
+           std::to_string(in.nodes()) + " NPROC_PER_NODE=" + std::to_string(in.per_node) + "\n" +
+           (in.many_nodes() ? "export NODE_RANK=\"${NODE_RANK:-${SLURM_NODEID:-0}}\" "
+                              "MASTER_ADDR=\"${MASTER_ADDR:?host of node 0}\" "
+                              "MASTER_PORT=\"${MASTER_PORT:-29500}\"\n"
+                            : "") +
+           "megatron sft \"$(dirname \"${BASH_SOURCE[0]}\")/args.yaml\" \\\n"
+           "  --model \"${MODEL:?folder or name of the model}\" --dataset "
+           "\"${DATASET:?your data}\" \"$@\"\n"});
   out.start = "MODEL=/path/to/model DATASET=data.jsonl " + command_of(in);
 }
 
@@ -647,7 +641,7 @@ void emit_megatron(const EmitInput& in, Emitted& out) {
   if (target == Target::megatron_lm) write_megatron_lm(in, out);
   if (target == Target::megatron_bridge) write_bridge(in, out, mimo);
   if (swift) write_swift(in, out);
-  if (in.world > in.per_node) out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
+  if (in.many_nodes()) out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
 }
 
 }  // namespace polyphony::sim

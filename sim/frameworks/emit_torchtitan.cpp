@@ -115,20 +115,16 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
   const auto degree = [&](const char* key, int value) {
     set["parallelism." + std::string(key)] = value;
   };
-  const int ranks = g.dp() * g.cp;
-  const bool hybrid = g.shard == Shard::full && g.shard_ranks > 0 && g.shard_ranks < ranks;
+  const bool hybrid = g.shard == Shard::full && in.shards_in_part();
   if (g.shard == Shard::optimizer)
     refuse("ZeRO-1 (shard optimizer): torchtitan shards parameters, or nothing");
-  if (g.shard == Shard::gradients && g.pp == 1)
-    set["parallelism.fsdp_reshard_after_forward"] = "never";
   if (g.shard == Shard::full && g.pp > 1) set["parallelism.fsdp_reshard_after_forward"] = "always";
   if (g.shard == Shard::gradients) {
-    if (g.pp > 1) set["parallelism.fsdp_reshard_after_forward"] = "never";
+    set["parallelism.fsdp_reshard_after_forward"] = "never";
     out.notes.push_back(
         "ZeRO-2 here keeps whole parameters; there they are gathered in the forward pass and stay "
         "until the backward");
-    if (g.shard_ranks > 0 && g.shard_ranks < ranks)
-      refuse("gradients sharded over some data-parallel ranks");
+    if (in.shards_in_part()) refuse("gradients sharded over some data-parallel ranks");
   }
   if (g.shard == Shard::none && g.cp > 1)
     refuse("context parallelism without sharding: its ranks shard the parameters");
@@ -174,9 +170,6 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
       set["parallelism.pipeline_parallel_schedule"] = "PipelineScheduleMulti";
       set["parallelism.pipeline_parallel_schedule_csv"] = "schedule.csv";
     }
-    if (in.blocks.empty() ||
-        std::any_of(in.blocks.begin(), in.blocks.end(), [](int b) { return b < 0; }))
-      return;
     set["parallelism.module_fqns_per_model_part"] = stage_modules(in.blocks);
     set["parallelism.pipeline_parallel_microbatch_size"] = in.microbatch;
   }
@@ -186,9 +179,7 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
   set["training.local_batch_size"] =
       g.pp > 1 ? in.microbatch * in.layout.microbatches : in.microbatch;
   set["training.global_batch_size"] = in.scenario.data.global_batch;
-  const bool part = !g.recompute_blocks.empty() &&
-                    (g.recompute_blocks[0] > 0 || g.recompute_blocks[1] < in.module.layers);
-  if (part) refuse("recomputation of some blocks alone");
+  if (in.recomputes_in_part()) refuse("recomputation of some blocks alone");
   const std::string recompute = g.recompute == Recompute::full        ? "FullAC"
                                 : g.recompute == Recompute::selective ? "SelectiveAC"
                                                                       : "";
@@ -232,7 +223,7 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
       "export PYTHONPATH=\"$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd):${PYTHONPATH:-}\"\n",
       "-m torchtitan.train --module polyphony_config --config polyphony \"$@\"");
   out.files.push_back({"run.sh", script});
-  if (in.world > in.per_node) out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
+  if (in.many_nodes()) out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
   out.start = "bash run.sh";
 }
 

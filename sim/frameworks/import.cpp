@@ -214,48 +214,16 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
     throw InputError("--seq", "", "is missing: no file states the length of a sequence",
                      "--seq 4096");
   const Json language = with_vocabulary(run, report);
-  Json cluster;
-  if (!gpus.node.empty())
-    cluster["node"] = gpus.node;
-  else
-    cluster["node"] = {{"device", gpus.device}, {"ranks", gpus.per_node}};
-  cluster["nodes"] = gpus.nodes;
-  if (!options.nic.empty()) cluster["nic"] = options.nic;
-  if (!options.price.empty()) cluster["price"] = options.price;
   return Json{{"polyphony", 1},
               {"about", ""},
               {"model", {{"language", language}}},
-              {"cluster", cluster},
+              {"cluster", cluster_json(gpus, options.nic, options.price, folder)},
               {"data",
                {{"source", "synthetic"},
                 {"text", {{"tokens", sequence}}},
                 {"sequence", sequence},
                 {"global_batch", batch}}},
               {"training", Json::object()}};
-}
-
-Json grid_json(const ModuleLayout& grid) {
-  Json json = Json::object();
-  const auto put = [&](const char* key, int value, int otherwise) {
-    if (value != otherwise) json[key] = value;
-  };
-  put("tp", grid.tp, 1);
-  if (grid.sp) json["sp"] = true;
-  put("cp", grid.cp, 1);
-  if (grid.cp > 1) {
-    json["cp_attention"] = name(grid.cp_attention);
-    json["tokens"] = name(grid.tokens);
-  }
-  put("pp", grid.pp, 1);
-  put("vpp", grid.vpp, 1);
-  put("ep", grid.ep, 1);
-  put("expert_tp", grid.expert_tp, 0);
-  if (grid.shard != Shard::none) json["shard"] = name(grid.shard);
-  put("shard_ranks", grid.shard_ranks, 0);
-  if (grid.recompute != Recompute::none) json["recompute"] = name(grid.recompute);
-  if (!grid.recompute_blocks.empty()) json["recompute_blocks"] = grid.recompute_blocks;
-  if (!grid.blocks.empty()) json["blocks"] = grid.blocks;
-  return json;
 }
 
 // Blocks of a chain whose encoders stand in front of the first stage.
@@ -330,19 +298,15 @@ void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario,
       std::any_of(model.modules.begin(), model.modules.end(), [](const Module& module) {
         return module.kind == ModuleKind::vision || module.kind == ModuleKind::audio;
       });
-  std::optional<std::pair<int, int>> recomputed;
-  if (run.recomputed_per_stage > 0) {
-    const int language = model.modules[language_module(model).value].layers;
-    if (run.recomputed_per_stage * grid.pp < language) {
-      recomputed = {0, std::min(language, run.recomputed_per_stage * grid.pp)};
-      if (grid.pp > 1)
-        report.approximated.push_back({"", "",
-                                       "as many blocks are recomputed, but the first ones of the "
-                                       "model and not of each stage"});
-    }
-  }
+  const int recomputed = run.recomputed_per_stage * grid.pp;
+  const bool part =
+      recomputed > 0 && recomputed < model.modules[language_module(model).value].layers;
+  if (part && grid.pp > 1)
+    report.approximated.push_back({"", "",
+                                   "as many blocks are recomputed, but the first ones of the "
+                                   "model and not of each stage"});
   // Microbatches.
-  std::int64_t batch = scenario["data"]["global_batch"].get<std::int64_t>(), microbatches = 1;
+  const std::int64_t batch = plain.data.global_batch;
   const std::int64_t micro = run.microbatch.value_or(1);
   if (batch % (micro * dp) != 0) {
     const std::int64_t near = std::max<std::int64_t>(1, batch / (micro * dp)) * micro * dp;
@@ -353,14 +317,12 @@ void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario,
                      "is the number of accelerators right? --global-batch " + std::to_string(near) +
                          " would be possible");
   }
-  microbatches = batch / (micro * dp);
   Json layout{{"placement", "homogeneous"}};
   if (run.schedule != ScheduleKind::one_f_one_b) layout["schedule"] = name(run.schedule);
-  layout["microbatches"] = microbatches;
-  const Json all = grid_json(grid);
+  layout["microbatches"] = batch / (micro * dp);
   const bool alone = model.modules.size() == 1;
-  layout[alone ? "language" : "all"] = all;
-  if (recomputed) layout["language"]["recompute_blocks"] = {recomputed->first, recomputed->second};
+  layout[alone ? "language" : "all"] = json_value(grid);
+  if (part) layout["language"]["recompute_blocks"] = {0, recomputed};
   if (encoders && grid.cp > 1 && run.copied_images) {
     for (const Module& module : model.modules)
       if (module.kind == ModuleKind::vision || module.kind == ModuleKind::audio)
@@ -453,9 +415,9 @@ Imported import_settings(const FrameworkSettings& read, const ImportOptions& opt
   if (!notes.empty()) scenario["notes"] = notes;
   imported.stack = run.stack;
   imported.text = scenario.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  const Scenario whole = read_scenario(imported.text, file, load, {});
-  if (whole.layout)
-    if (const auto refused = check_layout(whole, *whole.layout)) imported.illegal = refused->reason;
+  imported.scenario = read_scenario(imported.text, file, load, {});
+  if (const auto refused = check_layout(imported.scenario, *imported.scenario.layout))
+    imported.illegal = refused->reason;
   return imported;
 }
 

@@ -27,6 +27,7 @@ struct Imported {
   Framework framework = Framework::megatron_lm;
   std::string stack;  // name of the software stack
   std::string text;   // the scenario, JSON
+  Scenario scenario;  // the same as a value
   ImportReport report;
   // Why the layout cannot be predicted here; empty: it can. The scenario has it all the same.
   std::string illegal;

@@ -36,7 +36,6 @@ const std::vector<std::pair<const char*, const char*>> kOtherNames{
     {"swiglu", "gated_linear_unit"},
     {"rotary_base", "rope_theta"},
     {"microbatch_group_size_per_vp_stage", "microbatch_group_size_per_virtual_pipeline_stage"},
-    {"mlp_bias_", "add_mlp_bias"},
     {"freeze_language_model", "freeze_LM"},
     {"freeze_vision_model", "freeze_ViT"},
     {"freeze_language_model", "freeze_llm"},
@@ -510,29 +509,23 @@ void read_precision(SettingReader& s, RunSettings& run, Framework framework) {
 
 void read_training(SettingReader& s, RunSettings& run) {
   Json& training = run.training;
-  const auto number = [&](const char* key, const char* to) {
-    const std::optional<double> value = s.number(key, std::string("training.") + to);
-    if (value && *value >= 0) training[to] = *value;
-  };
-  number("lr", "learning_rate");
-  number("weight_decay", "weight_decay");
-  number("adam_beta1", "beta1");
-  number("adam_beta2", "beta2");
-  number("adam_eps", "epsilon");
-  number("clip_grad", "clip_norm");
+  read_training_number(s, "lr", "learning_rate", run);
+  read_training_number(s, "weight_decay", "weight_decay", run);
+  read_training_number(s, "adam_beta1", "beta1", run);
+  read_training_number(s, "adam_beta2", "beta2", run);
+  read_training_number(s, "adam_eps", "epsilon", run);
+  read_training_number(s, "clip_grad", "clip_norm", run);
   const std::string decay = s.text("lr_decay_style", "training.decay");
   if (decay == "cosine" || decay == "linear" || decay == "constant") training["decay"] = decay;
   if (decay == "WSD") training["decay"] = "wsd";
   if (const auto least = s.number("min_lr", "training.min_learning_rate");
       least && *least >= 0 && training.contains("decay") && training["decay"] != "constant")
     training["min_learning_rate"] = *least;
-  if (const auto steps = s.integer("lr_warmup_iters", "training.warmup_steps"); steps && *steps > 0)
-    training["warmup_steps"] = *steps;
+  read_training_steps(s, "lr_warmup_iters", "warmup_steps", run);
   if (const auto steps = s.integer("lr_wsd_decay_iters", "training.wsd_decay_steps");
       steps && *steps > 0 && decay == "WSD")
     training["wsd_decay_steps"] = *steps;
-  if (const auto steps = s.integer("train_iters", "training.steps"); steps && *steps > 0)
-    training["steps"] = *steps;
+  read_training_steps(s, "train_iters", "steps", run);
   if (const auto seed = s.integer("seed", "training.seed"); seed && *seed >= 0)
     training["seed"] = *seed;
 }
@@ -629,14 +622,12 @@ RunSettings read_megatron(SettingReader& s, Framework framework, int known_layer
   read_sharding(s, run, framework);
   const auto instances = s.integer("num_distributed_optimizer_instances", "shard_ranks");
   read_recomputation(s, run, framework);
-  if (const auto virtual_stages = grid.vpp; virtual_stages > 1)
-    run.schedule = ScheduleKind::interleaved;
+  if (grid.vpp > 1) run.schedule = ScheduleKind::interleaved;
   read_batch(s, run, framework);
   read_precision(s, run, framework);
   read_training(s, run);
   read_trained(s, run, framework, known_layers);
-  if (const auto world = s.count("world_size", "ranks"); world && *world > 0 && *world < 10000000)
-    run.ranks = static_cast<int>(*world);
+  if (const auto world = s.count("world_size", "ranks")) run.ranks = static_cast<int>(*world);
   if (instances && *instances > 1)
     run.shard_groups = static_cast<int>(std::min<std::int64_t>(*instances, 100000));
   if (s.text("moe_token_dispatcher_type", "") == "flex" && run.stack == "megatron-core")

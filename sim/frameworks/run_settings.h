@@ -26,10 +26,8 @@ struct RunSettings {
   std::vector<std::pair<std::string, std::string>> train;
   int lora_rank = 0;
 
-  // The layout. `grid` is the language module's; in a homogeneous placement every module's.
-  Placement placement = Placement::homogeneous;
+  // The layout: one grid for all modules.
   ModuleLayout grid;
-  std::vector<std::pair<std::string, ModuleLayout>> encoders;  // with grids of their own
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   // Blocks of the language module on each virtual stage; empty: as the framework divides them,
   // which is `even` or by cost.

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "shared/error.h"
-#include "shared/text/other_words.h"
+#include "shared/text/json_form.h"
 #include "sim/frameworks/config_text.h"
 #include "sim/frameworks/shell_words.h"
 
@@ -71,11 +71,14 @@ bool is_option(const std::string& word) {
   return word.starts_with("--") && word.size() > 2 && is_letter(word[2]);
 }
 
-// Where a file's settings are from, before all files are known to be one framework's.
-struct Found {
-  std::optional<Framework> framework;
-  std::vector<Setting> settings;
-};
+// Returns the format that a file's name ends in.
+std::optional<ConfigFormat> format_of(const std::string& path) {
+  const std::string end = lower(fs::path(path).extension().string());
+  if (end == ".toml") return ConfigFormat::toml;
+  if (end == ".yaml" || end == ".yml") return ConfigFormat::yaml;
+  if (end == ".json") return ConfigFormat::json;
+  return std::nullopt;
+}
 
 class Reader {
  public:
@@ -85,12 +88,9 @@ class Reader {
 
   void add(const NamedText& file) {
     folder_ = fs::path(file.path).parent_path().string();
-    if (read_.folder.empty() && read_.settings.empty()) read_.folder = folder_;
     if (is_printed(file.text)) return printed(file);
-    const std::string name = lower(fs::path(file.path).extension().string());
-    if (name == ".toml") return structured(file, ConfigFormat::toml, "");
-    if (name == ".yaml" || name == ".yml") return structured(file, ConfigFormat::yaml, "");
-    if (name == ".json") return structured(file, ConfigFormat::json, "");
+    if (const std::optional<ConfigFormat> format = format_of(file.path))
+      return structured(file, *format, "");
     script(file);
   }
 
@@ -209,7 +209,7 @@ class Reader {
         is(*stated_);
       } else {
         throw InputError(file.path, "", "has the settings of no framework that is known",
-                         "state it: --from " + words<Framework>());
+                         "state it: --from " + joined(enum_names<Framework>()));
       }
     }
     const std::size_t before = read_.settings.size();
@@ -222,39 +222,30 @@ class Reader {
     return seen.empty() ? otherwise : *seen.begin();
   }
 
-  template <class Enum>
-  static std::string words() {
-    std::string text;
-    for (int i = 0; i <= static_cast<int>(last_of(Enum{})); ++i)
-      text += (i == 0 ? "" : ", ") + std::string(name(static_cast<Enum>(i)));
-    return text;
+  // Reads a file that another one names: relative to that one, or to the current folder.
+  std::optional<NamedText> load_named(const std::string& named) const {
+    for (const std::string& path : {(fs::path(folder_) / named).string(), named}) {
+      try {
+        return NamedText{path, load_(path)};
+      } catch (const InputError&) {
+      }
+    }
+    return std::nullopt;
   }
 
   // Reads the files that settings from `begin` on name.
   void follow_files(std::size_t begin) {
-    static const std::map<std::string, std::pair<ConfigFormat, std::string>> kNamed{
-        {"deepspeed", {ConfigFormat::json, "deepspeed"}},
-        {"job.config_file", {ConfigFormat::toml, ""}},
-        {"accelerate_config_file", {ConfigFormat::yaml, "accelerate"}},
-        {"config_yaml", {ConfigFormat::yaml, ""}}};
+    static const std::map<std::string, std::string> kNamed{{"deepspeed", "deepspeed"},
+                                                           {"job.config_file", ""},
+                                                           {"accelerate_config_file", "accelerate"},
+                                                           {"config_yaml", ""}};
     const std::size_t end = read_.settings.size();
     for (std::size_t i = begin; i < end; ++i) {
       const auto found = kNamed.find(read_.settings[i].key);
       const std::string value = read_.settings[i].value;
       if (found == kNamed.end() || value.find('.') == std::string::npos) continue;
-      const std::string lower_case = lower(value);
-      const ConfigFormat format = lower_case.ends_with(".json")   ? ConfigFormat::json
-                                  : lower_case.ends_with(".toml") ? ConfigFormat::toml
-                                                                  : ConfigFormat::yaml;
       if (!given_.insert(fs::path(value).filename().string()).second) continue;
-      std::optional<NamedText> text;
-      for (const std::string& path : {(fs::path(folder_) / value).string(), value}) {
-        try {
-          text = NamedText{path, load_(path)};
-          break;
-        } catch (const InputError&) {
-        }
-      }
+      const std::optional<NamedText> text = load_named(value);
       if (!text) {
         read_.missing.push_back(value);
         continue;
@@ -264,7 +255,7 @@ class Reader {
           std::make_move_iterator(read_.settings.begin() + static_cast<long>(begin)),
           std::make_move_iterator(read_.settings.end()));
       read_.settings.resize(begin);
-      structured(*text, format, found->second.second.empty() ? "" : found->second.second);
+      structured(*text, format_of(value).value_or(ConfigFormat::yaml), found->second);
       read_.settings.insert(read_.settings.end(), stated.begin(), stated.end());
       return follow_files(read_.settings.size() - stated.size() + i - begin + 1);
     }
@@ -335,13 +326,8 @@ class Reader {
     std::string text;
     if (const auto found = texts_.find(fs::path(path).filename().string()); found != texts_.end())
       text = found->second;
-    for (const std::string& from : {(fs::path(folder_) / path).string(), path}) {
-      if (!text.empty()) break;
-      try {
-        text = load_(from);
-      } catch (const InputError&) {
-      }
-    }
+    else if (const std::optional<NamedText> file = load_named(path))
+      text = file->text;
     for (const char* key : {"finetuning_type:", "template:", "stage:"})
       if (text.find(key) != std::string::npos) return Framework::llama_factory;
     return Framework::hf_trainer;
@@ -383,7 +369,6 @@ class Reader {
   struct Option {
     std::string key, value, written;
     int line = 0;
-    bool is_override = false;  // section.field=value
   };
   // `whole`: words that are neither are told, too.
   std::vector<Option> options_of(const std::vector<ShellWord>& words, std::size_t begin,
@@ -397,7 +382,7 @@ class Reader {
       const std::string& word = words[i].text;
       if (is_option(word)) {
         const std::size_t cut = word.find('=');
-        Option option{key_of(word.substr(0, cut)), "", word, words[i].line, false};
+        Option option{key_of(word.substr(0, cut)), "", word, words[i].line};
         if (cut != std::string::npos) {
           option.value = plain(word.substr(cut + 1));
         } else {
@@ -416,10 +401,9 @@ class Reader {
         std::string text = word;
         text.erase(0, std::min(text.find_first_not_of("+"), text.size()));
         const std::size_t cut = text.find('=');
-        options.push_back(
-            {text.substr(0, cut), plain(text.substr(cut + 1)), word, words[i].line, true});
+        options.push_back({text.substr(0, cut), plain(text.substr(cut + 1)), word, words[i].line});
       } else if (word.starts_with("~")) {
-        options.push_back({word.substr(1), "none", word, words[i].line, true});
+        options.push_back({word.substr(1), "none", word, words[i].line});
       } else if (is_redirection(word)) {
         break;
       } else if (word.starts_with("$") && word.size() > 1 && is_letter(word[1]) &&
@@ -430,9 +414,9 @@ class Reader {
                               " is not set in the script, so that its options are not read (" +
                               "--env " + word.substr(1) + "=\"...\")");
       } else if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {
-        options.push_back({"config_yaml", word, word, words[i].line, false});
+        options.push_back({"config_yaml", word, word, words[i].line});
       } else if (whole && !word.starts_with("$") && word != "\\" && word != "&&") {
-        options.push_back({word, "true", word, words[i].line, false});
+        options.push_back({word, "true", word, words[i].line});
       }
     }
     return options;
@@ -518,8 +502,7 @@ class Reader {
            options_of({command->begin(), command->begin() + static_cast<long>(how.program)}, 0)) {
         launcher_option(option.key, option.value);
         if (option.key == "config_file")
-          best.push_back(
-              {"accelerate_config_file", option.value, option.written, option.line, false});
+          best.push_back({"accelerate_config_file", option.value, option.written, option.line});
       }
       // A program's options may be behind another launcher's: `srun torchrun ... train.py`.
       for (const ShellWord& word : *command) {  // NNODES=2 megatron sft
@@ -540,7 +523,7 @@ class Reader {
         if (option.key == "config_yaml") framework = by_file(option.value);
     if (!framework)
       throw InputError(file.path, "", "has the options of no framework that is known",
-                       "state it: --from " + words<Framework>());
+                       "state it: --from " + joined(enum_names<Framework>()));
     is(*framework);
     const std::size_t before = read_.settings.size();
     for (const Option& option : best)

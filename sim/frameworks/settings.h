@@ -42,7 +42,6 @@ struct FrameworkSettings {
   Framework framework = Framework::megatron_lm;
   std::vector<Setting> settings;  // in the order of the files; of a key, the last one counts
   std::map<std::string, std::string> launch;  // "nodes", "per_node" and where they stand
-  std::string folder;                         // of the first file
   bool printed = false;  // the arguments that a run printed: all of them, most at their defaults
   std::vector<std::string> notes;    // what was assumed while reading
   std::vector<std::string> missing;  // files that are named and cannot be read

@@ -7,6 +7,7 @@
 #include "shared/split/planned_layout.h"
 #include "shared/text/figure_text.h"
 #include "shared/text/json_form.h"
+#include "sim/text/shell_text.h"
 
 namespace polyphony::sim {
 namespace {
@@ -35,9 +36,7 @@ std::string setting(Target target, std::string key, const Json& value) {
     return key + (target == Target::ms_swift ? ": " : "=") + words(value);
   std::replace(key.begin(), key.end(), '_', '-');
   if (value.is_boolean()) return (value.get<bool>() ? "--" : "without --") + key;
-  std::string text = words(value);
-  if (text.find_first_of("|()*[]'") != std::string::npos) text = "'" + text + "'";
-  return "--" + key + " " + text;
+  return "--" + key + " " + (value.is_array() ? words(value) : shell_quoted(words(value)));
 }
 
 }  // namespace

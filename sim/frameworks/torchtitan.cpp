@@ -133,7 +133,6 @@ RunSettings read_torchtitan(SettingReader& s, int layers) {
     grid.cp_attention =
         rotate == "alltoall" ? ContextAttention::ring : ContextAttention::all_gather;
   }
-  // Embedding and head count as layers, and stages get an equal number of them.
   run.even = false;
   if (const std::string parts = s.text("parallelism.module_fqns_per_model_part", "blocks");
       !parts.empty() && grid.pp > 1) {
@@ -180,26 +179,20 @@ RunSettings read_torchtitan(SettingReader& s, int layers) {
     s.assumed("sequences of 2,048 tokens: torchtitan's default");
   }
   std::optional<std::int64_t> own = local ? local : older;
-  if (tokens && sequence > 0) own = std::max<std::int64_t>(1, *tokens / sequence);
+  if (tokens) own = std::max<std::int64_t>(1, *tokens / sequence);
   if (!own) {
     own = 1;
     s.assumed("1 sample a rank");
   }
-  if (*own < 1)
-    s.refuse(local ? "training.local_batch_size" : "training.batch_size", "must be at least 1",
-             "correct the file");
   if (global && *global > 0) run.global_batch = global;
   if (step_tokens && *step_tokens > 0)
     run.global_batch = std::max<std::int64_t>(1, *step_tokens / sequence);
   // With pipelines a rank's samples are cut into microbatches; without, each is one.
   if (grid.pp > 1) {
-    run.microbatch = microbatch ? *microbatch
-                     : microbatches && *microbatches > 0
-                         ? std::max<std::int64_t>(1, *own / *microbatches)
-                         : 1;
-    if (!run.global_batch)
-      run.microbatches =
-          std::max<std::int64_t>(1, *own / std::max<std::int64_t>(1, *run.microbatch));
+    run.microbatch = microbatch     ? *microbatch
+                     : microbatches ? std::max<std::int64_t>(1, *own / *microbatches)
+                                    : 1;
+    if (!run.global_batch) run.microbatches = std::max<std::int64_t>(1, *own / *run.microbatch);
   } else {
     run.microbatch = own;
     if (!run.global_batch) run.microbatches = 1;
@@ -243,21 +236,14 @@ RunSettings read_torchtitan(SettingReader& s, int layers) {
     if (run.fp8.empty()) run.fp8 = "tensorwise";
     s.used("model.converters", "training.fp8");
   }
-  const auto number = [&](const char* key, const char* to) {
-    if (const auto value = s.number(key, std::string("training.") + to); value && *value >= 0)
-      run.training[to] = *value;
-  };
-  number("optimizer.lr", "learning_rate");
-  number("optimizer.weight_decay", "weight_decay");
-  number("optimizer.beta1", "beta1");
-  number("optimizer.beta2", "beta2");
-  number("optimizer.eps", "epsilon");
-  number("training.max_norm", "clip_norm");
-  if (const auto steps = s.integer("training.steps", "training.steps"); steps && *steps > 0)
-    run.training["steps"] = *steps;
-  if (const auto steps = s.integer("lr_scheduler.warmup_steps", "training.warmup_steps");
-      steps && *steps > 0)
-    run.training["warmup_steps"] = *steps;
+  read_training_number(s, "optimizer.lr", "learning_rate", run);
+  read_training_number(s, "optimizer.weight_decay", "weight_decay", run);
+  read_training_number(s, "optimizer.beta1", "beta1", run);
+  read_training_number(s, "optimizer.beta2", "beta2", run);
+  read_training_number(s, "optimizer.eps", "epsilon", run);
+  read_training_number(s, "training.max_norm", "clip_norm", run);
+  read_training_steps(s, "training.steps", "steps", run);
+  read_training_steps(s, "lr_scheduler.warmup_steps", "warmup_steps", run);
   if (const std::string decay = s.text("lr_scheduler.decay_type", "training.decay");
       decay == "linear" || decay == "cosine")
     run.training["decay"] = decay;

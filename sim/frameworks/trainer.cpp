@@ -39,9 +39,7 @@ void read_sharding(SettingReader& s, RunSettings& run) {
       grid.shard_ranks = static_cast<int>(std::min<std::int64_t>(*ranks, 1000000));
   const auto fsdp = [&](const char* key) {
     const std::string words = s.text(key, "shard");
-    const auto has = [&](const char* word) {
-      return words.find(word) != std::string::npos || words.find(word) != std::string::npos;
-    };
+    const auto has = [&](const char* word) { return words.find(word) != std::string::npos; };
     if (words.empty() || is_off(words)) return;
     if (has("FULL_SHARD") || has("full_shard") || has("HYBRID_SHARD") || words == "1")
       grid.shard = Shard::full;
@@ -118,7 +116,7 @@ RunSettings read_trainer(SettingReader& s, Framework framework) {
   if (const Setting* stated = s.find("deepspeed.gradient_accumulation_steps");
       !steps && stated && stated->value != "auto")
     steps = s.count("deepspeed.gradient_accumulation_steps", "microbatches");
-  run.microbatches = std::max<std::int64_t>(1, steps.value_or(1));
+  run.microbatches = steps.value_or(1);
   for (const char* key :
        {"cutoff_len", "max_seq_length", "max_length", "model_max_length", "block_size"})
     if (const auto value = s.count(key, "data.sequence"); value && !run.sequence)
@@ -162,19 +160,13 @@ RunSettings read_trainer(SettingReader& s, Framework framework) {
         {"freeze_language_model", "language", false}})
     if (s.flag(key, frozen, std::string(module) + ".train frozen"))
       run.train.emplace_back(module, "frozen");
-  const auto number = [&](const char* key, const char* to) {
-    if (const auto value = s.number(key, std::string("training.") + to); value && *value >= 0)
-      run.training[to] = *value;
-  };
-  number("learning_rate", "learning_rate");
-  number("weight_decay", "weight_decay");
-  number("adam_beta1", "beta1");
-  number("adam_beta2", "beta2");
-  number("max_grad_norm", "clip_norm");
-  if (const auto total = s.integer("max_steps", "training.steps"); total && *total > 0)
-    run.training["steps"] = *total;
-  if (const auto warm = s.integer("warmup_steps", "training.warmup_steps"); warm && *warm > 0)
-    run.training["warmup_steps"] = *warm;
+  read_training_number(s, "learning_rate", "learning_rate", run);
+  read_training_number(s, "weight_decay", "weight_decay", run);
+  read_training_number(s, "adam_beta1", "beta1", run);
+  read_training_number(s, "adam_beta2", "beta2", run);
+  read_training_number(s, "max_grad_norm", "clip_norm", run);
+  read_training_steps(s, "max_steps", "steps", run);
+  read_training_steps(s, "warmup_steps", "warmup_steps", run);
   if (const std::string decay = s.text("lr_scheduler_type", "training.decay");
       decay == "cosine" || decay == "linear" || decay == "constant")
     run.training["decay"] = decay;

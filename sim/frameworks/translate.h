@@ -10,6 +10,13 @@
 
 namespace polyphony::sim {
 
+// Reads a setting into the key `to` of a scenario's training: a number that is not negative, or a
+// number of steps above 0; others are left out.
+void read_training_number(SettingReader& settings, const char* key, const char* to,
+                          RunSettings& run);
+void read_training_steps(SettingReader& settings, const char* key, const char* to,
+                         RunSettings& run);
+
 // Megatron-LM, Megatron-Bridge, ms-swift: the names of megatron/training/arguments.py. Returns the
 // settings under these names: "--no-rope-fusion" becomes rope_fusion = false, Megatron-Bridge's
 // "model.tensor_model_parallel_size" loses its section.

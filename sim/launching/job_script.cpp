@@ -1,5 +1,7 @@
 #include "sim/launching/job_script.h"
 
+#include "sim/text/shell_text.h"
+
 namespace polyphony::sim {
 namespace {
 
@@ -92,15 +94,6 @@ std::string mpirun(const JobScript& job) {
 }
 
 }  // namespace
-
-std::string shell_quoted(const std::string& text) {
-  constexpr const char* kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=:,@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
 
 std::string job_script(const JobScript& job) {
   switch (job.launcher) {

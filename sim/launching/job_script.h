@@ -29,7 +29,5 @@ struct JobScript {
 
 // Returns the script's text, for bash.
 std::string job_script(const JobScript& job);
-// Returns the text quoted for a shell, if it needs to be.
-std::string shell_quoted(const std::string& text);
 
 }  // namespace polyphony::sim

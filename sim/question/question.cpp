@@ -267,21 +267,6 @@ Json model_json(const AskedParts& parts, const AskOptions& question, const Image
   return model;
 }
 
-Json cluster_json(const AskOptions& question, const std::string& folder) {
-  const GpuRequest& gpus = question.gpus;
-  Json cluster;
-  if (!gpus.node.empty())
-    cluster["node"] = gpus.node;
-  else
-    cluster["node"] = {
-        {"device", gpus.device.ends_with(".json") ? relative(gpus.device, folder) : gpus.device},
-        {"ranks", gpus.per_node}};
-  cluster["nodes"] = gpus.nodes;
-  if (!question.nic.empty()) cluster["nic"] = question.nic;
-  if (!question.price.empty()) cluster["price"] = question.price;
-  return cluster;
-}
-
 // Floating-point operations of a step follow parameters times rows: 2 forward, 2 backward to the
 // inputs, 2 to the weights (Kaplan et al., arXiv 2001.08361, section 2.1). A frozen encoder has the
 // first alone, a frozen language module the first two.
@@ -313,6 +298,21 @@ ChoiceOf choice_of(const AskedParts& parts, const AskOptions& question, const Im
 }
 
 }  // namespace
+
+nlohmann::ordered_json cluster_json(const GpuRequest& gpus, const std::string& nic,
+                                    const std::string& price, const std::string& folder) {
+  Json cluster;
+  if (!gpus.node.empty())
+    cluster["node"] = gpus.node;
+  else
+    cluster["node"] = {
+        {"device", gpus.device.ends_with(".json") ? relative(gpus.device, folder) : gpus.device},
+        {"ranks", gpus.per_node}};
+  cluster["nodes"] = gpus.nodes;
+  if (!nic.empty()) cluster["nic"] = nic;
+  if (!price.empty()) cluster["price"] = price;
+  return cluster;
+}
 
 std::int64_t parse_count(const std::string& text, const std::string& option) {
   double value = 0;
@@ -373,7 +373,7 @@ AskedScenario asked_scenario(const AskOptions& question, const LoadText& load,
   std::vector<std::string> modules;
   Json scenario{{"polyphony", 1}, {"about", ""}};
   scenario["model"] = model_json(parts, question, images, folder, modules);
-  scenario["cluster"] = cluster_json(question, folder);
+  scenario["cluster"] = cluster_json(question.gpus, question.nic, question.price, folder);
   Json data{{"source", "synthetic"}};
   if (vision) data["images"] = {{"per_sample", images.per_sample}};
   if (audio) data["audio"] = {{"per_sample", clips}};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,11 @@ struct AskedScenario {
 // names the option that is wrong.
 AskedScenario asked_scenario(const AskOptions& question, const LoadText& load,
                              const std::string& folder);
+
+// Returns the value of a scenario's key "cluster". `nic` and `price`: as in a scenario; empty: left
+// out. The path of a device file becomes relative to `folder`.
+nlohmann::ordered_json cluster_json(const GpuRequest& gpus, const std::string& nic,
+                                    const std::string& price, const std::string& folder);
 
 // Reads numbers as people write them: "8192", "8k" (1,024 each), "4M" (of 1,000,000). Throws
 // InputError that names the option.
