@@ -1,18 +1,22 @@
 #include "traces/import/nccl_tests.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <sstream>
 
 #include "shared/error.h"
+#include "shared/text/figure_text.h"
 
 namespace polyphony::traces {
 namespace {
 
-constexpr const char* kHint = "give the unchanged output of nccl-tests, including its header";
+constexpr const char* kHint =
+    "give the unchanged output of nccl-tests, including its header, or its JSON (-J)";
 // Relative tolerance: busbw and algbw are printed with three or four digits.
 constexpr double kPrinted = 0.02;
 
@@ -57,6 +61,31 @@ class Table {
     }
   }
 
+  // The file of `-J`: an object with "args", "devices" and "results".
+  void read_json(const std::string& text) {
+    try {
+      const nlohmann::json whole = nlohmann::json::parse(text);
+      if (whole.contains("args") && !whole["args"].empty())
+        name_collective(whole["args"].front().get<std::string>());
+      for (const nlohmann::json& device : whole.at("devices")) {
+        ++ranks_;
+        hosts_.insert(device.at("hostname").get<std::string>());
+        if (times_.device.empty()) times_.device = device.value("device_info", "");
+      }
+      for (const nlohmann::json& result : whole.at("results")) {
+        if (result.at("out_of_place").is_null()) continue;  // broadcast in place alone
+        const nlohmann::json& times = result.at("out_of_place");
+        if (times.contains("cpu_time")) refuse_cpu_time();
+        const nlohmann::json& wrong = times.at("nwrong");
+        add_row(result.at("size").get<double>(), times.at("time").get<double>(),
+                times.at("alg_bw").get<double>(), times.at("bus_bw").get<double>(),
+                wrong.is_number() ? wrong.get<double>() : 0, result.at("redop").get<std::string>());
+      }
+    } catch (const nlohmann::json::exception& error) {
+      fail(std::string("is not JSON of nccl-tests: ") + error.what());
+    }
+  }
+
   CollectiveTimes finish() {
     line_ = 0;
     if (ranks_ < 2)
@@ -74,31 +103,46 @@ class Table {
   }
 
   void read_head(const std::string& line, const std::vector<std::string>& words) {
-    for (const Collective& collective : kCollectives)
-      if (line.find(std::string(collective.name) + "_perf") != std::string::npos)
-        kind_ = collective.kind;
+    name_collective(line);
+    if (std::find(words.begin(), words.end(), "cputime") != words.end()) refuse_cpu_time();
     // "#  Rank  0 Group  0 Pid  71 on node-1 device  0 [0x1b] NVIDIA H100"
     if (words.size() < 3 || words[1] != "Rank" || !number(words[2])) return;
     ++ranks_;
     for (std::size_t i = 3; i + 1 < words.size(); ++i)
       if (words[i] == "on") hosts_.insert(words[i + 1]);
+    if (const std::size_t end = line.find("] "); end != std::string::npos && times_.device.empty())
+      times_.device = line.substr(end + 2);
   }
+
+  void name_collective(const std::string& text) {
+    for (const Collective& collective : kCollectives)
+      if (text.find(std::string(collective.name) + "_perf") != std::string::npos)
+        kind_ = collective.kind;
+  }
+
+  [[noreturn]] void refuse_cpu_time() const { fail("has times of the CPU: run it without -C"); }
 
   void read_row(const std::vector<std::string>& words) {
     if (words.size() < 9)
       fail("the row has " + std::to_string(words.size()) + " columns, 9 are expected");
     const auto size = number(words[0]), time = number(words[5]), rate = number(words[6]),
                bus = number(words[7]);
-    if (!size || !time || !rate || !bus || !(*size >= 0) || !(*time > 0) || !std::isfinite(*time) ||
-        *size > 1e15)
-      fail(
-          "size, time, algbw and busbw are columns 1, 6, 7 and 8; one of them is not a valid "
-          "number");
-    if (const auto wrong = number(words[8]); wrong && *wrong > 0)
-      fail("the test found " + words[8] + " wrong results; its times are not usable");
-    times_.rows.push_back({Bytes(std::llround(*size)), Seconds(*time * 1e-6)});
-    reduces_ = reduces_ || words[3] != "none";
-    if (*rate > fastest_) fastest_ = *rate, factor_ = *bus / *rate;
+    if (!size || !time || !rate || !bus)
+      fail("size, time, algbw and busbw are columns 1, 6, 7 and 8; one of them is not a number");
+    add_row(*size, *time, *rate, *bus, number(words[8]).value_or(0), words[3]);
+  }
+
+  // `time` in microseconds, rates in GB/s.
+  void add_row(double size, double time, double rate, double bus, double wrong,
+               const std::string& reduction) {
+    if (!(size >= 0 && size <= 1e15) || !(time > 0) || !std::isfinite(time) ||
+        !std::isfinite(rate) || !std::isfinite(bus))
+      fail("size, time, algbw or busbw is not a valid number");
+    if (wrong > 0)
+      fail("the test found " + number_text(wrong, 0) + " wrong results; its times are not usable");
+    times_.rows.push_back({Bytes(std::llround(size)), Seconds(time * 1e-6)});
+    reduces_ = reduces_ || reduction != "none";
+    if (rate > fastest_) fastest_ = rate, factor_ = bus / rate;
   }
 
   CollectiveKind kind_of_rates() const {
@@ -122,7 +166,11 @@ class Table {
 
 CollectiveTimes read_nccl_tests(const std::string& text, const std::string& file) {
   Table table(file);
-  table.read(text);
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin != std::string::npos && text[begin] == '{')
+    table.read_json(text);
+  else
+    table.read(text);
   return table.finish();
 }
 

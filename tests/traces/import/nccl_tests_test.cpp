@@ -66,6 +66,34 @@ TEST_CASE("a table of nccl-tests is read") {
         CollectiveKind::all_to_all);
 }
 
+// As all_reduce_perf -J writes it.
+TEST_CASE("the JSON of nccl-tests is read as its table is") {
+  const auto json = [](const std::string& time, const std::string& wrong) {
+    return R"({"version": 1, "args": ["./build/all_gather_perf", "-J", "x.json"], "env": ["A=1"],
+      "nccl_version": 22809, "config": {"nthreads": 1},
+      "devices": [{"rank": 0, "group": 0, "pid": 71, "hostname": "n0", "device": 0,
+                   "device_hex": "0000:1b:00", "device_info": "NVIDIA H100 80GB HBM3"},
+                  {"rank": 1, "hostname": "n1", "device_info": "NVIDIA H100 80GB HBM3"}],
+      "results": [{"size": 1048576, "count": 131072, "type": "float", "redop": "none",
+                   "root": "-1", "out_of_place": {")" +
+           time + R"(": 50.5, "alg_bw": 20.8, "bus_bw": 10.4, "nwrong": )" + wrong +
+           R"(}, "in_place": {"time": 49.0, "alg_bw": 21.0, "bus_bw": 10.5, "nwrong": 0}}],
+      "average_bus_bandwidth": {"bandwidth": 10.4, "okay": "unchecked"}})";
+  };
+  const CollectiveTimes times = read_nccl_tests(json("time", "null"), "x.json");
+  CHECK(times.kind == CollectiveKind::all_gather);
+  CHECK(times.ranks == 2);
+  CHECK(times.nodes == 2);
+  CHECK(times.device == "NVIDIA H100 80GB HBM3");
+  REQUIRE(times.rows.size() == 1);
+  CHECK(times.rows[0].bytes == Bytes(1 << 20));
+  CHECK(times.rows[0].time.count() == doctest::Approx(50.5e-6));
+  CHECK(refusal(json("cpu_time", "0")).find("run it without -C") != std::string::npos);
+  CHECK(refusal(json("time", "7")).find("7 wrong results") != std::string::npos);
+  CHECK(refusal("{\"devices\": 3}").find("is not JSON of nccl-tests") != std::string::npos);
+  CHECK(refusal("{").find("is not JSON of nccl-tests") != std::string::npos);
+}
+
 TEST_CASE("an invalid table of nccl-tests is rejected by line") {
   const std::string good = table(2, 1, 1, "sum", {{1024, 20}});
   CHECK(refusal("").find("table.txt: its header must list at least 2 ranks (got 0)") !=
@@ -76,6 +104,8 @@ TEST_CASE("an invalid table of nccl-tests is rejected by line") {
   CHECK(refusal(good + "  2048  512  float  sum  -1  0  1  1  0\n").find("table.txt:11:") !=
         std::string::npos);
   CHECK(refusal(good + "  2048  512  float  sum  -1  9  1  1  3\n").find("3 wrong results") !=
+        std::string::npos);
+  CHECK(refusal("#  size  count  type  redop  root  cputime\n" + good).find("without -C") !=
         std::string::npos);
   // Half of 2(n − 1)/n and no reduction: all-gather and all-to-all look alike.
   CHECK(refusal(table(2, 1, 0.5, "none", {{1024, 20}})).find("do not determine the collective") !=
