@@ -26,7 +26,7 @@ LIBRARIES = {  # folder -> what its files may include besides our folders and th
     # nlohmann only in *_json.cpp, and in *_json.h its forward declarations; the others only in tokenizer/*.cpp
     "shared": {"nlohmann", "pcre2", "utf8proc"},
     "traces": {"Eigen", "nlohmann", "sqlite3", "zlib"},
-    "sim": {"simgrid", "xbt", "cxxopts", "nlohmann", "yaml-cpp", "toml++"},
+    "sim": {"simgrid", "xbt", "cxxopts", "nlohmann", "yaml-cpp", "toml++", "pugixml"},
     "exec": {"torch", "ATen", "c10", "gloo", "png", "sndfile", "turbojpeg", "webp", "cuda", "nccl", "cxxopts", "nlohmann"},
 }
 FOLDERS = {"shared": ["shared"], "traces": ["shared", "traces"], "sim": ["shared", "traces", "sim"],
@@ -83,8 +83,9 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"report": "SVG charts and the HTML page"},
     ],
     "sim": [
-        {"text": "keys of JSON answers, CSV tables",
-         "question": "questions without a scenario file: accelerators, what a stack can run, the scenario that they mean"},
+        {"text": "keys of JSON answers, CSV tables, configuration files"},
+        {"machines": "files about machines: NCCL's and Slurm's topologies, nccl-tests"},
+        {"question": "questions without a scenario file: accelerators, what a stack can run, the scenario that they mean"},
         {"runner": "simulates a compiled Program through the helper program; runs tasks on threads"},
         {"simgrid": "the helper program polyphony-simulate: platform and player on SimGrid"},
         {"prediction": "predicts one layout on one batch: Timeline, memory, figures, intervals, jitter"},

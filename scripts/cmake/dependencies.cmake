@@ -13,6 +13,8 @@ find_library(POLYPHONY_UTF8PROC utf8proc REQUIRED)
 # YAML and TOML, for sim/frameworks (toml++ is headers only).
 find_library(POLYPHONY_YAML yaml-cpp REQUIRED)
 find_path(POLYPHONY_TOML toml++/toml.h REQUIRED)
+# XML, for sim/machines.
+find_library(POLYPHONY_PUGIXML pugixml REQUIRED)
 
 # Eigen's CMake package is not needed: it is headers only.
 find_path(POLYPHONY_EIGEN Eigen/Dense PATH_SUFFIXES eigen3 REQUIRED)

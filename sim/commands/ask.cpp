@@ -7,6 +7,7 @@
 #include "shared/hardware/software.h"
 #include "shared/text/json_form.h"
 #include "sim/answer_json/answers_json.h"
+#include "sim/cli/cluster_options.h"
 #include "sim/cli/command.h"
 #include "sim/cli/saved_layouts.h"
 #include "sim/cli/sweep_answer.h"
@@ -15,6 +16,7 @@
 #include "sim/console/console.h"
 #include "sim/console/signal_counter.h"
 #include "sim/frameworks/target_change.h"
+#include "sim/question/file_cluster.h"
 #include "sim/question/least_nodes.h"
 #include "sim/question/question.h"
 #include "sim/shown/headline.h"
@@ -39,7 +41,15 @@ std::string parent_of(const std::string& file) {
 AskOptions question_of(const Arguments& args) {
   AskOptions question;
   if (args.has("model")) question.models = args.repeated("model");
-  question.gpus = parse_gpus(args.require("gpus"));
+  const ClusterOptions cluster = cluster_options(args);
+  question.machines = cluster.machines;
+  question.oversubscription = cluster.oversubscription;
+  question.nic = cluster.nic;
+  question.price = cluster.price;
+  // Without files, --gpus is needed.
+  question.gpus =
+      gpus_of(cluster.machines, cluster.machines.empty() ? args.require("gpus") : args.text("gpus"),
+              "--gpus");
   if (args.has("seq")) question.sequence = parse_count(args.text("seq"), "--seq");
   if (args.has("global-batch"))
     question.global_batch = parse_count(args.text("global-batch"), "--global-batch");
@@ -48,8 +58,6 @@ AskOptions question_of(const Arguments& args) {
   if (args.has("merge")) question.merge = args.integer("merge");
   question.train = args.text("train");
   question.precision = args.text("precision");
-  question.nic = args.text("nic");
-  question.price = args.text("price");
   question.thorough = args.has("thorough");
   if (args.has("stack")) {
     question.stack = args.text("stack");
@@ -118,6 +126,9 @@ int ask_command(int argc, char** argv) {
       "--objective days,dollars --price 2.50USD/GPUh --save q.json\n"
       "  polyphony ask --model llama-3.1-70b --gpus ?xH100    how many are needed, and what more "
       "buy\n"
+      "  polyphony ask --model llama-3.1-70b --cluster nccl_topo.xml --cluster topology.conf    "
+      "the "
+      "machines that these files describe\n"
       "  polyphony sweep q.json --report q.html    goes on from the saved question");
   args.add()("model",
              "config.json of Hugging Face, its folder, or a preset; repeat it for an encoder and a "
@@ -144,14 +155,12 @@ int ask_command(int argc, char** argv) {
       "N")("train", "modules that are trained: projector,lora:language (default: all)",
            cxxopts::value<std::string>(), "MODULES")("precision", "bf16, fp32, fp8 (default: bf16)",
                                                      cxxopts::value<std::string>())(
-      "nic", "rate of a NIC: 400Gbps (default: the accelerator's usual one)",
-      cxxopts::value<std::string>())("price", "of an accelerator: 2.50USD/GPUh",
-                                     cxxopts::value<std::string>())(
       "thorough",
       "search all choices, not only the usual ones, with --effort 1: minutes instead of seconds")(
       "save", "also write the question as a scenario to this file", cxxopts::value<std::string>(),
       "FILE");
   add_search_options(args, kQuickEffort);
+  add_cluster_options(args);
   args.add_profile();
   args.add_csv();
   if (args.parse(argc, argv)) return 0;

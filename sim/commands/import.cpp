@@ -7,11 +7,13 @@
 #include "shared/files/whole.h"
 #include "shared/text/json_form.h"
 #include "sim/answer_json/answers_json.h"
+#include "sim/cli/cluster_options.h"
 #include "sim/cli/command.h"
 #include "sim/commands/commands.h"
 #include "sim/console/console.h"
 #include "sim/evidence/quick_step.h"
 #include "sim/frameworks/import.h"
+#include "sim/question/file_cluster.h"
 #include "sim/question/question.h"
 #include "sim/shown/import_text.h"
 #include "sim/text/layout_words.h"
@@ -35,14 +37,18 @@ std::map<std::string, std::string> environment_of(const Arguments& args) {
 ImportOptions options_of(const Arguments& args) {
   ImportOptions options;
   if (args.has("model")) options.models = args.repeated("model");
-  if (args.has("gpus")) options.gpus = parse_gpus(args.text("gpus"));
+  const ClusterOptions cluster = cluster_options(args);
+  options.machines = cluster.machines;
+  options.oversubscription = cluster.oversubscription;
+  options.nic = cluster.nic;
+  options.price = cluster.price;
+  if (args.has("gpus")) options.gpus = gpus_of(cluster.machines, args.text("gpus"), "--gpus");
   options.device = args.text("device");
+  if (!args.has("gpus") && options.device.empty()) options.device = device_of(cluster.machines);
   options.images = args.text("images");
   if (args.has("seq")) options.sequence = parse_count(args.text("seq"), "--seq");
   if (args.has("global-batch"))
     options.global_batch = parse_count(args.text("global-batch"), "--global-batch");
-  options.nic = args.text("nic");
-  options.price = args.text("price");
   return options;
 }
 
@@ -111,11 +117,10 @@ int import_command(int argc, char** argv) {
       "N")("env", "a variable that the script takes from its environment; repeatable",
            cxxopts::value<std::vector<std::string>>(),
            "NAME=VALUE")("log", "log of the run: its measured step is shown beside the prediction",
-                         cxxopts::value<std::string>(),
-                         "FILE")("nic", "rate of a NIC: 400Gbps", cxxopts::value<std::string>())(
-      "price", "of an accelerator: 2.50USD/GPUh", cxxopts::value<std::string>())(
+                         cxxopts::value<std::string>(), "FILE")(
       "all", "also list the settings that are understood, and those without effect")(
       "out", "file of the scenario; stdout when absent", cxxopts::value<std::string>(), "FILE");
+  add_cluster_options(args);
   args.positional({"files"});
   if (args.parse(argc, argv)) return 0;
   args.check_outputs({"out"});

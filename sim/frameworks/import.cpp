@@ -10,6 +10,7 @@
 #include "shared/text/figure_text.h"
 #include "sim/frameworks/setting_reader.h"
 #include "sim/frameworks/translate.h"
+#include "sim/question/file_cluster.h"
 #include "sim/question/question.h"
 
 namespace polyphony::sim {
@@ -192,6 +193,8 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
     ask.images = options.images;
     ask.nic = options.nic;
     ask.price = options.price;
+    ask.machines = options.machines;
+    ask.oversubscription = options.oversubscription;
     ask.thorough = true;
     const AskedScenario asked = asked_scenario(ask, load, folder);
     for (const std::string& line : asked.assumed) report.assumed.push_back({"", "", line});
@@ -214,10 +217,14 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
     throw InputError("--seq", "", "is missing: no file states the length of a sequence",
                      "--seq 4096");
   const Json language = with_vocabulary(run, report);
+  Json cluster = cluster_json(gpus, options.nic, options.price, folder);
+  std::vector<std::string> assumed;
+  add_machine_facts(options.machines, gpus, options.oversubscription, cluster, assumed);
+  for (const std::string& line : assumed) report.assumed.push_back({"", "", line});
   return Json{{"polyphony", 1},
               {"about", ""},
               {"model", {{"language", language}}},
-              {"cluster", cluster_json(gpus, options.nic, options.price, folder)},
+              {"cluster", cluster},
               {"data",
                {{"source", "synthetic"},
                 {"text", {{"tokens", sequence}}},

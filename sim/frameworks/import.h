@@ -9,6 +9,7 @@
 #include "sim/frameworks/report.h"
 #include "sim/frameworks/run_settings.h"
 #include "sim/frameworks/settings.h"
+#include "sim/machines/machine_files.h"
 #include "sim/question/gpu_request.h"
 
 namespace polyphony::sim {
@@ -21,6 +22,8 @@ struct ImportOptions {
   std::string images;               // of a sample, as AskOptions has them
   std::optional<std::int64_t> sequence, global_batch;
   std::string nic, price;
+  MachineFacts machines = {};   // what files say of the cluster
+  double oversubscription = 0;  // of leaf switches in them; 0: not stated
 };
 
 struct Imported {

@@ -9,6 +9,7 @@
 #include "shared/error.h"
 #include "shared/text/figure_text.h"
 #include "shared/text/json_form.h"
+#include "sim/text/one_line.h"
 
 namespace polyphony::sim {
 namespace {
@@ -41,17 +42,6 @@ const KnownSetting* find_known(const std::vector<std::vector<KnownSetting>>& tab
 }
 
 }  // namespace
-
-std::string one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
-  constexpr std::size_t kMost = 160;
-  if (text.size() > kMost) {
-    text.resize(kMost);
-    text += "...";
-  }
-  return text;
-}
 
 bool is_off(const std::string& value) {
   return value.empty() || value == "none" || value == "false" || value == "0" || value == "0.0" ||

@@ -64,9 +64,6 @@ class SettingReader {
   mutable std::set<std::string> asked_;  // keys that mean something, for suggestions
 };
 
-// Returns the text on one line, of at most 160 characters, for messages.
-std::string one_line(std::string text);
-
 // Returns whether a value switches something off: "none", "false", "0", "".
 bool is_off(const std::string& value);
 

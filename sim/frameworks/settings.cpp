@@ -9,8 +9,8 @@
 
 #include "shared/error.h"
 #include "shared/text/json_form.h"
-#include "sim/frameworks/config_text.h"
 #include "sim/frameworks/shell_words.h"
+#include "sim/text/config_text.h"
 
 namespace polyphony::sim {
 namespace {

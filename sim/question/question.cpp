@@ -12,6 +12,7 @@
 #include "shared/model/presets.h"
 #include "shared/text/figure_text.h"
 #include "shared/text/strict_json.h"
+#include "sim/question/file_cluster.h"
 #include "sim/question/stack_limits.h"
 #include "sim/question/usual_choices.h"
 
@@ -374,6 +375,8 @@ AskedScenario asked_scenario(const AskOptions& question, const LoadText& load,
   Json scenario{{"polyphony", 1}, {"about", ""}};
   scenario["model"] = model_json(parts, question, images, folder, modules);
   scenario["cluster"] = cluster_json(question.gpus, question.nic, question.price, folder);
+  add_machine_facts(question.machines, question.gpus, question.oversubscription,
+                    scenario["cluster"], asked.assumed);
   Json data{{"source", "synthetic"}};
   if (vision) data["images"] = {{"per_sample", images.per_sample}};
   if (audio) data["audio"] = {{"per_sample", clips}};

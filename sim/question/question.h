@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shared/scenario_io/scenario_json.h"
+#include "sim/machines/machine_files.h"
 #include "sim/question/gpu_request.h"
 
 namespace polyphony::sim {
@@ -28,6 +29,8 @@ struct AskOptions {
   // Modules that are trained, "projector,lora:language"; empty: all.
   std::string train;
   std::string precision, stack, price, nic;  // as in a scenario; empty: its defaults
+  MachineFacts machines = {};                // what files say of the cluster
+  double oversubscription = 0;               // of leaf switches in them; 0: not stated
   bool thorough = false;  // search all choices, not the usual ones (sim/question/usual_choices.h)
 };
 

@@ -1,7 +1,11 @@
 // Readers of other frameworks' settings, as in tests/fuzz/fuzz_test.cpp.
 #include "sim/frameworks/import.h"
+#include "sim/question/file_cluster.h"
+#include "sim/question/question.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/shared/support/scenario_files.h"
+
+#include <nlohmann/json.hpp>
 
 namespace polyphony::sim {
 namespace {
@@ -45,6 +49,35 @@ TEST_CASE("fuzz: LLaMA-Factory's YAML, DeepSpeed's JSON, Accelerate's YAML") {
   check_file("qwen_lora_factory.yaml", "8xH100", {"qwen2.5-7b"});
   check_file("zero3.json", "8xH100", {"qwen2.5-7b"});
   check_file("fsdp2.yaml", "8xH100", {"qwen2.5-7b"});
+}
+
+// Files about machines: whatever is read must also become a cluster.
+TEST_CASE("fuzz: topologies of NCCL and Slurm, nccl-tests") {
+  using Case = std::pair<const char*, const char*>;
+  for (const auto& [name, asked] :
+       {Case{"hgx_h100_topo.xml", "4x8xH100"}, Case{"a40_pairs_topo.xml", "4x4xA40"},
+        Case{"topology.conf", "64x8xH100"}, Case{"blocks.conf", "36x4xGB200"},
+        Case{"topology.yaml", "64x8xH100"}, Case{"all_reduce.json", ""}}) {
+    CAPTURE(std::string(name));
+    const std::string whole = test::file_text("tests/system/machines/" + std::string(name));
+    fuzz::check_reader(
+        [&](std::uint64_t seed) { return test::mutated_lines(seed, whole, " "); },
+        [&](const std::string& text) {
+          const MachineFacts facts =
+              read_machine_files({name}, [&](const std::string&) { return text; });
+          const GpuRequest gpus = gpus_of(facts, asked, "--gpus");
+          nlohmann::ordered_json cluster = cluster_json(gpus, "", "", "");
+          std::vector<std::string> assumed;
+          add_machine_facts(facts, gpus, facts.leaf_nodes.value ? 2 : 0, cluster, assumed);
+          read_scenario(
+              nlohmann::ordered_json{{"polyphony", 1},
+                                     {"model", {{"language", {{"preset", "llama-3.1-8b"}}}}},
+                                     {"cluster", cluster},
+                                     {"data", {{"text", {{"tokens", 4096}}}, {"global_batch", 64}}}}
+                  .dump(),
+              "q.json", no_file, {});
+        });
+  }
 }
 
 }  // namespace polyphony::sim

@@ -53,6 +53,22 @@ class Ask(harness.SystemTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("polyphony ask --model", done.stderr)
 
+    def test_files_of_machines_state_the_cluster(self):
+        machines = harness.ROOT / "tests/system/machines"
+        scenario = self.folder / "q.json"
+        answer = self.ask("--model", "llama-3.1-8b", "--global-batch", 512, "--cluster", machines / "hgx_h100_topo.xml", "--cluster",
+                          machines / "topology.conf", "--oversubscription", 2, "--save", scenario)
+        cluster = json.loads(scenario.read_text())["cluster"]
+        self.assertEqual((cluster["nodes"], cluster["leaf"]), (64, {"nodes": 16, "oversubscription": 2}))
+        for name in ("hgx_h100_topo.xml", "topology.conf"):
+            self.assertTrue(any(name in line for line in answer["assumed"]), answer["assumed"])
+        other = run(POLYPHONY, "ask", "--model", "llama-3.1-8b", "--gpus", "8xA100", "--cluster", machines / "hgx_h100_topo.xml")
+        self.assertEqual(other.returncode, 2)
+        self.assertIn("names A100, ", other.stderr)
+        none = run(POLYPHONY, "ask", *SMALL, "--cluster", machines.parent / "ask.py")
+        self.assertEqual(none.returncode, 2)
+        self.assertIn("NCCL_TOPO_DUMP_FILE", none.stderr)
+
     def test_a_stack_answers_with_what_it_can_run(self):
         answer = self.ask(*SMALL, "--stack", "hf-eager")
         for row in answer["ranked"]:

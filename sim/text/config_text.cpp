@@ -1,4 +1,4 @@
-#include "sim/frameworks/config_text.h"
+#include "sim/text/config_text.h"
 
 #include <stdexcept>
 
@@ -15,7 +15,7 @@
 #include <sstream>
 
 #include "shared/error.h"
-#include "sim/frameworks/setting_reader.h"
+#include "sim/text/one_line.h"
 
 namespace polyphony::sim {
 namespace {
@@ -27,7 +27,7 @@ constexpr std::size_t kMostValues = 200000;  // aliases of YAML may repeat thems
 
 [[noreturn]] void refuse(const std::string& file, int line, const std::string& what) {
   throw InputError(line > 0 ? file + ":" + std::to_string(line) : file, "", one_line(what),
-                   "check the file, or state its kind with --from");
+                   "check the file");
 }
 
 Json from_yaml(const YAML::Node& node, const std::string& file, int depth, std::size_t& count) {

@@ -1,0 +1,28 @@
+// A cluster from what files about machines say (sim/machines/machine_files.h), beside what a person
+// asks for.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/machines/machine_files.h"
+#include "sim/question/gpu_request.h"
+
+namespace polyphony::sim {
+
+// Returns the shipped name of the device of the files; empty if they name none that ships.
+std::string device_of(const MachineFacts& facts);
+
+// Returns the accelerators that `text` asks for (parse_gpus), checked against the files; if it is
+// empty, those of the files. Throws InputError that names `option` if neither says which, or if
+// they contradict each other: another device, more accelerators a node than the files have.
+GpuRequest gpus_of(const MachineFacts& facts, const std::string& text, const std::string& option);
+
+// Writes links, NICs, domains and leaf switches of the files into a scenario's value of "cluster".
+// A `nic` that is there stays. `oversubscription`: NICs' rate over uplinks' rate of leaf switches;
+// 0: not stated. Adds to `assumed` what the files say, and what of it has no effect.
+void add_machine_facts(const MachineFacts& facts, const GpuRequest& gpus, double oversubscription,
+                       nlohmann::ordered_json& cluster, std::vector<std::string>& assumed);
+
+}  // namespace polyphony::sim
