@@ -24,7 +24,7 @@ constexpr const char* kActionHint =
     "activations";
 constexpr const char* kCellHint =
     "a cell is 0F3: stage, then F, B, I or W, then microbatch; (0F3;7B1)OVERLAP_F_B is a pair; "
-    "leave out messages, they are added automatically";
+    "messages and collectives as PyTorch names them (0SEND_F3, 0UNSHARD) are skipped";
 
 std::string hash_of(std::string_view text) {
   Fnv hash;
@@ -99,6 +99,19 @@ std::optional<Action> read_cell(std::string_view text) {
   return action_of(kind_of(text[at]), text.substr(0, at), text.substr(at + 1));
 }
 
+// "0SEND_F3", "1UNSHARD": what PyTorch's runtime adds to a schedule before it runs
+// (torch/distributed/pipelining/schedules.py, _ComputationType).
+bool is_communication(std::string_view cell) {
+  const std::size_t kind = cell.find_first_not_of("0123456789");
+  if (kind == 0 || kind == std::string_view::npos || !number(cell.substr(0, kind), kMostStages))
+    return false;
+  const std::string_view rest = cell.substr(kind);
+  for (const std::string_view message : {"SEND_F", "RECV_F", "SEND_B", "RECV_B"})
+    if (rest.starts_with(message))
+      return number(rest.substr(message.size()), kMostWorks).has_value();
+  return rest == "UNSHARD" || rest == "RESHARD" || rest == "REDUCE_GRAD";
+}
+
 // Reads a pair: a forward and a whole backward.
 template <class Read>
 bool read_pair(std::string_view first, std::string_view second, Read read, Actions& actions) {
@@ -122,7 +135,7 @@ Actions read_row(std::string_view line, const std::string& file, const std::stri
     cell = trim(cell);
     if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"')
       cell = trim(cell.substr(1, cell.size() - 2));
-    if (cell.empty()) continue;
+    if (cell.empty() || is_communication(cell)) continue;
     const std::size_t middle = cell.find(';'), close = cell.find(')');
     const bool pair = cell.front() == '(' && middle != std::string_view::npos &&
                       close != std::string_view::npos && middle < close &&

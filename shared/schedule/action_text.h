@@ -9,9 +9,10 @@
 //     F1.0 B1.0 F1.1 B1.1
 //     hash 8f1c6a0e2b4d9c37
 //
-// CSV form, as PyTorch's pipelining writes and loads compute-only schedules: one row per rank, one
-// action per cell: 0F3, 1B0, 2I0, 2W0, (0F3;7B1)OVERLAP_F_B. In an empty cell the rank is idle. The
-// suffix in 0F3:full is an extension of this program.
+// CSV form, as PyTorch's pipelining writes and loads schedules: one row per rank, one action per
+// cell: 0F3, 1B0, 2I0, 2W0, (0F3;7B1)OVERLAP_F_B. In an empty cell the rank is idle. Cells of
+// communication (0SEND_F3, 1RECV_B0, 2UNSHARD, 2RESHARD, 2REDUCE_GRAD) are skipped: compile() makes
+// messages and collectives of its own. The suffix in 0F3:full is an extension of this program.
 //
 // Errors: InputError that names the file, the line, and the text that is not an action.
 #pragma once

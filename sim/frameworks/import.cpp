@@ -327,6 +327,7 @@ void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario,
   Json layout{{"placement", "homogeneous"}};
   if (run.schedule != ScheduleKind::one_f_one_b) layout["schedule"] = name(run.schedule);
   layout["microbatches"] = batch / (micro * dp);
+  if (!run.actions.empty()) layout["actions"] = run.actions;
   const bool alone = model.modules.size() == 1;
   layout[alone ? "language" : "all"] = json_value(grid);
   if (part) layout["language"]["recompute_blocks"] = {0, recomputed};
@@ -369,7 +370,7 @@ RunSettings run_settings(const FrameworkSettings& read, ImportReport& report, in
     }
     case Framework::torchtitan: {
       SettingReader settings(read.settings, report, read.printed);
-      RunSettings run = read_torchtitan(settings, layers);
+      RunSettings run = read_torchtitan(settings, layers, read.schedule);
       settings.finish(torchtitan_known());
       return run;
     }

@@ -29,6 +29,7 @@ struct RunSettings {
   // The layout: one grid for all modules.
   ModuleLayout grid;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  std::vector<std::string> actions;  // of each pipeline rank, as a scenario has them; empty: none
   // Blocks of the language module on each virtual stage; empty: as the framework divides them,
   // which is `even` or by cost.
   std::vector<int> blocks;

@@ -243,6 +243,13 @@ class Reader {
     for (std::size_t i = begin; i < end; ++i) {
       const auto found = kNamed.find(read_.settings[i].key);
       const std::string value = read_.settings[i].value;
+      if (read_.settings[i].key == "parallelism.pipeline_parallel_schedule_csv" && !value.empty()) {
+        const auto given = texts_.find(fs::path(value).filename().string());
+        read_.schedule =
+            given == texts_.end() ? load_named(value) : NamedText{value, given->second};
+        if (!read_.schedule) read_.missing.push_back(value);
+        continue;
+      }
       if (found == kNamed.end() || value.find('.') == std::string::npos) continue;
       if (!given_.insert(fs::path(value).filename().string()).second) continue;
       const std::optional<NamedText> text = load_named(value);
@@ -551,7 +558,8 @@ FrameworkSettings read_settings(const std::vector<NamedText>& files, const LoadT
   FrameworkSettings read;
   Reader reader(load, stated, environment, read);
   for (const NamedText& file : files) reader.given(file);
-  for (const NamedText& file : files) reader.add(file);
+  for (const NamedText& file : files)
+    if (files.size() == 1 || !file.path.ends_with(".csv")) reader.add(file);  // read where named
   if (reader.seen.size() > 1) {
     // DeepSpeed's and Accelerate's files belong to the framework that the other file is of.
     reader.seen.erase(Framework::hf_trainer);

@@ -38,20 +38,22 @@ struct Setting {
   std::string place;    // "train.sh:12", "run.yaml: /model/tp"
 };
 
+struct NamedText {
+  std::string path, text;
+};
+
 struct FrameworkSettings {
   Framework framework = Framework::megatron_lm;
   std::vector<Setting> settings;  // in the order of the files; of a key, the last one counts
   std::map<std::string, std::string> launch;  // "nodes", "per_node" and where they stand
   bool printed = false;  // the arguments that a run printed: all of them, most at their defaults
-  std::vector<std::string> notes;    // what was assumed while reading
-  std::vector<std::string> missing;  // files that are named and cannot be read
+  std::vector<std::string> notes;     // what was assumed while reading
+  std::vector<std::string> missing;   // files that are named and cannot be read
+  std::optional<NamedText> schedule;  // actions of the pipeline's ranks, as PyTorch's CSV
 };
 
-struct NamedText {
-  std::string path, text;
-};
-
-// Reads `files`, which belong to one run. Files that they name are read with `load` if they can be.
+// Reads `files`, which belong to one run. Files that they name are read with `load` if they can be;
+// a CSV of actions is read only where another file names it.
 // Throws InputError if no framework's settings are found, or if two frameworks' are.
 // `environment`: variables of the shell.
 FrameworkSettings read_settings(const std::vector<NamedText>& files, const LoadText& load,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "shared/error.h"
+#include "shared/schedule/action_text.h"
 #include "shared/text/figure_text.h"
 #include "sim/frameworks/translate.h"
 
@@ -19,9 +20,37 @@ int degree(SettingReader& s, const char* key, const char* what) {
   return static_cast<int>(value.value_or(1));
 }
 
-void read_schedule(SettingReader& s, RunSettings& run) {
+// Reads the actions of every rank, and which schedule places its stages as they do.
+void read_actions_of(SettingReader& s, const NamedText& file, RunSettings& run) {
+  const char* const key = "parallelism.pipeline_parallel_schedule_csv";
+  const std::vector<Actions> orders = read_orders(file.text, file.path);
+  const int pp = run.grid.pp;
+  if (static_cast<int>(orders.size()) != pp)
+    s.refuse(key,
+             "has " + counted(static_cast<std::int64_t>(orders.size()), "row", "rows") + " for " +
+                 counted(pp, "rank", "ranks") + " of a pipeline",
+             "one row for each pipeline rank");
+  int stages = 0;
+  bool last_on_first = false, pairs = false;  // the last stage on the first rank: V-shaped
+  for (std::size_t rank = 0; rank < orders.size(); ++rank)
+    for (const Action& action : orders[rank]) {
+      stages = std::max(stages, action.stage + 1);
+      pairs = pairs || action.overlapped;
+      last_on_first = last_on_first || (rank == 0 && action.stage == 2 * pp - 1);
+    }
+  run.grid.vpp = (stages + pp - 1) / pp;
+  run.schedule = run.grid.vpp == 1                    ? ScheduleKind::one_f_one_b
+                 : run.grid.vpp > 2 || !last_on_first ? ScheduleKind::interleaved
+                 : pairs                              ? ScheduleKind::dualpipe_v
+                                                      : ScheduleKind::zero_bubble_v;
+  for (const Actions& actions : orders) run.actions.push_back(to_text(actions));
+  s.used(key, "actions");
+}
+
+void read_schedule(SettingReader& s, RunSettings& run, const std::optional<NamedText>& file) {
   const std::string schedule = s.text("parallelism.pipeline_parallel_schedule", "schedule");
   if (run.grid.pp == 1) return;
+  if (file) return read_actions_of(s, *file, run);
   int virtual_stages = 1;
   const auto is = [&](ScheduleKind kind, int stages) {
     run.schedule = kind;
@@ -37,6 +66,11 @@ void read_schedule(SettingReader& s, RunSettings& run) {
     is(ScheduleKind::zero_bubble_v, 2);
   } else if (schedule == "DualPipeV") {
     is(ScheduleKind::dualpipe_v, 2);
+  } else if (schedule == "PipelineScheduleMulti" || schedule == "PipelineScheduleSingle" ||
+             schedule == "_PipelineScheduleRuntime") {
+    is(ScheduleKind::one_f_one_b, 1);
+    s.approximated("parallelism.pipeline_parallel_schedule",
+                   "the file of its actions is not here: 1F1B");
   } else if (schedule == "LoopedBFS" || schedule == "InterleavedZeroBubble") {
     is(ScheduleKind::interleaved, 2);
     s.approximated("parallelism.pipeline_parallel_schedule",
@@ -46,9 +80,7 @@ void read_schedule(SettingReader& s, RunSettings& run) {
              "1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV");
   }
   run.grid.vpp = virtual_stages;
-  if (s.has("parallelism.pipeline_parallel_schedule_csv"))
-    s.approximated("parallelism.pipeline_parallel_schedule_csv",
-                   "its actions are not read (polyphony schedules --schedule reads them)");
+  s.used("parallelism.pipeline_parallel_schedule_csv", "actions");
 }
 
 // Blocks of each stage of "tok_embeddings,layers.0,layers.1|layers.2,norm,output".
@@ -81,7 +113,8 @@ std::vector<int> counted_blocks(int layers, int stages, std::int64_t first, std:
 
 }  // namespace
 
-RunSettings read_torchtitan(SettingReader& s, int layers) {
+RunSettings read_torchtitan(SettingReader& s, int layers,
+                            const std::optional<NamedText>& schedule) {
   RunSettings run;
   ModuleLayout& grid = run.grid;
   const auto name_of = [&](const char* family, const char* size) {
@@ -122,7 +155,7 @@ RunSettings read_torchtitan(SettingReader& s, int layers) {
       s.approximated("parallelism.fsdp_reshard_after_forward",
                      "ZeRO-2, whose parameters are whole all the time");
   }
-  read_schedule(s, run);
+  read_schedule(s, run, schedule);
   const auto balancer = s.text("parallelism.context_parallel_load_balancer", "tokens");
   if (grid.cp > 1) {
     grid.tokens = s.is_none("parallelism.context_parallel_load_balancer")

@@ -25,8 +25,9 @@ std::vector<Setting> megatron_names(const FrameworkSettings& read);
 RunSettings read_megatron(SettingReader& settings, Framework framework, int layers);
 std::vector<std::vector<KnownSetting>> megatron_known(Framework framework);
 
-// torchtitan's JSON and TOML, and its options.
-RunSettings read_torchtitan(SettingReader& settings, int layers);
+// torchtitan's JSON and TOML, and its options. `schedule`: the CSV of actions that they name.
+RunSettings read_torchtitan(SettingReader& settings, int layers,
+                            const std::optional<NamedText>& schedule);
 std::vector<std::vector<KnownSetting>> torchtitan_known();
 
 // transformers' Trainer with FSDP, DeepSpeed or Accelerate; LLaMA-Factory.

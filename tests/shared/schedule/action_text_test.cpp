@@ -60,9 +60,22 @@ TEST_CASE("CSV as PyTorch writes it: quotes, blanks, line ends, pairs") {
   CHECK(to_text(orders[1]) == "F1.0 F1.1+B1.0 I1.1 W1.1");
 }
 
+TEST_CASE("communication that PyTorch's runtime adds is skipped") {
+  const std::vector<Actions> orders = read_orders(
+      "0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RESHARD,0REDUCE_GRAD\n"
+      "1UNSHARD,1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,(1F1;1B1)OVERLAP_F_B,12SEND_B7\n",
+      "order.csv");
+  REQUIRE(orders.size() == 2);
+  CHECK(to_text(orders[0]) == "F0.0 F0.1 B0.0");
+  CHECK(to_text(orders[1]) == "F1.0 B1.0 F1.1+B1.1");
+  CHECK(complaint("0UNSHARD,0RESHARD\n").starts_with("order.csv: line 1: has no actions"));
+}
+
 TEST_CASE("text that is not an order is rejected") {
-  CHECK(
-      complaint("0F0,0SEND_F0\n").starts_with("order.csv: line 1: \"0SEND_F0\" is not an action"));
+  for (const char* cell : {"0SEND_F", "0SEND_W0", "SEND_F0", "0SEND_F0x", "0UNSHARD1", "UNSHARD",
+                           "70000UNSHARD", "0RECV_F70000000"})
+    CHECK(complaint("0F0," + std::string(cell) + "\n")
+              .starts_with("order.csv: line 1: \"" + std::string(cell) + "\" is not an action"));
   CHECK(complaint("0F0\n0F70000000\n")
             .starts_with("order.csv: line 2: \"0F70000000\" is not an action"));
   for (const char* cell : {"0F0:all", "0F0:", "0B0:full"})
