@@ -13,7 +13,11 @@ const JsonKeys<EmitAnswer>& emit_keys() {
   const json texts = list_of(a("string"));
   static const JsonKeys<Of> keys{
       {"framework", a("string"), "the framework that the files are for",
-       [](const Of& of) { return json(name(of.emitted.target)); }},
+       [](const Of& of) { return json(name(of.emitted.target.target)); }},
+      {"version", or_null(a("string")), "of the framework; null: the newest that is known",
+       [](const Of& of) {
+         return of.emitted.target.version ? json(version_text(*of.emitted.target.version)) : json();
+       }},
       {"arguments", a("object"),
        "the framework's own names and values; sections are joined by dots",
        [](const Of& of) { return json(of.emitted.arguments); }},

@@ -264,7 +264,11 @@ const JsonKeys<TargetRows>& target_keys() {
   using Of = TargetRows;
   static const JsonKeys<Of> keys{
       {"framework", a("string"), "the framework",
-       [](const Of& of) { return json(name(of.target)); }},
+       [](const Of& of) { return json(name(of.target.target)); }},
+      {"version", or_null(a("string")), "of the framework; null: the newest that is known",
+       [](const Of& of) {
+         return of.target.version ? json(version_text(*of.target.version)) : json();
+       }},
       {"row", or_null(a("integer")), "the first row that it can run; null: none of those looked at",
        [](const Of& of) { return of.row > 0 ? json(of.row) : json(); }},
       {"slower", a("number"), "relative difference of its step from that of row 1",

@@ -108,7 +108,7 @@ void add_search_options(Arguments& args, const char* effort) {
       "out", "file for --save-row", cxxopts::value<std::string>())(
       "for",
       "also say which row a framework can run today, and what it lacks for row 1: megatron-lm, "
-      "megatron-bridge, torchtitan, ms-swift",
+      "megatron-bridge, torchtitan, ms-swift; of a version of it: torchtitan@0.2.2",
       cxxopts::value<std::string>(), "FRAMEWORK");
 }
 

@@ -6,6 +6,7 @@
 #include "shared/files/whole.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/figure_text.h"
+#include "shared/text/json_form.h"
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/command.h"
 #include "sim/cli/saved_layouts.h"
@@ -71,6 +72,39 @@ void print(const EmitAnswer& answer) {
     std::cout << "\nStart: " << answer.emitted.start << "    (in " << answer.folder << ")\n";
 }
 
+// The settings that older versions of the frameworks do not have.
+void show_versions(const Arguments& args) {
+  if (args.json()) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const SettingSince& of : settings_since())
+      rows.push_back({{"framework", name(of.target)},
+                      {"since", version_text(of.since)},
+                      {"setting", of.setting},
+                      {"value", of.value ? nlohmann::json::parse(of.value) : nlohmann::json()},
+                      {"without", name(of.without)},
+                      {"what", of.what},
+                      {"source", of.source}});
+    std::cout << rows.dump(2) << "\n";
+    return;
+  }
+  for (const std::string& framework : enum_names<Target>()) {
+    const Target target = enum_named<Target>(framework);
+    const KnownVersions known = known_versions(target);
+    std::cout << framework << ", " << version_text(known.oldest) << " to "
+              << version_text(known.newest) << "\n";
+    for (const SettingSince& of : settings_since()) {
+      if (of.target != target) continue;
+      std::string value = of.value ? std::string(" = ") + of.value : "";
+      std::cout << "  from " << version_text(of.since) << ": " << of.setting << value << "\n"
+                << "    "
+                << wrapped(std::string(of.what) + "; before " + version_text(of.since) + " " +
+                               name(of.without) + ". Source: " + of.source,
+                           screen_columns() - 4, 4)
+                << "\n";
+    }
+  }
+}
+
 }  // namespace
 
 int emit_command(int argc, char** argv) {
@@ -87,11 +121,16 @@ int emit_command(int argc, char** argv) {
       "the best row\n"
       "  polyphony sweep q.json --save-row 2 --out best.json                a row of a search as a "
       "scenario\n"
-      "  polyphony import run/run.sh --gpus 8x8xH100                        the way back");
+      "  polyphony import run/run.sh --gpus 8x8xH100                        the way back\n"
+      "  polyphony emit --versions                                          what which version of "
+      "a framework can");
   args.add()("scenario", "scenario with a layout, or, with --pick, with a search",
              cxxopts::value<std::string>(),
-             "FILE")("for", "megatron-lm, megatron-bridge, torchtitan, ms-swift",
+             "FILE")("for",
+                     "megatron-lm, megatron-bridge, torchtitan, ms-swift; of a version of it: "
+                     "torchtitan@0.2.2",
                      cxxopts::value<std::string>(), "FRAMEWORK")(
+      "versions", "list which settings came with which version of a framework, and stop")(
       "out", "folder of the files; made if it is missing", cxxopts::value<std::string>(), "DIR")(
       "force", "replace files that are in the folder already")(
       "pick", "search first, and take this row of the answer", cxxopts::value<int>(), "ROW");
@@ -101,7 +140,11 @@ int emit_command(int argc, char** argv) {
   args.add_phase();
   args.add_profile();
   if (args.parse(argc, argv)) return 0;
-  const Target target = parse_target(args.require("for"));
+  if (args.has("versions")) {
+    show_versions(args);
+    return 0;
+  }
+  const TargetVersion target = parse_target(args.require("for"));
   const std::string folder = args.require("out");
   const Scenario scenario_given = open_scenario(args, args.overrides());
   const HardwareProfile profile = load_profile(scenario_given, args.profile(), args.overrides());
@@ -140,7 +183,7 @@ int emit_command(int argc, char** argv) {
   } else if (answer.emitted.cannot.empty()) {
     print(answer);
   } else {
-    std::cout << paragraph(answer.layout) << name(target) << " cannot run this layout:\n";
+    std::cout << paragraph(answer.layout) << target_text(target) << " cannot run this layout:\n";
     for (const std::string& what : answer.emitted.cannot)
       std::cout << "  " << wrapped(what, screen_columns() - 2, 4) << "\n";
   }

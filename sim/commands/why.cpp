@@ -133,7 +133,7 @@ int why_command(int argc, char** argv) {
       "jobs", "threads; 0: one per core", cxxopts::value<int>()->default_value("0"))(
       "for",
       "also the changes in the settings of a framework: megatron-lm, megatron-bridge, torchtitan, "
-      "ms-swift",
+      "ms-swift; of a version of it: torchtitan@0.2.2",
       cxxopts::value<std::string>(), "FRAMEWORK");
   args.add_profile();
   args.add_overrides();
@@ -141,7 +141,7 @@ int why_command(int argc, char** argv) {
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
-  std::optional<Target> target;
+  std::optional<TargetVersion> target;
   if (args.has("for")) target = parse_target(args.text("for"));
   const Scenario scenario = open_scenario(args, overrides);
   const Layout& layout = require_layout(scenario);
@@ -186,7 +186,7 @@ int why_command(int argc, char** argv) {
     print_times(answer);
     print_memory(answer.now);
     print_changes(answer, scenario);
-    if (target && !answer.worth_trying.empty()) print_settings(answer, name(*target));
+    if (target && !answer.worth_trying.empty()) print_settings(answer, target_text(*target));
     if (what_if) std::cout << "\n" << side_by_side(*what_if);
     std::cout.flush();
   }

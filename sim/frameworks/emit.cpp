@@ -31,7 +31,7 @@ void check_common(const Scenario& scenario, const Layout& layout, Emitted& emitt
 
 }  // namespace
 
-Emitted emit(const Scenario& scenario, const Layout& layout, Target target) {
+Emitted emit(const Scenario& scenario, const Layout& layout, const TargetVersion& target) {
   Emitted emitted;
   emitted.target = target;
   check_common(scenario, layout, emitted);
@@ -58,12 +58,30 @@ Emitted emit(const Scenario& scenario, const Layout& layout, Target target) {
       input.blocks.front() -= encoders;
   }
   if (grid.pp * grid.vpp == 1) input.blocks.clear();
+  if (const KnownVersions known = known_versions(target.target);
+      target.version && *target.version > known.newest)
+    emitted.notes.push_back(std::string(name(target.target)) + " " + version_text(*target.version) +
+                            " is newer than " + version_text(known.newest) +
+                            ", of which the settings are known");
   if (target == Target::torchtitan)
     emit_torchtitan(input, emitted);
   else
     emit_megatron(input, emitted);
   if (!emitted.cannot.empty()) emitted.files.clear();
   return emitted;
+}
+
+void check_version(Emitted& emitted) {
+  for (const SettingSince& of : settings_since()) {
+    if (of.target != emitted.target.target || !emitted.target.before(of.since)) continue;
+    const auto found = emitted.arguments.find(of.setting);
+    if (found == emitted.arguments.end() || (of.value && found->dump() != of.value)) continue;
+    if (of.without == WithoutSetting::omitted)
+      emitted.arguments.erase(found);
+    else if (of.without == WithoutSetting::refused)
+      emitted.cannot.push_back(std::string(of.what) + ": from " + version_text(of.since) + " on (" +
+                               of.setting + ")");
+  }
 }
 
 std::string torchrun_script(const EmitInput& input, const std::string& about,

@@ -7,19 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "shared/enum_names.h"
 #include "shared/scenario/scenario.h"
 #include "sim/frameworks/settings.h"
+#include "sim/frameworks/target_version.h"
 
 namespace polyphony::sim {
 
-enum class Target : std::uint8_t { megatron_lm, megatron_bridge, torchtitan, ms_swift };
-constexpr auto names(Target) {
-  return names_of<Target>("megatron-lm", "megatron-bridge", "torchtitan", "ms-swift");
-}
-
 struct Emitted {
-  Target target = Target::megatron_lm;
+  TargetVersion target = Target::megatron_lm;
   // The framework's own names and values; sections and fields are joined by dots.
   nlohmann::ordered_json arguments = nlohmann::ordered_json::object();
   std::vector<NamedText> files;     // paths are names inside the folder that they are written to
@@ -29,7 +24,7 @@ struct Emitted {
 };
 
 // `layout`: legal for the scenario, with the blocks of its stages (PlannedLayout::resolved).
-Emitted emit(const Scenario& scenario, const Layout& layout, Target target);
+Emitted emit(const Scenario& scenario, const Layout& layout, const TargetVersion& target);
 
 // The parts of emit() that frameworks share.
 struct EmitInput {
@@ -58,6 +53,9 @@ struct EmitInput {
            (grid.recompute_blocks[0] > 0 || grid.recompute_blocks[1] < module.layers);
   }
 };
+// Drops from `emitted.arguments` what the target's version does without, and adds to
+// `emitted.cannot` what it cannot do (settings_since()).
+void check_version(Emitted& emitted);
 void emit_megatron(const EmitInput& input, Emitted& emitted);
 void emit_torchtitan(const EmitInput& input, Emitted& emitted);
 

@@ -6,7 +6,7 @@ namespace polyphony::sim {
 
 std::string emit_page(const EmitAnswer& answer) {
   const Emitted& emitted = answer.emitted;
-  std::string text = std::string("# ") + name(emitted.target) + ": " + answer.layout + "\n\n";
+  std::string text = "# " + target_text(emitted.target) + ": " + answer.layout + "\n\n";
   text += answer.model + " on " + answer.cluster + ", " + answer.data +
           ". Written by `polyphony emit` from `" + answer.scenario + "`.\n\n";
   if (!emitted.start.empty()) text += "Start: `" + emitted.start + "`\n\n";
@@ -17,7 +17,7 @@ std::string emit_page(const EmitAnswer& answer) {
           count_text(static_cast<std::int64_t>(answer.tokens_per_second)) + " |\n";
   text += "| memory of the fullest GPU | " + bytes_text(answer.memory) +
           (answer.room.value > 0 ? " of " + bytes_text(answer.room) : "") + " |\n";
-  if (emitted.target != Target::torchtitan && answer.megatron.value > 0)
+  if (!(emitted.target == Target::torchtitan) && answer.megatron.value > 0)
     text += "| `throughput per GPU (TFLOP/s/GPU)` in its log | " +
             number_text(answer.megatron.value / 1e12, 1) + " |\n";
   if (emitted.target == Target::torchtitan && answer.torchtitan_mfu > 0)

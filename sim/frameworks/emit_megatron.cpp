@@ -159,7 +159,23 @@ class Writer {
       }
       return;
     }
+    if (out_.target.target == Target::megatron_lm && out_.target.before({0, 13, 0}))
+      return write_first_and_last(blocks);
     set("pipeline_model_parallel_layout", pipeline_layout_text(blocks));
+  }
+
+  // Before layouts, only the first and the last stage could have a number of their own.
+  void write_first_and_last(const std::vector<int>& blocks) {
+    const bool others_even =
+        blocks.size() < 3 ||
+        std::all_of(blocks.begin() + 1, blocks.end() - 1, [&](int b) { return b == blocks[1]; });
+    if (in_.grid.vpp > 1 || !others_even)
+      return refuse(
+          "blocks of each stage: before 0.13.0 only the first and the last stage of a pipeline "
+          "without virtual stages have a size of their own");
+    const int others = blocks.size() > 2 ? blocks[1] : blocks.back();
+    if (blocks.front() != others) set("decoder_first_pipeline_num_layers", blocks.front());
+    if (blocks.back() != others) set("decoder_last_pipeline_num_layers", blocks.back());
   }
 
   void write_sharding(bool swift, bool overrides) {
@@ -598,7 +614,7 @@ void write_swift(const EmitInput& in, Emitted& out) {
 
 void emit_megatron(const EmitInput& in, Emitted& out) {
   Writer writer(in, out);
-  const Target target = out.target;
+  const Target target = out.target.target;
   const bool swift = target == Target::ms_swift, alone = in.scenario.model.modules.size() == 1;
   const bool mimo = in.layout.placement == Placement::non_colocated;
   if (target == Target::megatron_lm) {
@@ -621,7 +637,10 @@ void emit_megatron(const EmitInput& in, Emitted& out) {
       if (module.trainable == Trainable::lora)
         writer.note(module.name + ": choose a LoRA recipe of rank " +
                     std::to_string(module.lora_rank));
-  if (mimo && target == Target::megatron_bridge) check_mimo(in, writer);
+  if (mimo && target == Target::megatron_bridge) {
+    check_mimo(in, writer);
+    writer.set("module_parallelisms", true);  // for check_version alone
+  }
   for (std::size_t m = 0; m < in.layout.modules.size(); ++m) {
     const Module& module = in.scenario.model.modules[m];
     const ModuleLayout& grid = in.layout.modules[m];
@@ -637,6 +656,8 @@ void emit_megatron(const EmitInput& in, Emitted& out) {
   writer.write_layout(swift, target != Target::megatron_lm);
   writer.write_batch();
   writer.write_training(swift);
+  check_version(out);
+  out.arguments.erase("module_parallelisms");
   if (!out.cannot.empty()) return;
   if (target == Target::megatron_lm) write_megatron_lm(in, out);
   if (target == Target::megatron_bridge) write_bridge(in, out, mimo);

@@ -1,4 +1,5 @@
-// torchtitan: a Python file with a function that returns the configuration, and a CSV of actions.
+// torchtitan: a Python file with a function that returns the configuration (before 0.3.0: TOML),
+// and a CSV of actions.
 #include <algorithm>
 
 #include "shared/schedule/action_text.h"
@@ -12,19 +13,21 @@ using Json = nlohmann::ordered_json;
 
 // The registered configuration of torchtitan with a model of these dimensions.
 struct KnownModel {
-  const char* module;    // package in torchtitan.models
+  const char* module;    // package in torchtitan.models; before 0.3.0 the name of the model
   const char* function;  // that returns its configuration
+  const char* flavor;    // before 0.3.0
   int layers, hidden, vocab, experts;
 };
-// torchtitan 0.3.0, models/*/config_registry.py.
-constexpr KnownModel kModels[] = {{"llama3", "llama3_8b", 32, 4096, 128256, 0},
-                                  {"llama3", "llama3_70b", 80, 8192, 128256, 0},
-                                  {"llama3", "llama3_405b", 126, 16384, 128256, 0},
-                                  {"qwen3", "qwen3_0_6b", 28, 1024, 151936, 0},
-                                  {"qwen3", "qwen3_14b", 40, 5120, 151936, 0},
-                                  {"qwen3", "qwen3_32b", 64, 5120, 151936, 0},
-                                  {"qwen3", "qwen3_30b_a3b", 48, 2048, 151936, 128},
-                                  {"deepseek_v3", "deepseek_v3_671b", 61, 7168, 129280, 256}};
+// torchtitan 0.3.0, models/*/config_registry.py; 0.2.2, models/*/__init__.py.
+constexpr KnownModel kModels[] = {
+    {"llama3", "llama3_8b", "8B", 32, 4096, 128256, 0},
+    {"llama3", "llama3_70b", "70B", 80, 8192, 128256, 0},
+    {"llama3", "llama3_405b", "405B", 126, 16384, 128256, 0},
+    {"qwen3", "qwen3_0_6b", "0.6B", 28, 1024, 151936, 0},
+    {"qwen3", "qwen3_14b", "14B", 40, 5120, 151936, 0},
+    {"qwen3", "qwen3_32b", "32B", 64, 5120, 151936, 0},
+    {"qwen3", "qwen3_30b_a3b", "30B-A3B", 48, 2048, 151936, 128},
+    {"deepseek_v3", "deepseek_v3_671b", "671B", 61, 7168, 129280, 256}};
 
 const KnownModel* known_model(const Module& module) {
   for (const KnownModel& known : kModels)
@@ -66,7 +69,7 @@ const char* schedule_of(ScheduleKind kind) {
 }
 
 // The modules of each stage, by their names in a decoder of torchtitan.
-Json stage_modules(const std::vector<int>& blocks) {
+Json stage_modules(const std::vector<int>& blocks, const char* head) {
   Json stages = Json::array();
   int next = 0;
   for (std::size_t s = 0; s < blocks.size(); ++s) {
@@ -75,26 +78,59 @@ Json stage_modules(const std::vector<int>& blocks) {
     for (int i = 0; i < blocks[s]; ++i) names.push_back("layers." + std::to_string(next++));
     if (s + 1 == blocks.size()) {
       names.push_back("norm");
-      names.push_back("lm_head");
+      names.push_back(head);
     }
     stages.push_back(names);
   }
   return stages;
 }
 
-// The same settings as sections, as older versions of torchtitan write them: for `polyphony import`
-// and for people who diff two runs.
+// The same settings as sections, as versions before 0.3.0 have them: for these, for `polyphony
+// import`, and for people who diff two runs.
 Json nested(const Json& settings) {
   Json root = Json::object();
   for (const auto& [key, value] : settings.items()) {
     if (key == "activation_checkpoint") {
       root[key]["mode"] = value.is_null() ? "none" : value == "FullAC" ? "full" : "selective";
+      if (value == "SelectiveAC") root[key]["selective_ac_option"] = "op";  // as in 0.3.0
       continue;
     }
     const std::size_t dot = key.find('.');
     root[key.substr(0, dot)][key.substr(dot + 1)] = value;
   }
   return root;
+}
+
+// A value as TOML writes it: as JSON does, since there is no null and no control character.
+std::string toml(const KnownModel& model, const Json& settings) {
+  Json sections{{"model", {{"name", model.module}, {"flavor", model.flavor}}}};
+  sections.update(nested(settings));
+  std::string text;
+  for (const auto& [section, fields] : sections.items()) {
+    text += "\n[" + section + "]\n";
+    for (const auto& [key, value] : fields.items()) text += key + " = " + value.dump() + "\n";
+  }
+  return text;
+}
+
+// Versions before 0.3.0 are configured by TOML.
+void write_toml(const EmitInput& in, const KnownModel& model, Emitted& out) {
+  const std::string version = version_text(*out.target.version);
+  out.files.push_back({"polyphony.toml", "# A layout for torchtitan " + version +
+                                             ": --job.config_file polyphony.toml\n" +
+                                             toml(model, out.arguments)});
+  const bool actions = !in.layout.actions.empty();
+  if (actions) out.files.push_back({"schedule.csv", csv_text(in.layout.actions)});
+  const std::string script =
+      torchrun_script(in, "Starts the layout in torchtitan " + version + ".",
+                      "HERE=\"$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\"\n",
+                      std::string("-m torchtitan.train --job.config_file "
+                                  "\"$HERE/polyphony.toml\" ") +
+                          (actions ? "--parallelism.pipeline_parallel_schedule_csv "
+                                     "\"$HERE/schedule.csv\" "
+                                   : "") +
+                          "\"$@\"");
+  out.files.push_back({"run.sh", script});
 }
 
 }  // namespace
@@ -115,6 +151,7 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
   const auto degree = [&](const char* key, int value) {
     set["parallelism." + std::string(key)] = value;
   };
+  const bool old = out.target.before({0, 3, 0});
   const bool hybrid = g.shard == Shard::full && in.shards_in_part();
   if (g.shard == Shard::optimizer)
     refuse("ZeRO-1 (shard optimizer): torchtitan shards parameters, or nothing");
@@ -141,6 +178,10 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
   if (in.module.experts > 0) {
     degree("expert_parallel_degree", g.ep);
     if (g.tp > 1 && g.experts_tp() != 1) refuse("experts cut over tensor-parallel ranks");
+    if (old && g.tp > 1 && g.ep == 1)
+      refuse(
+          "experts that are whole under tensor parallelism, without expert parallelism: from "
+          "0.3.0 on");
   }
   if (g.tp > 1) set["parallelism.enable_sequence_parallel"] = g.sp;
   if (g.pp > 1 && in.module.tied) refuse("tied embeddings in a pipeline");
@@ -170,7 +211,8 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
       set["parallelism.pipeline_parallel_schedule"] = "PipelineScheduleMulti";
       set["parallelism.pipeline_parallel_schedule_csv"] = "schedule.csv";
     }
-    set["parallelism.module_fqns_per_model_part"] = stage_modules(in.blocks);
+    set["parallelism.module_fqns_per_model_part"] =
+        stage_modules(in.blocks, old ? "output" : "lm_head");
     set["parallelism.pipeline_parallel_microbatch_size"] = in.microbatch;
   }
   // CUDA graphs take neither pipelines nor the dispatch of tokens by all-to-all.
@@ -192,7 +234,11 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
   if (in.scenario.training.fp8 != Fp8Scaling::off)
     refuse("FP8: add torchtitan's converter by hand");
   set["training.steps"] = in.scenario.training.steps;
+  check_version(out);
   if (!out.cannot.empty()) return;
+  if (in.many_nodes()) out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
+  out.start = in.many_nodes() ? "sbatch run.sbatch" : "bash run.sh";
+  if (old) return write_toml(in, *model, out);
   std::string text =
       "# A layout for torchtitan 0.3.0: --module polyphony_config --config polyphony, with this "
       "file's folder on PYTHONPATH.\n"
@@ -223,8 +269,6 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
       "export PYTHONPATH=\"$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd):${PYTHONPATH:-}\"\n",
       "-m torchtitan.train --module polyphony_config --config polyphony \"$@\"");
   out.files.push_back({"run.sh", script});
-  if (in.many_nodes()) out.files.push_back({"run.sbatch", sbatch_script(in, "run.sh")});
-  out.start = "bash run.sh";
 }
 
 }  // namespace polyphony::sim

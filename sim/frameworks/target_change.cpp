@@ -1,9 +1,7 @@
 #include "sim/frameworks/target_change.h"
 
 #include <algorithm>
-#include <cctype>
 
-#include "shared/error.h"
 #include "shared/split/planned_layout.h"
 #include "shared/text/figure_text.h"
 #include "shared/text/json_form.h"
@@ -31,7 +29,7 @@ std::string words(const Json& value) {
   return value.dump();
 }
 
-std::string setting(Target target, std::string key, const Json& value) {
+std::string setting(const TargetVersion& target, std::string key, const Json& value) {
   if (target != Target::megatron_lm)
     return key + (target == Target::ms_swift ? ": " : "=") + words(value);
   std::replace(key.begin(), key.end(), '_', '-');
@@ -41,19 +39,8 @@ std::string setting(Target target, std::string key, const Json& value) {
 
 }  // namespace
 
-Target parse_target(const std::string& word, const std::string& option) {
-  const std::vector<std::string> known = enum_names<Target>();
-  std::string lower;
-  for (const char c : word)
-    lower += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (std::find(known.begin(), known.end(), lower) == known.end())
-    throw InputError(option, "", "there is no framework \"" + word + "\" to write for",
-                     suggest(lower, known));
-  return enum_named<Target>(lower);
-}
-
-const char* stack_of(Target target) {
-  switch (target) {
+const char* stack_of(const TargetVersion& target) {
+  switch (target.target) {
     case Target::megatron_lm:
     case Target::ms_swift:
       return "megatron-core";
@@ -66,7 +53,7 @@ const char* stack_of(Target target) {
 }
 
 Emitted emit_planned(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
-                     Target target) {
+                     const TargetVersion& target) {
   return emit(scenario, plan_layout(borrow_inputs(scenario, profile), layout).resolved, target);
 }
 
@@ -89,7 +76,7 @@ std::vector<std::string> changed_settings(const Emitted& before, const Emitted& 
 }
 
 TargetRows rows_for(const Scenario& scenario, const HardwareProfile& profile, const Sweep& sweep,
-                    Target target) {
+                    const TargetVersion& target) {
   TargetRows rows;
   rows.target = target;
   for (std::size_t i = 0; i < sweep.ranked.size(); ++i) {
@@ -105,7 +92,7 @@ TargetRows rows_for(const Scenario& scenario, const HardwareProfile& profile, co
 }
 
 std::string rows_text(const TargetRows& rows) {
-  const std::string name_of = name(rows.target);
+  const std::string name_of = target_text(rows.target);
   if (rows.looked_at == 0) return "";
   std::string text;
   if (!rows.missing.empty()) {

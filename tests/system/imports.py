@@ -348,6 +348,49 @@ class Emits(harness.SystemTest):
         self.assert_ok(back)
         self.assertEqual(json.loads(back.stdout)["layout"], ROUND_TRIPS["long"][5])
 
+    def test_actions_of_torchtitan_are_read_with_their_communication(self):
+        order = [" ".join([f"F{r}.{i}" for i in range(3 - r)] + [f"F{r}.{i + 3 - r} B{r}.{i}" if i + 3 - r < 8 else f"B{r}.{i}" for i in range(8)])
+                 for r in range(4)]  # 1F1B of four stages and eight microbatches
+        scenario = self.question("dense", schedule="1f1b", microbatches=8, actions=order, language={"pp": 4, "shard": "full", "blocks": [7, 9, 9, 7]})
+        for target, file in (("torchtitan", "polyphony_config.json"), ("torchtitan@0.2.2", "polyphony.toml")):
+            with self.subTest(target):
+                out = self.folder / target
+                self.assert_ok(run(POLYPHONY, "emit", scenario, "--for", target, "--out", out))
+                schedule = out / "schedule.csv"
+                rows = schedule.read_text().splitlines()
+                # As PyTorch's runtime writes what it runs: with messages, and parameters gathered.
+                schedule.write_text("\n".join(f"{r}UNSHARD,{row},{r}SEND_F0,{r}REDUCE_GRAD" for r, row in enumerate(rows)) + "\n")
+                options = ["--model", "llama-3.1-8b", "--gpus", "2x8xH100", "--format", "json"]
+                for files in ([out / file], [out / file, schedule]):
+                    back = run(POLYPHONY, "import", *files, *options)
+                    self.assert_ok(back)
+                    answer = json.loads(back.stdout)
+                    self.assertEqual((answer["report"]["unknown"], answer["report"]["approximated"]), ([], []))
+                    self.assertEqual(answer["scenario"]["layout"]["actions"], order)
+                schedule.unlink()
+                alone = run(POLYPHONY, "import", out / file, *options)
+                self.assert_ok(alone)
+                report = json.loads(alone.stdout)["report"]
+                self.assertTrue(any("schedule.csv" in json.dumps(line) for line in report["unknown"]), report)
+
+    def test_an_older_version_gets_its_own_settings(self):
+        out = self.folder / "old"
+        done = run(POLYPHONY, "emit", self.question("long"), "--for", "megatron-lm@0.12", "--out", out, "--format", "json")
+        self.assert_ok(done)
+        self.assertEqual((json.loads(done.stdout)["framework"], json.loads(done.stdout)["version"]), ("megatron-lm", "0.12.0"))
+        self.assertIn("--decoder-first-pipeline-num-layers 31", (out / "run.sh").read_text())
+        back = run(POLYPHONY, "import", out / "run.sh", "--device", "H100", "--format", "json")
+        self.assert_ok(back)
+        self.assertEqual(json.loads(back.stdout)["layout"], ROUND_TRIPS["long"][5])
+        listed = run(POLYPHONY, "emit", "--versions", "--format", "json")
+        self.assert_ok(listed)
+        rows = json.loads(listed.stdout)
+        self.assertIn(("megatron-lm", "0.13.0", "pipeline_model_parallel_layout"), {(row["framework"], row["since"], row["setting"]) for row in rows})
+        shown = run(POLYPHONY, "emit", "--versions")
+        self.assert_ok(shown)
+        self.assertTrue(all(row["setting"] in shown.stdout for row in rows))
+        self.assertTrue(all(len(line) <= 80 for line in shown.stdout.splitlines()), shown.stdout)
+
     def test_what_a_framework_cannot_run_is_named(self):
         for scenario, framework, named in (
                 (SCENARIOS / "tiny.json", "megatron-lm", "encoders"),
@@ -355,6 +398,7 @@ class Emits(harness.SystemTest):
                 (SCENARIOS / "tiny_colocated.json", "megatron-bridge", "placement colocated"),
                 (SCENARIOS / "tiny_non_colocated.json", "ms-swift", "ranks of their own"),
                 (self.question("dense"), "torchtitan", "ZeRO-1"),
+                (self.question("dense", schedule="1f1b", microbatches=1, language={"shard": "full"}), "megatron-lm@0.13.1", "from 0.14.0 on"),
                 (self.question("long"), "ms-swift", "some of the data-parallel ranks"),
                 (self.question("long", schedule="zero-bubble"), "megatron-lm", "zero-bubble")):
             with self.subTest(f"{scenario.name}, {framework}"):
@@ -372,6 +416,7 @@ class Emits(harness.SystemTest):
         scenario = self.question("dense")
         for options, named in (
                 ([scenario, "--for", "megatron", "--out", self.folder / "x"], ["--for", "megatron-lm"]),
+                ([scenario, "--for", "torchtitan@0.1", "--out", self.folder / "x"], ["--for", "older than 0.2.0"]),
                 ([scenario, "--out", self.folder / "x"], ["--for"]),
                 ([scenario, "--for", "ms-swift"], ["--out"]),
                 ([scenario, "--for", "ms-swift", "--out", "/proc/none/x"], ["/proc/none"]),
