@@ -45,7 +45,18 @@ Flops torchtitan_flops(const Module& m, double sequences, double length) {
   double parameters = static_cast<double>(parameter_count(m));
   // With tied weights, the embedding is also the output matrix, and is counted.
   if (!m.tied) parameters -= static_cast<double>(m.vocab) * m.hidden;
-  const double attention = 12.0 * m.layers * m.heads * m.head_dim * length;
+  const double expert = (m.gated ? 3.0 : 2.0) * m.hidden * m.expert_ffn;
+  int attending = 0;
+  for (int block = 0; block < m.layers; ++block) {
+    const BlockKind kind = block_at(m, block);
+    // Of the experts, those that a token goes to.
+    if (kind.feed_forward == FeedForwardKind::experts)
+      parameters -= (m.experts - m.experts_per_token) * expert;
+    if (kind.attention != AttentionKind::linear && kind.attention != AttentionKind::convolution)
+      ++attending;
+  }
+  const int key_width = m.key_value_rank > 0 ? m.head_dim + m.rotary_dim : m.head_dim;
+  const double attention = 6.0 * attending * m.heads * (key_width + value_width(m)) * length;
   return Flops(sequences * length * (6 * parameters + attention));
 }
 

@@ -135,6 +135,20 @@ TEST_CASE("torchtitan's formula counts all parameters but the embedding") {
         doctest::Approx(8 * 32 * (6 * n + 12.0 * 3 * 4 * 16 * 32)));
 }
 
+// Of 8 experts each token goes to 2; block 0 is dense; 3 matrices of 64·32 an expert, router 64·8.
+TEST_CASE("torchtitan's formula counts the experts that a token goes to") {
+  Module sparse = dense();
+  sparse.experts = 8;
+  sparse.experts_per_token = 2;
+  sparse.expert_ffn = 32;
+  sparse.gated = true;
+  sparse.dense_blocks = 1;
+  const double attention = 4 * 64 * 64 + 2 * 64;
+  const double n = 3 * attention + 3 * 64 * 256 + 2 * (64 * 8 + 2 * 3 * 64 * 32) + 64 + 1000 * 64;
+  CHECK(torchtitan_flops(sparse, 8, 32).value ==
+        doctest::Approx(8 * 32 * (6 * n + 12.0 * 3 * 4 * 16 * 32)));
+}
+
 // Own count of one sample of s tokens: products of parameters 6·s·P (no first input gradient to
 // leave out: the embedding is a table), attention 4·pairs·A·D forward, twice that backward, in
 // causal pairs s(s+1)/2; logits at every row that the executor computes.
