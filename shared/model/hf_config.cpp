@@ -63,15 +63,19 @@ const std::vector<std::string>& hf_types(ModuleKind kind) {
                                                   "qwen3_5_vision",
                                                   "qwen3_5_moe",
                                                   "qwen3_5_moe_vision",
+                                                  "qwen3_omni_moe_vision_encoder",
                                                   "moonvit",
                                                   "idefics3_vision",
                                                   "smolvlm_vision"};
-  static const std::vector<std::string> audio = {"whisper", "qwen2_audio_encoder"};
+  static const std::vector<std::string> audio = {"whisper", "qwen2_audio_encoder",
+                                                 "qwen3_omni_moe_audio_encoder"};
   if (kind == ModuleKind::vision) return vision;
   return kind == ModuleKind::audio ? audio : language;
 }
 
 namespace {
+
+constexpr const char* kThinker = "thinker_config";
 
 // Returns the part of a composite configuration that describes `kind`, or the whole.
 JsonValue part_of(const JsonValue& root, ModuleKind kind) {
@@ -100,10 +104,20 @@ void read_whole_merge(const JsonValue& root, HfModule& result) {
 
 }  // namespace
 
-std::string hf_model_type(const std::string& text, const std::string& file, ModuleKind kind) {
-  const JsonValue root = JsonValue::parse(text, file);
+JsonValue hf_root(const std::string& text, const std::string& file) {
+  JsonValue root = JsonValue::parse(text, file);
   if (!root.is_object())
     root.refuse("is not a JSON object", "give the path of a Hugging Face config.json");
+  if (root.has(kThinker) && root.at(kThinker).is_object()) return root.at(kThinker);
+  return root;
+}
+
+bool has_deep_rows(const std::string& model_type) {
+  return model_type.starts_with("qwen3_vl") || model_type.starts_with("qwen3_omni");
+}
+
+std::string hf_model_type(const std::string& text, const std::string& file, ModuleKind kind) {
+  const JsonValue root = hf_root(text, file);
   const std::string whole = text_or(root, "model_type", "");
   const std::string type =
       kind == ModuleKind::projector ? whole : text_or(part_of(root, kind), "model_type", whole);
@@ -113,9 +127,7 @@ std::string hf_model_type(const std::string& text, const std::string& file, Modu
 }
 
 HfModule read_hf_config(const std::string& text, const std::string& file, ModuleKind kind) {
-  const JsonValue root = JsonValue::parse(text, file);
-  if (!root.is_object())
-    root.refuse("is not a JSON object", "give the path of a Hugging Face config.json");
+  const JsonValue root = hf_root(text, file);
   const JsonValue config = part_of(root, kind);
   const std::vector<std::string>& types = hf_types(kind);
   // A part may lack a model_type of its own (Qwen2-VL's vision_config in older files); then that of
@@ -133,6 +145,8 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
                     : kind == ModuleKind::audio ? read_hf_audio(config, type)
                                                 : read_hf_language(config, type, root);
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  if (kind == ModuleKind::language && !root.pointer().empty())
+    result.notes.emplace_back("the thinker alone: what speaks (talker, code2wav) is omitted");
   if (kind == ModuleKind::vision && root.has("mm_tokens_per_image")) {  // Gemma 3
     const int side = result.module.image_size / std::max(1, result.module.patch),
               rows = whole(root, "mm_tokens_per_image", 1 << 20);

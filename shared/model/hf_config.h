@@ -1,8 +1,9 @@
 // Reads a Hugging Face config.json as a module. Supported: the families of language_families()
 // (shared/model/hf_mixed.cpp); CLIP, SigLIP, InternViT, Pixtral, Qwen2-VL, Qwen2.5-VL, Qwen3-VL,
-// Qwen3.5, Kimi-VL, Idefics 3 (vision); the encoders of Whisper and Qwen2-Audio (audio). The
-// configuration may stand alone or be part of a composite one (vision_config, audio_config,
-// text_config, llm_config). Other model types are rejected by name.
+// Qwen3.5, Qwen3-Omni, Kimi-VL, Idefics 3 (vision); the encoders of Whisper, Qwen2-Audio and
+// Qwen3-Omni (audio). The configuration may stand alone or be part of a composite one
+// (vision_config, audio_config, text_config, llm_config); of Qwen3-Omni it is that of the thinker.
+// Other model types are rejected by name.
 //
 //   Every supported key is in the table of shared/model/hf_keys.h. What a Module cannot express and
 //   hardly affects training speed (a norm, biases, RoPE scaling) becomes a note, and so does an
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "shared/model/model.h"
+#include "shared/text/strict_json.h"
 
 namespace polyphony {
 
@@ -33,6 +35,11 @@ struct HfModule {
   }
 };
 
+// Returns the configuration whose parts are modules: the file's, or that of Qwen3-Omni's thinker in
+// it. Throws InputError if it is not a JSON object.
+JsonValue hf_root(const std::string& text, const std::string& file);
+// Returns whether rows of several of the encoder's blocks enter the language module (DeepStack).
+bool has_deep_rows(const std::string& model_type);
 // Returns the model types that can be read as a module of this kind.
 const std::vector<std::string>& hf_types(ModuleKind kind);
 // Returns the module and its notes. Throws InputError that names the configuration's file and

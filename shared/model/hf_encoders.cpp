@@ -269,6 +269,10 @@ HfModule read_hf_audio(const JsonValue& config, const std::string& type) {
   read_gelu(config, "activation_function", "gelu", result);
   if (type == "qwen2_audio_encoder")
     result.deviate("pairs of rows are not averaged: each is a token of its own");
+  if (type == "qwen3_omni_moe_audio_encoder") {
+    result.deviate("two convolutions that halve the frames once stand for three that do so thrice");
+    result.deviate("frames attend to all of a clip, not to windows");
+  }
   result.notes.emplace_back("keys have a bias in this program, which does not affect any output");
   return result;
 }

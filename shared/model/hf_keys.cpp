@@ -12,17 +12,19 @@ namespace {
 constexpr HfFate kUsed = HfFate::used, kIgnored = HfFate::ignored, kNoted = HfFate::noted,
                  kRefused = HfFate::refused;
 constexpr const char* kExperts =
-    "mixtral qwen3_moe qwen3_vl_moe_text qwen3_next qwen3_5_moe_text deepseek_v2 deepseek_v3 "
+    "mixtral qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text qwen3_next qwen3_5_moe_text "
+    "deepseek_v2 deepseek_v3 "
     "kimi_k2 kimi_vl gpt_oss";
 constexpr const char* kQwen2 = "qwen2 qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text";
 constexpr const char* kDeepSeek = "deepseek_v2 deepseek_v3 kimi_k2 kimi_vl";
 constexpr const char* kDelta = "qwen3_next qwen3_5_text qwen3_5_moe_text";
 constexpr const char* kTowers =
     "qwen2_vl qwen2_vl_vision qwen2_5_vl qwen2_5_vl_vision qwen3_vl qwen3_vl_vision qwen3_vl_moe "
-    "qwen3_vl_moe_vision qwen3_5 qwen3_5_vision qwen3_5_moe qwen3_5_moe_vision";
+    "qwen3_vl_moe_vision qwen3_5 qwen3_5_vision qwen3_5_moe qwen3_5_moe_vision "
+    "qwen3_omni_moe_vision_encoder";
 constexpr const char* kThirdTower =
     "qwen3_vl qwen3_vl_vision qwen3_vl_moe qwen3_vl_moe_vision qwen3_5 qwen3_5_vision qwen3_5_moe "
-    "qwen3_5_moe_vision";
+    "qwen3_5_moe_vision qwen3_omni_moe_vision_encoder";
 constexpr const char* kSecondTower = "qwen2_vl qwen2_vl_vision";
 constexpr const char* kWindowTower = "qwen2_5_vl qwen2_5_vl_vision";
 constexpr const char* kSquares =
@@ -76,8 +78,12 @@ constexpr HfKeys kTable[] = {
     // Windows.
     {"use_sliding_window sliding_window max_window_layers", kQwen2, kUsed, ""},
     {"use_sliding_window sliding_window max_window_layers", "qwen3 qwen3_vl_text", kUsed, ""},
-    {"use_sliding_window sliding_window", "qwen3_moe qwen3_vl_moe_text", kUsed, ""},
-    {"max_window_layers", "qwen3_moe qwen3_vl_moe_text", kIgnored, "every block has the window"},
+    {"use_sliding_window sliding_window", "qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text", kUsed,
+     ""},
+    {"max_window_layers", "qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text", kIgnored,
+     "every block has the window"},
+    {"intermediate_size shared_expert_intermediate_size", "qwen3_omni_moe_text", kIgnored,
+     "every block has experts, none that all tokens share"},
     {"sliding_window", "mistral mixtral phi3", kUsed, ""},
     // Models without biases, or with biases that their code fixes.
     {"attention_bias mlp_bias", kQwen2, kRefused, "the model has biases of q, k and v only",
@@ -87,8 +93,8 @@ constexpr HfKeys kTable[] = {
     {"attention_bias mlp_bias", "mistral mixtral phi3 lfm2", kRefused, "the model has no biases",
      "false"},
     {"mlp_bias",
-     "qwen3 qwen3_vl_text qwen3_moe qwen3_vl_moe_text qwen3_next qwen3_5_text qwen3_5_moe_text "
-     "gemma3_text gpt_oss",
+     "qwen3 qwen3_vl_text qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text qwen3_next qwen3_5_text "
+     "qwen3_5_moe_text gemma3_text gpt_oss",
      kRefused, "the model's feed-forward part has no biases", "false"},
     // Experts.
     {"num_local_experts num_experts n_routed_experts num_experts_per_tok moe_intermediate_size "
@@ -148,6 +154,9 @@ constexpr HfKeys kTable[] = {
      "*suppress_tokens "
      "alignment_heads lang_ids task_to_id",
      "audio", kIgnored, "concerns parts outside the encoder"},
+    {"n_window n_window_infer conv_chunksize downsample_hidden_size",
+     "qwen3_omni_moe_audio_encoder", kIgnored, "the notes on convolutions and windows cover it"},
+    {"output_dim", "qwen3_omni_moe_audio_encoder", kIgnored, "concerns the projector"},
     {"apply_spec_augment", "audio", kNoted, "masking of frames is omitted", "false"},
     {"mask_*", "audio", kIgnored, "the note on apply_spec_augment covers it"},
     {"encoder_layerdrop", "audio", kNoted, "layer dropout is omitted", "0"},

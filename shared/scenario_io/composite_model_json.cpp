@@ -12,10 +12,7 @@ using Json = nlohmann::json;
 namespace {
 
 JsonValue parse(const WholeConfiguration& configuration) {
-  JsonValue config = JsonValue::parse(configuration.text, configuration.file);
-  if (!config.is_object())
-    config.refuse("is not a JSON object", "give the config.json of a Hugging Face model");
-  return config;
+  return hf_root(configuration.text, configuration.file);
 }
 
 bool has_part(const JsonValue& config, const char* part) {
@@ -29,7 +26,7 @@ bool is_linear_projector(const std::string& type) {
 }
 
 // Adds a projector for each block whose output also enters the language module (DeepStack, as in
-// Qwen3-VL): the rows of the first are added after the first block, and so on.
+// Qwen3-VL and Qwen3-Omni): the rows of the first are added after the first block, and so on.
 void add_deep_rows(const JsonValue& config, const Json& projector, Json& modules, Json& sources) {
   constexpr const char* kBlocks = "deepstack_visual_indexes";
   constexpr int kMostDeep = 16, kMostBlocks = 1 << 10;
@@ -92,7 +89,7 @@ JsonValue with_composite_shapes(const JsonValue& scenario, const std::string& pa
     sources.push_back(projector);
   };
   add("vision", "projector", "vision_config");
-  if (has_part(config, "vision_config") && type.starts_with("qwen3_vl"))
+  if (has_part(config, "vision_config") && has_deep_rows(type))
     add_deep_rows(config, modules["projector"], modules, sources);
   add("audio", "audio_projector", "audio_config");
   if (!sources.empty()) modules["language"]["from"] = sources;

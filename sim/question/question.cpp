@@ -69,8 +69,8 @@ void add_model(const std::string& word, const LoadText& load, AskedParts& parts)
   }
   const std::string path = is_file ? word : (fs::path(word) / "config.json").string();
   const std::string text = load(path);
-  const JsonValue config = JsonValue::parse(text, path);
-  if (!config.is_object() || (config.has("polyphony") && !config.has("model_type")))
+  const JsonValue config = hf_root(text, path);
+  if (config.has("polyphony") && !config.has("model_type"))
     config.refuse("is not a Hugging Face config.json",
                   "polyphony sweep " + path + " answers for a scenario");
   const auto has = [&](const char* part) {
@@ -83,7 +83,7 @@ void add_model(const std::string& word, const LoadText& load, AskedParts& parts)
     parts.whole = path;
     if (const char* deep = "deepstack_visual_indexes";
         has("vision_config") && config.at("vision_config").has(deep) &&
-        hf_model_type(text, path, ModuleKind::projector).starts_with("qwen3_vl") &&
+        has_deep_rows(hf_model_type(text, path, ModuleKind::projector)) &&
         config.at("vision_config").at(deep).is_list())
       parts.deep = static_cast<int>(config.at("vision_config").at(deep).size());
     if (has("vision_config")) parts.all.push_back(read_part(ModuleKind::vision, path, text));

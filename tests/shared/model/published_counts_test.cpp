@@ -23,7 +23,8 @@ constexpr const char* kScenario = R"({"polyphony": 1, "model": {"hf": "config.js
 
 std::int64_t parameters_of(const std::string& config) {
   nlohmann::json scenario = nlohmann::json::parse(kScenario);
-  const nlohmann::json parts = nlohmann::json::parse(config);
+  nlohmann::json parts = nlohmann::json::parse(config);
+  if (parts.contains("thinker_config")) parts = nlohmann::json(parts.at("thinker_config"));
   if (!parts.contains("vision_config")) scenario["data"].erase("images");
   if (parts.contains("audio_config")) scenario["data"]["audio"] = {{"per_sample", 1}};
   scenario["data"].erase("sequence");
