@@ -11,7 +11,6 @@
 namespace polyphony::sim {
 namespace {
 
-std::string text_of(const std::string& value) { return value; }
 std::string text_of(int value) { return count_text(value); }
 std::string text_of(BytesPerSecond value) { return link_text(value); }
 
@@ -31,16 +30,12 @@ void state(Stated<T>& stated, const T& value, const std::string& file, const cha
   stated = {value, file};
 }
 
-std::string plural(int number, const char* one, const char* several) {
-  return counted(number, one, several);
-}
-
 void add_nccl(const std::string& text, const std::string& file, MachineFacts& facts) {
   const NcclTopology found = read_nccl_topology(text, file);
   state(facts.gpus, found.gpus, file, "accelerators a node");
-  std::string line = file + ": " + plural(found.gpus, "accelerator", "accelerators") + " a node";
+  std::string line = file + ": " + counted(found.gpus, "accelerator", "accelerators") + " a node";
   if (!found.device.empty()) {
-    state(facts.device, found.device, file, "as accelerator");
+    facts.devices.push_back({found.device, file});
     line += " (" + found.device + ")";
   } else if (found.compute_capability > 0) {
     line += " of compute capability " + std::to_string(found.compute_capability / 10) + "." +
@@ -62,9 +57,10 @@ void add_nccl(const std::string& text, const std::string& file, MachineFacts& fa
   if (found.nics > 0) {
     state(facts.nics, found.nics, file, "NICs a node");
     state(facts.nic, found.nic, file, "a NIC");
-    line += ", " + plural(found.nics, "NIC", "NICs") + " of " + nic_text(found.nic) + " a node";
-    if (found.slower_nics > 0)
-      line += " (" + plural(found.slower_nics, "slower port", "slower ports") + " left out)";
+    line += ", " + counted(found.nics, "NIC", "NICs") + " of " + nic_text(found.nic) + " a node";
+    if (found.other_nics > 0)
+      line += " (" + counted(found.other_nics, "port", "ports") +
+              " left out: slower, or at no accelerator's PCIe switch)";
   }
   facts.read.push_back(line);
 }
@@ -72,27 +68,29 @@ void add_nccl(const std::string& text, const std::string& file, MachineFacts& fa
 void add_slurm(const std::string& text, const std::string& file, MachineFacts& facts) {
   const SlurmTopology found = read_slurm_topology(text, file);
   state(facts.nodes, found.nodes, file, "nodes");
-  std::string line = file + ": " + plural(found.nodes, "node", "nodes");
+  std::string line = file + ": " + counted(found.nodes, "node", "nodes");
   if (found.leaves > 0) {
     state(facts.leaf_nodes, found.leaf_nodes, file, "nodes under a leaf switch");
-    line += ", " + plural(found.leaves, "leaf switch", "leaf switches") + " of " +
-            plural(found.leaf_nodes, "node", "nodes");
+    line += ", " + counted(found.leaves, "leaf switch", "leaf switches") + " of " +
+            counted(found.leaf_nodes, "node", "nodes");
   }
   if (found.blocks > 0) {
     state(facts.block_nodes, found.block_nodes, file, "nodes of a block");
-    line += ", " + plural(found.blocks, "block", "blocks") + " of " +
-            plural(found.block_nodes, "node", "nodes");
+    line += ", " + counted(found.blocks, "block", "blocks") + " of " +
+            counted(found.block_nodes, "node", "nodes");
   }
   facts.read.push_back(line);
 }
 
 void add_nccl_tests(const std::string& text, const std::string& file, MachineFacts& facts) {
   const traces::CollectiveTimes found = traces::read_nccl_tests(text, file);
-  if (found.ranks % found.nodes == 0)
-    state(facts.gpus, found.ranks / found.nodes, file, "accelerators a node");
-  if (!found.device.empty() && !facts.device.value) facts.device = {found.device, file};
-  facts.read.push_back(file + ": " + plural(found.ranks, "accelerator", "accelerators") + " on " +
-                       plural(found.nodes, "node", "nodes") +
+  // Tests often use a part of the machines.
+  const int gpus = (found.ranks + found.nodes - 1) / found.nodes;
+  if (gpus > facts.tested_gpus.value.value_or(0)) facts.tested_gpus = {gpus, file};
+  if (found.nodes > facts.tested_nodes.value.value_or(0)) facts.tested_nodes = {found.nodes, file};
+  if (!found.device.empty()) facts.devices.push_back({found.device, file});
+  facts.read.push_back(file + ": " + counted(found.ranks, "accelerator", "accelerators") + " on " +
+                       counted(found.nodes, "node", "nodes") +
                        (found.device.empty() ? "" : " (" + found.device + ")") +
                        "; its times correct a profile: polyphony calibrate " + file);
 }
@@ -114,17 +112,22 @@ MachineFacts read_machine_files(const std::vector<std::string>& files, const Loa
     const char first = begin == std::string::npos ? ' ' : text[begin];
     if (first == '<')
       add_nccl(text, file, facts);
-    else if (first == '{' || has_word(text, "nccl-tests") || has_word(text, "_perf") ||
-             has_word(text, "# Using devices"))
-      add_nccl_tests(text, file, facts);
     else if (file.ends_with(".yaml") || file.ends_with(".yml") || has_word(text, "SwitchName") ||
              has_word(text, "BlockName"))
       add_slurm(text, file, facts);
+    else if (first == '{' || has_word(text, "nccl-tests") || has_word(text, "_perf") ||
+             has_word(text, "# Using devices"))
+      add_nccl_tests(text, file, facts);
     else
       throw InputError(file, "", "is no file about machines",
                        "NCCL's topology (NCCL_TOPO_DUMP_FILE), Slurm's topology.conf or "
                        "topology.yaml, or the output of nccl-tests");
   }
+  if (facts.gpus.value && facts.tested_gpus.value.value_or(0) > *facts.gpus.value)
+    throw InputError(facts.tested_gpus.file, "",
+                     "uses " + count_text(*facts.tested_gpus.value) + " accelerators a node, " +
+                         facts.gpus.file + " has " + count_text(*facts.gpus.value),
+                     "give files of one cluster");
   return facts;
 }
 

@@ -22,14 +22,18 @@ struct Stated {
 };
 
 struct MachineFacts {
-  Stated<std::string> device;  // as the file writes it: "H100", "NVIDIA H100 80GB HBM3"
-  Stated<int> gpus;            // of a node
+  // As each file writes it: "H100", "NVIDIA H100 80GB HBM3".
+  std::vector<Stated<std::string>> devices;
+  Stated<int> gpus;  // of a node
   Stated<int> nodes;
+  // Hosts that nccl-tests ran on, and the most accelerators that it used on one: there are as many
+  // or more.
+  Stated<int> tested_nodes, tested_gpus;
   // Accelerators that NVLink or xGMI joins, if not those of a node.
   Stated<int> domain;
   Stated<BytesPerSecond> link;    // of an accelerator inside its node, one direction
   Stated<BytesPerSecond> pcie;    // an accelerator's own, one direction
-  Stated<int> nics;               // of a node
+  Stated<int> nics;               // of a node, for its accelerators
   Stated<BytesPerSecond> nic;     // rate of one
   Stated<int> leaf_nodes;         // nodes under one leaf switch
   Stated<int> block_nodes;        // nodes of one of Slurm's blocks

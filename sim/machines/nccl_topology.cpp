@@ -117,8 +117,9 @@ class Reader {
       } else if (kind == "net") {
         const double speed = child.attribute("speed").as_double();
         // NCCL takes an unknown rate as 10 Gb/s.
-        ++nets_[host_][speed > 0 && speed < 1e9 ? speed : 10000];
+        nets_.push_back({host_, speed > 0 && speed < 1e9 ? speed : 10000, root_});
       } else if (kind == "pci") {
+        if (depth == 0) ++root_;
         const double own = pcie_rate(child.attribute("link_speed").value(),
                                      child.attribute("link_width").as_int());
         walk(child, depth + 1, own <= 0 ? pcie : pcie <= 0 ? own : std::min(own, pcie), child);
@@ -132,6 +133,7 @@ class Reader {
     if (gpus_.size() >= kMostGpus) fail("has more than " + count_text(kMostGpus) + " GPUs");
     Gpu gpu;
     gpu.host = host_;
+    gpu_roots_.insert(root_);
     gpu.bus_id = pci.attribute("busid").value();
     gpu.dev = number_of(node, "dev");
     gpu.capability = number_of(node, "sm");
@@ -218,22 +220,33 @@ class Reader {
     return static_cast<int>(least);
   }
 
-  // The ports of the highest rate: the others are for storage and management.
+  // The ports of the highest rate, of them those beside accelerators: the others are for storage
+  // and management.
   void add_nics(NcclTopology& topology) const {
+    if (nets_.empty()) return;
     double fastest = 0;
-    for (const auto& [host, rates] : nets_) fastest = std::max(fastest, rates.rbegin()->first);
-    if (fastest == 0) return;
+    for (const Net& net : nets_) fastest = std::max(fastest, net.rate);
+    const auto near = [&](const Net& net) {
+      return net.rate == fastest && gpu_roots_.contains(net.root);
+    };
+    const bool any_near = std::any_of(nets_.begin(), nets_.end(), near);
+    int all = 0;
+    for (const Net& net : nets_) all += any_near ? near(net) : net.rate == fastest;
     topology.nic = BytesPerSecond(fastest * 1e6 / 8);
-    int all = 0, slower = 0;
-    for (const auto& [host, rates] : nets_)
-      for (const auto& [rate, ports] : rates) (rate == fastest ? all : slower) += ports;
     topology.nics = std::max(1, all / topology.hosts);
-    topology.slower_nics = slower / topology.hosts;
+    topology.other_nics = (static_cast<int>(nets_.size()) - all) / topology.hosts;
   }
 
   std::string file_, host_;
   std::vector<Gpu> gpus_;
-  std::map<std::string, std::map<double, int>> nets_;  // of a host: ports by rate in Mb/s
+  struct Net {
+    std::string host;
+    double rate = 0;  // Mb/s
+    int root = 0;     // the PCIe tree below a CPU that it is in
+  };
+  std::vector<Net> nets_;
+  int root_ = 0;
+  std::set<int> gpu_roots_;  // trees with accelerators
 };
 
 }  // namespace

@@ -21,9 +21,11 @@ struct NcclTopology {
   // host where they are joined directly. 0: there are no links.
   int domain = 0;
   BytesPerSecond pcie{};  // the narrowest part of an accelerator's way to its CPU; zero: unknown
-  int nics = 0;           // ports of the highest rate, of a host
+  // Ports of the highest rate, of a host; if some are at the PCIe switches of accelerators, only
+  // these.
+  int nics = 0;
   BytesPerSecond nic{};
-  int slower_nics = 0;  // ports that are left out: storage, management
+  int other_nics = 0;  // ports that are left out: storage, management
 };
 
 // Throws InputError with the place in the file.

@@ -42,6 +42,7 @@ std::int64_t numbers_in(const std::string& ranges, const std::string& file) {
     if (!digits(low) || !digits(high) || std::stol(high) < std::stol(low))
       refuse(file, "\"" + part + "\" is not a range of numbers");
     count += std::stol(high) - std::stol(low) + 1;
+    if (count > kMostHosts) refuse(file, "has more than " + count_text(kMostHosts) + " nodes");
   }
   if (count == 0) refuse(file, "an empty range in a list of nodes");
   return count;
@@ -92,6 +93,22 @@ struct Groups {
   }
 };
 
+void add_line(const std::string& line, const std::string& place, Groups& groups) {
+  std::istringstream words(line);
+  std::map<std::string, std::string> keys;
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) refuse(place, "\"" + word + "\" is not KEY=VALUE");
+    keys[lower(word.substr(0, equals))] = word.substr(equals + 1);
+  }
+  if (keys.contains("switchname")) {
+    ++groups.switches;
+    if (keys.contains("nodes")) groups.leaves.push_back(hosts_in(keys["nodes"], place));
+  } else if (keys.contains("blockname") && keys.contains("nodes")) {
+    groups.blocks.push_back(hosts_in(keys["nodes"], place));
+  }
+}
+
 Groups read_conf(const std::string& text, const std::string& file) {
   Groups groups;
   std::istringstream stream(text);
@@ -106,22 +123,9 @@ Groups read_conf(const std::string& text, const std::string& file) {
       whole += line.substr(0, line.size() - 1) + " ";
       continue;
     }
-    whole += line;
-    const std::string place = file + ":" + std::to_string(begin);
-    std::istringstream words(std::exchange(whole, ""));
-    std::map<std::string, std::string> keys;
-    for (std::string word; words >> word;) {
-      const std::size_t equals = word.find('=');
-      if (equals == std::string::npos) refuse(place, "\"" + word + "\" is not KEY=VALUE");
-      keys[lower(word.substr(0, equals))] = word.substr(equals + 1);
-    }
-    if (keys.contains("switchname")) {
-      ++groups.switches;
-      if (keys.contains("nodes")) groups.leaves.push_back(hosts_in(keys["nodes"], place));
-    } else if (keys.contains("blockname") && keys.contains("nodes")) {
-      groups.blocks.push_back(hosts_in(keys["nodes"], place));
-    }
+    add_line(std::exchange(whole, "") + line, file + ":" + std::to_string(begin), groups);
   }
+  add_line(whole, file + ":" + std::to_string(begin), groups);  // a last line that ends in "\"
   return groups;
 }
 

@@ -44,11 +44,18 @@ void add_nics(const MachineFacts& facts, const GpuRequest& gpus, const ShippedDe
   const int all = facts.gpus.value.value_or(gpus.per_node);
   const int nics = std::max(1, *facts.nics.value * gpus.per_node / std::max(1, all));
   BytesPerSecond rate = *facts.nic.value;
+  // Whole NICs for an accelerator, or whole accelerators for a NIC.
+  int used = std::max(1, nics / gpus.per_node) * gpus.per_node;
   if (nics >= gpus.per_node) {
-    rate = BytesPerSecond(rate.value * nics / gpus.per_node);  // several for one accelerator
+    rate = BytesPerSecond(rate.value * (nics / gpus.per_node));
   } else {
-    cluster["nics"] = nics;
+    used = nics;
+    while (gpus.per_node % used != 0) --used;
+    cluster["nics"] = used;
   }
+  if (used < nics)
+    assumed.push_back(count_text(used) + " of the " + count_text(nics) + " NICs of " +
+                      facts.nic.file + ": as many for each accelerator");
   if (!device || device->fabric_link.rate != rate) cluster["nic"] = nic_text(rate);
 }
 
@@ -86,37 +93,28 @@ void add_switches(const MachineFacts& facts, const GpuRequest& gpus, const Shipp
 }  // namespace
 
 std::string device_of(const MachineFacts& facts) {
-  if (!facts.device.value) return "";
-  try {
-    return parse_gpus(*facts.device.value).device;
-  } catch (const InputError&) {
-    return "";
+  std::string first, file;
+  for (const Stated<std::string>& stated : facts.devices) {
+    std::string name;
+    try {
+      name = parse_gpus(*stated.value).device;
+    } catch (const InputError&) {  // none that ships
+      continue;
+    }
+    if (!first.empty() && name != first)
+      throw InputError(stated.file, "", "has " + name + ", " + file + " has " + first,
+                       "give files of one cluster");
+    first = name;
+    file = stated.file;
   }
+  return first;
 }
 
-GpuRequest gpus_of(const MachineFacts& facts, const std::string& text, const std::string& option) {
+void check_gpus(const MachineFacts& facts, const GpuRequest& request, const std::string& option) {
   const std::string own = device_of(facts);
-  if (text.empty()) {
-    if (own.empty())
-      throw InputError(option, "", "is missing",
-                       facts.device.value
-                           ? "no accelerator \"" + *facts.device.value + "\" of " +
-                                 facts.device.file + " ships with the program: 4x8xH100"
-                           : "64x8xH100: 64 nodes of 8");
-    if (!facts.gpus.value)
-      throw InputError(option, "", "is missing: no file says how many accelerators a node has",
-                       "64x8x" + own);
-    GpuRequest request = parse_gpus(std::to_string(facts.nodes.value.value_or(1)) + "x" +
-                                        std::to_string(*facts.gpus.value) + "x" + own,
-                                    option);
-    if (!facts.nodes.value)
-      request.assumed.push_back("one node: no file says how many (" + option + ")");
-    return request;
-  }
-  const GpuRequest request = parse_gpus(text, option);
   if (!own.empty() && !request.device.ends_with(".json") && own != request.device)
     throw InputError(option, "",
-                     "names " + request.device + ", " + facts.device.file + " has " + own,
+                     "names " + request.device + ", " + facts.devices.front().file + " has " + own,
                      "leave out one of them");
   if (facts.gpus.value && request.per_node > *facts.gpus.value)
     throw InputError(option, "",
@@ -124,6 +122,30 @@ GpuRequest gpus_of(const MachineFacts& facts, const std::string& text, const std
                          facts.gpus.file + " has " + count_text(*facts.gpus.value),
                      "state nodes and accelerators of each: 4x" +
                          std::to_string(*facts.gpus.value) + "x" + request.device);
+}
+
+GpuRequest gpus_of(const MachineFacts& facts, const std::string& text, const std::string& option) {
+  const std::string own = device_of(facts);
+  if (text.empty()) {
+    if (own.empty())
+      throw InputError(option, "", "is missing",
+                       !facts.devices.empty()
+                           ? "no accelerator \"" + *facts.devices.front().value + "\" of " +
+                                 facts.devices.front().file + " ships with the program: 4x8xH100"
+                           : "64x8xH100: 64 nodes of 8");
+    const Stated<int>& per_node = facts.gpus.value ? facts.gpus : facts.tested_gpus;
+    const Stated<int>& nodes = facts.nodes.value ? facts.nodes : facts.tested_nodes;
+    if (!per_node.value)
+      throw InputError(option, "", "is missing: no file says how many accelerators a node has",
+                       "64x8x" + own);
+    GpuRequest request = parse_gpus(
+        std::to_string(nodes.value.value_or(1)) + "x" + std::to_string(*per_node.value) + "x" + own,
+        option);
+    if (!nodes.value) request.assumed.push_back("one node: no file says how many (" + option + ")");
+    return request;
+  }
+  const GpuRequest request = parse_gpus(text, option);
+  check_gpus(facts, request, option);
   return request;
 }
 

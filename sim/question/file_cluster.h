@@ -11,12 +11,16 @@
 
 namespace polyphony::sim {
 
-// Returns the shipped name of the device of the files; empty if they name none that ships.
+// Returns the shipped name of the device of the files; empty if they name none that ships. Throws
+// InputError if they name two.
 std::string device_of(const MachineFacts& facts);
+// Throws InputError that names `option` if the accelerators contradict the files: another device,
+// more accelerators a node.
+void check_gpus(const MachineFacts& facts, const GpuRequest& request, const std::string& option);
 
 // Returns the accelerators that `text` asks for (parse_gpus), checked against the files; if it is
-// empty, those of the files. Throws InputError that names `option` if neither says which, or if
-// they contradict each other: another device, more accelerators a node than the files have.
+// empty, those of the files. Throws InputError that names `option` if neither says which, and as
+// check_gpus() does.
 GpuRequest gpus_of(const MachineFacts& facts, const std::string& text, const std::string& option);
 
 // Writes links, NICs, domains and leaf switches of the files into a scenario's value of "cluster".

@@ -7,6 +7,7 @@
 #include "shared/error.h"
 #include "sim/machines/nccl_topology.h"
 #include "sim/machines/slurm_topology.h"
+#include "sim/question/file_cluster.h"
 #include "tests/shared/support/scenario_files.h"
 
 namespace polyphony::sim {
@@ -43,7 +44,33 @@ TEST_CASE("NCCL's topology of a node behind NVSwitches") {
   CHECK(node.pcie.value == doctest::Approx(63.0e9).epsilon(1e-3));
   CHECK(node.nics == 8);
   CHECK(nic_text(node.nic) == "400Gbps");
-  CHECK(node.slower_nics == 2);
+  CHECK(node.other_nics == 2);
+  // Ports for storage that are as fast are at PCIe switches without accelerators.
+  std::string fast = sample("hgx_h100_topo.xml");
+  for (std::size_t at; (at = fast.find("speed=\"100000\"")) != std::string::npos;)
+    fast.replace(at, 14, "speed=\"400000\"");
+  const NcclTopology same = read_nccl_topology(fast, "topo.xml");
+  CHECK(same.nics == 8);
+  CHECK(same.other_nics == 2);
+}
+
+TEST_CASE("NICs that do not divide by accelerators: whole ones, and the rest is told") {
+  const auto cluster = [](int nics, std::vector<std::string>& assumed) {
+    MachineFacts facts;
+    facts.nics = {nics, "topo.xml"};
+    facts.nic = {BytesPerSecond(50e9), "topo.xml"};
+    nlohmann::ordered_json json{{"node", "hgx-h100"}};
+    add_machine_facts(facts, parse_gpus("2x8xH100"), 0, json, assumed);
+    return json;
+  };
+  std::vector<std::string> assumed;
+  CHECK(cluster(6, assumed) == nlohmann::ordered_json{{"node", "hgx-h100"}, {"nics", 4}});
+  REQUIRE(assumed.size() == 1);
+  CHECK(assumed[0] == "4 of the 6 NICs of topo.xml: as many for each accelerator");
+  CHECK(cluster(10, assumed) == nlohmann::ordered_json{{"node", "hgx-h100"}});  // 8 of 400 Gb/s
+  CHECK(assumed.size() == 2);
+  CHECK(cluster(16, assumed) == nlohmann::ordered_json{{"node", "hgx-h100"}, {"nic", "800Gbps"}});
+  CHECK(assumed.size() == 2);
 }
 
 TEST_CASE("NCCL's topology of a node whose NVLinks join pairs") {
@@ -107,7 +134,8 @@ TEST_CASE("Slurm's lists of hosts are counted") {
   CHECK(hosts_in("gpu[001-016]", "f") == 16);
   CHECK(hosts_in("gpu[1-4,7],login", "f") == 6);
   CHECK(hosts_in("r[1-2]n[01-10]", "f") == 20);
-  for (const char* bad : {"", "gpu[4-1]", "gpu[1-", "gpu]1[", "gpu[a-b]", "gpu[]", "n[0-99999999]"})
+  for (const char* bad : {"", "gpu[4-1]", "gpu[1-", "gpu]1[", "gpu[a-b]", "gpu[]", "n[0-99999999]",
+                          "n[0-1048575][0-999999999,0-999999999,0-999999999]"})
     CHECK_MESSAGE(!refusal([&] { hosts_in(bad, "f"); }).empty(), bad);
 }
 
@@ -125,6 +153,9 @@ TEST_CASE("Slurm's topologies: switches, blocks, YAML") {
   CHECK(yaml.nodes == 48);
   CHECK(yaml.leaf_nodes == 24);
   CHECK(yaml.switches == 3);
+  CHECK(read_slurm_topology("SwitchName=a Nodes=b[1-2]\nSwitchName=c \\\n  Nodes=d[1-4]\\\n",
+                            "t.conf")
+            .nodes == 6);
   CHECK(refusal([] {
           read_slurm_topology("SwitchName=a Nodes=b[1-\n", "t.conf");
         }).find("t.conf:1") == 0);
@@ -141,11 +172,51 @@ TEST_CASE("files of one cluster complete each other, and those of two are refuse
   };
   const MachineFacts facts =
       read_machine_files({"hgx_h100_topo.xml", "topology.conf", "all_reduce.json"}, load);
-  CHECK(facts.device.value == std::string("H100"));
+  CHECK(device_of(facts) == "H100");
+  CHECK(device_of(read_machine_files({"all_reduce.json", "hgx_h100_topo.xml"}, load)) == "H100");
+  const MachineFacts two =
+      read_machine_files({"a40_pairs_topo.xml", "all_reduce.conf"}, [&](const std::string& file) {
+        return file == "all_reduce.conf" ? std::string(
+                                               "SwitchName=gpu_perf "
+                                               "Nodes=gpu_perf[1-16]\n")
+                                         : sample(file);
+      });
+  CHECK(two.nodes.value == 16);
   CHECK(facts.gpus.value == 8);
   CHECK(facts.nodes.value == 64);
   CHECK(facts.leaf_nodes.value == 16);
   CHECK(facts.read.size() == 3);
+  // nccl-tests on one accelerator of each of two hosts: of nodes with 8.
+  const auto pair = [&](const std::string& file) {
+    return file == "pair.json" ? R"({"version": 1, "config": {}, "devices": [
+                    {"rank": 0, "hostname": "a", "device_info": "NVIDIA H100 80GB HBM3"},
+                    {"rank": 1, "hostname": "b", "device_info": "NVIDIA H100 80GB HBM3"}],
+                    "args": ["./build/all_reduce_perf"],
+                    "results": [{"size": 1048576, "count": 262144, "type": "float",
+                    "redop": "sum", "root": "-1", "out_of_place": {"time": 100.0, "alg_bw": 10.0,
+                    "bus_bw": 10.0, "nwrong": 0}}]})"
+                               : sample(file);
+  };
+  const GpuRequest tested =
+      gpus_of(read_machine_files({"pair.json", "hgx_h100_topo.xml"}, pair), "", "--gpus");
+  CHECK(tested.nodes == 2);
+  CHECK(tested.per_node == 8);
+  CHECK(gpus_of(read_machine_files({"pair.json"}, pair), "", "--gpus").per_node == 1);
+  const auto four = [&](const std::string& file) {
+    std::string text = sample(file);
+    if (file == "hgx_h100_topo.xml")
+      for (const char* dev : {"4", "5", "6", "7"})
+        text = replaced(text, "<gpu dev=\"" + std::string(dev) + "\"", "<gone dev=\"x\"");
+    for (std::size_t at; (at = text.find("<gone")) != std::string::npos;) {
+      text.replace(at, 5, "<cpu");
+      const std::size_t end = text.find("</gpu>", at);
+      text.replace(end, 6, "</cpu>");
+    }
+    return text;
+  };
+  CHECK(refusal([&] { read_machine_files({"all_reduce.json", "hgx_h100_topo.xml"}, four); }) ==
+        "all_reduce.json: uses 8 accelerators a node, hgx_h100_topo.xml has 4 (give files of one "
+        "cluster)");
   CHECK(refusal([&] { read_machine_files({"hgx_h100_topo.xml", "a40_pairs_topo.xml"}, load); }) ==
         "a40_pairs_topo.xml: says 4 accelerators a node, hgx_h100_topo.xml says 8 (give files of "
         "one cluster)");
