@@ -52,7 +52,7 @@ const JsonKeys<ImportAnswer>& import_keys() {
       {"illegal", a("string"), "why the layout cannot be predicted; empty: it can",
        [](const Of& of) { return json(of.imported.illegal); }},
       {"measured_step", or_null(a("number")),
-       "seconds of a step by the log; null: no log has steps",
+       "seconds of a step by a log or profiles; null: none has steps",
        [](const Of& of) {
          return of.step.measured.count() > 0 ? json(of.step.measured.count()) : json();
        }},

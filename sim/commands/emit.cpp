@@ -75,7 +75,12 @@ void print(const EmitAnswer& answer) {
 // The settings that older versions of the frameworks do not have.
 void show_versions(const Arguments& args) {
   if (args.json()) {
-    nlohmann::json rows = nlohmann::json::array();
+    nlohmann::json known = nlohmann::json::object(), rows = nlohmann::json::array();
+    for (const std::string& framework : enum_names<Target>()) {
+      const KnownVersions versions = known_versions(enum_named<Target>(framework));
+      known[framework] = {{"oldest", version_text(versions.oldest)},
+                          {"newest", version_text(versions.newest)}};
+    }
     for (const SettingSince& of : settings_since())
       rows.push_back({{"framework", name(of.target)},
                       {"since", version_text(of.since)},
@@ -84,7 +89,7 @@ void show_versions(const Arguments& args) {
                       {"without", name(of.without)},
                       {"what", of.what},
                       {"source", of.source}});
-    std::cout << rows.dump(2) << "\n";
+    std::cout << nlohmann::json{{"versions", known}, {"settings", rows}}.dump(2) << "\n";
     return;
   }
   for (const std::string& framework : enum_names<Target>()) {
@@ -97,9 +102,13 @@ void show_versions(const Arguments& args) {
       std::string value = of.value ? std::string(" = ") + of.value : "";
       std::cout << "  from " << version_text(of.since) << ": " << of.setting << value << "\n"
                 << "    "
-                << wrapped(std::string(of.what) + "; before " + version_text(of.since) + " " +
-                               name(of.without) + ". Source: " + of.source,
-                           screen_columns() - 4, 4)
+                << wrapped(
+                       std::string(of.what) + "; for an older version it is " +
+                           (of.without == WithoutSetting::refused   ? "refused"
+                            : of.without == WithoutSetting::omitted ? "left out"
+                                                                    : "written in another form") +
+                           ". Source: " + of.source,
+                       screen_columns() - 4, 4)
                 << "\n";
     }
   }

@@ -9,9 +9,11 @@
 #include "sim/answer_json/answers_json.h"
 #include "sim/cli/cluster_options.h"
 #include "sim/cli/command.h"
+#include "sim/cli/measurements.h"
 #include "sim/commands/commands.h"
 #include "sim/console/console.h"
 #include "sim/evidence/quick_step.h"
+#include "sim/evidence/step_evidence.h"
 #include "sim/frameworks/import.h"
 #include "sim/question/file_cluster.h"
 #include "sim/question/question.h"
@@ -71,6 +73,24 @@ void add_log(const std::string& path, const std::string& text, const Scenario& s
   }
 }
 
+// Fills in the step that profiles of the run have. The scenario has its samples.
+void add_profiles(const std::vector<std::string>& paths, const Scenario& scenario,
+                  const HardwareProfile& profile, StepBeside& beside) {
+  const traces::RankSet ranks = read_profiles(paths, "", "import");
+  print_notes(ranks);
+  const StepEvidence evidence = evidence_of_profiles(ranks.traces, scenario, profile);
+  for (const std::string& note : evidence.notes) std::cerr << note << "\n";
+  if (!evidence.step) {
+    std::cerr << evidence.source << ": is not of whole steps of this layout, so that no step is "
+              << "measured; polyphony calibrate learns from its kernels\n";
+    return;
+  }
+  beside.measured = *evidence.step;
+  beside.lines = static_cast<int>(evidence.kernels.front().steps);
+  beside.profiled = true;
+  for (const std::string& path : paths) beside.log += (beside.log.empty() ? "" : " ") + path;
+}
+
 }  // namespace
 
 int import_command(int argc, char** argv) {
@@ -80,7 +100,8 @@ int import_command(int argc, char** argv) {
       "and layout: a "
       "launch script, the arguments in a log, or a saved configuration of Megatron-LM, "
       "Megatron-Bridge, ms-swift, "
-      "torchtitan, LLaMA-Factory or transformers' Trainer with DeepSpeed or Accelerate. Every "
+      "torchtitan, LLaMA-Factory, verl, NeMo-RL or transformers' Trainer with DeepSpeed or "
+      "Accelerate. Every "
       "setting is accounted "
       "for: used, approximated, not modeled, without effect, or not understood. Nothing is "
       "executed.",
@@ -101,7 +122,7 @@ int import_command(int argc, char** argv) {
       "from",
       "the framework, if it is not recognized: megatron-lm, megatron-bridge, ms-swift, "
       "llama-factory, "
-      "torchtitan, hf-trainer",
+      "torchtitan, hf-trainer, verl, nemo-rl",
       cxxopts::value<std::string>(), "NAME")("model",
                                              "config.json of the model, its folder, or a preset, "
                                              "where the files do not state its dimensions; "
@@ -118,7 +139,9 @@ int import_command(int argc, char** argv) {
            cxxopts::value<std::vector<std::string>>(),
            "NAME=VALUE")("log", "log of the run: its measured step is shown beside the prediction",
                          cxxopts::value<std::string>(), "FILE")(
-      "all", "also list the settings that are understood, and those without effect")(
+      "trace", "the same from a profile of its GPUs (PyTorch, Nsight Systems); repeat it for ranks",
+      cxxopts::value<std::vector<std::string>>(),
+      "FILE")("all", "also list the settings that are understood, and those without effect")(
       "out", "file of the scenario; stdout when absent", cxxopts::value<std::string>(), "FILE");
   add_cluster_options(args);
   args.positional({"files"});
@@ -128,6 +151,9 @@ int import_command(int argc, char** argv) {
     throw InputError(
         "import", "", "a file is missing",
         "a launch script, a log or a configuration: polyphony import train.sh --gpus 8xH100");
+  if (args.has("log") && args.has("trace"))
+    throw InputError("--trace", "", "is given with --log: both would state the measured step",
+                     "leave out one of them");
   std::optional<Framework> stated;
   if (args.has("from")) {
     const std::vector<std::string> known = enum_names<Framework>();
@@ -147,12 +173,14 @@ int import_command(int argc, char** argv) {
   scenario.file = out.empty() ? "scenario.json" : out;
   if (args.has("log"))
     add_log(args.text("log"), read_file(args.text("log")), scenario, true, answer.step);
-  else if (read.printed)
+  else if (read.printed && !args.has("trace"))
     for (const NamedText& log : files) add_log(log.path, log.text, scenario, false, answer.step);
   if (answer.imported.illegal.empty()) {
     answer.layout = layout_words(scenario.model, *scenario.layout, scenario.cluster);
     read_samples(scenario);
-    const Prediction predicted = quick_step(scenario, load_profile(scenario, {}));
+    const HardwareProfile profile = load_profile(scenario, {});
+    if (args.has("trace")) add_profiles(args.repeated("trace"), scenario, profile, answer.step);
+    const Prediction predicted = quick_step(scenario, profile);
     answer.step.predicted = predicted.step();
     answer.step.memory = most_memory(predicted);
     answer.step.room = scenario.cluster.device.memory;

@@ -169,10 +169,10 @@ class Writer {
     const bool others_even =
         blocks.size() < 3 ||
         std::all_of(blocks.begin() + 1, blocks.end() - 1, [&](int b) { return b == blocks[1]; });
-    if (in_.grid.vpp > 1 || !others_even)
+    if (in_.grid.vpp > 1 || !others_even || blocks.front() == 0 || blocks.back() == 0)
       return refuse(
           "blocks of each stage: before 0.13.0 only the first and the last stage of a pipeline "
-          "without virtual stages have a size of their own");
+          "have a size of their own, which is not zero, and here none of several virtual stages");
     const int others = blocks.size() > 2 ? blocks[1] : blocks.back();
     if (blocks.front() != others) set("decoder_first_pipeline_num_layers", blocks.front());
     if (blocks.back() != others) set("decoder_last_pipeline_num_layers", blocks.back());

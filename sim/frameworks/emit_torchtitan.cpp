@@ -92,7 +92,7 @@ Json nested(const Json& settings) {
   for (const auto& [key, value] : settings.items()) {
     if (key == "activation_checkpoint") {
       root[key]["mode"] = value.is_null() ? "none" : value == "FullAC" ? "full" : "selective";
-      if (value == "SelectiveAC") root[key]["selective_ac_option"] = "op";  // as in 0.3.0
+      if (value == "SelectiveAC") root[key]["selective_ac_option"] = "op";
       continue;
     }
     const std::size_t dot = key.find('.');
@@ -225,7 +225,15 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
   const std::string recompute = g.recompute == Recompute::full        ? "FullAC"
                                 : g.recompute == Recompute::selective ? "SelectiveAC"
                                                                       : "";
-  set["activation_checkpoint"] = recompute.empty() ? Json() : Json(recompute);
+  if (old) {
+    set["activation_checkpoint.mode"] = recompute.empty()       ? "none"
+                                        : recompute == "FullAC" ? "full"
+                                                                : "selective";
+    if (recompute == "SelectiveAC")
+      set["activation_checkpoint.selective_ac_option"] = "op";  // as in 0.3.0
+  } else {
+    set["activation_checkpoint"] = recompute.empty() ? Json() : Json(recompute);
+  }
   if (g.recompute == Recompute::selective)
     out.notes.push_back(
         "torchtitan's selective recomputation keeps every second GEMM; here attention is "

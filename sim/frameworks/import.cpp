@@ -341,6 +341,23 @@ void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario,
   scenario["layout"] = layout;
 }
 
+// Puts as many whole samples into a microbatch as its tokens allow and as divide a rank's batch.
+void pack(RunSettings& run, const ImportOptions& options, int dp, ImportReport& report) {
+  const std::int64_t sequence = options.sequence.value_or(run.sequence.value_or(0));
+  if (sequence < 1 || *run.global_batch < 1 || *run.global_batch % dp != 0) return;
+  const std::int64_t each = *run.global_batch / dp;
+  constexpr std::int64_t kMost = 65536;
+  std::int64_t samples =
+      std::clamp<std::int64_t>(*run.microbatch_tokens / sequence, 1, std::min(each, kMost));
+  while (each % samples != 0) --samples;
+  run.microbatch = samples;
+  report.approximated.push_back({"", "",
+                                 "samples are packed into microbatches of up to " +
+                                     count_text(*run.microbatch_tokens) + " tokens: here " +
+                                     counted(samples, "sample", "samples") + " of " +
+                                     count_text(sequence) + " tokens each, the longest"});
+}
+
 void add_training(const RunSettings& run, const Model& model, Json& scenario) {
   Json training{{"precision", run.precision.empty() ? "bf16" : run.precision}};
   if (!run.fp8.empty()) training["fp8"] = run.fp8;
@@ -374,7 +391,27 @@ RunSettings run_settings(const FrameworkSettings& read, ImportReport& report, in
       settings.finish(torchtitan_known());
       return run;
     }
+    case Framework::verl:
+    case Framework::nemo_rl: {
+      SettingReader settings(megatron_names(read), report, read.printed);
+      RunSettings run = read_policy(settings, read.framework, layers);
+      std::vector<std::vector<KnownSetting>> known = policy_known();
+      known.push_back(megatron_known(read.framework).front());
+      settings.finish(known);
+      return run;
+    }
     case Framework::llama_factory:
+      if (auto named = megatron_names_of_factory(read)) {
+        SettingReader settings(std::move(*named), report, read.printed);
+        RunSettings run = read_megatron(settings, read.framework, layers);
+        run.microbatches =
+            settings.count("gradient_accumulation_steps", "microbatches").value_or(1);
+        std::vector<std::vector<KnownSetting>> known = megatron_known(read.framework);
+        known.push_back(trainer_known().front());
+        settings.finish(known);
+        return run;
+      }
+      [[fallthrough]];
     case Framework::hf_trainer: {
       SettingReader settings(read.settings, report, read.printed);
       RunSettings run = read_trainer(settings, read.framework);
@@ -393,8 +430,11 @@ Imported import_settings(const FrameworkSettings& read, const ImportOptions& opt
   for (const std::string& note : read.notes) report.assumed.push_back({"", "", note});
   for (const std::string& file : read.missing)
     report.unknown.push_back({file, "", "is named, but not there: give it beside the other files"});
+  for (const std::string& file : read.unused)
+    report.unknown.push_back({file, "", "is given, but no other file names it"});
   RunSettings run = run_settings(read, report, layers_of(read, options, load));
   const GpuRequest gpus = gpus_of(read, run, options, report);
+  check_gpus(options.machines, gpus, options.gpus ? "--gpus" : "--device");
   // A batch that is not stated follows from microbatches.
   const int inner = run.grid.tp * run.grid.pp * run.grid.cp;
   const int dp = std::max(1, gpus.nodes * gpus.per_node / std::max(1, inner));
@@ -404,6 +444,9 @@ Imported import_settings(const FrameworkSettings& read, const ImportOptions& opt
     run.global_batch = run.microbatch.value_or(1) * dp;
     report.assumed.push_back({"", "", "one microbatch a step: no setting states the global batch"});
   }
+  if (!run.microbatch && run.microbatches)
+    run.microbatch = std::max<std::int64_t>(1, *run.global_batch / (*run.microbatches * dp));
+  if (!run.microbatch && run.microbatch_tokens) pack(run, options, dp, report);
   const std::string file = folder.empty() ? "scenario" : folder + "/scenario";
   Json scenario = question_of(run, options, gpus, load, folder, report);
   const Scenario plain = read_scenario(scenario.dump(), file, load, {});

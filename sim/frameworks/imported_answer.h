@@ -11,9 +11,10 @@
 namespace polyphony::sim {
 
 struct StepBeside {
-  Seconds measured{};      // zero: no log has steps
-  int lines = 0;           // of the log that it is the median of
-  std::string log;         // its path
+  Seconds measured{};      // zero: no log or profile has steps
+  int lines = 0;           // of the log that it is the median of, or steps of profiles
+  std::string log;         // its path, or the profiles'
+  bool profiled = false;   // by profiles
   Seconds predicted{};     // zero: the layout cannot be predicted
   Bytes memory{}, room{};  // of the rank that needs most, and of a device
 };

@@ -418,7 +418,8 @@ void read_sharding(SettingReader& s, RunSettings& run, Framework framework) {
   ModuleLayout& grid = run.grid;
   bool distributed =
       s.flag("use_distributed_optimizer",
-             framework == Framework::ms_swift || framework == Framework::megatron_bridge,
+             framework == Framework::ms_swift || framework == Framework::megatron_bridge ||
+                 framework == Framework::verl || framework == Framework::nemo_rl,
              "shard optimizer");
   if (!s.has("use_distributed_optimizer") && distributed)
     s.assumed(std::string("a distributed optimizer: ") + name(framework) + "'s default");
@@ -490,8 +491,9 @@ void read_precision(SettingReader& s, RunSettings& run, Framework framework) {
   if (!stated && framework != Framework::megatron_lm) {
     run.precision = "bf16";
     s.assumed(std::string("bf16: ") + name(framework) +
-              (framework == Framework::ms_swift ? " takes the model's format"
-                                                : "'s recipes are bf16_mixed"));
+              (framework == Framework::megatron_bridge ? "'s recipes are bf16_mixed"
+               : framework == Framework::ms_swift      ? " takes the model's format"
+                                                       : "'s default"));
   }
   std::string fp8 = s.text("fp8", "training.fp8");
   if (mixed.find("fp8") != std::string::npos) fp8 = mixed;
@@ -507,33 +509,10 @@ void read_precision(SettingReader& s, RunSettings& run, Framework framework) {
                    "one scale a row, not one a block");
 }
 
-void read_training(SettingReader& s, RunSettings& run) {
-  Json& training = run.training;
-  read_training_number(s, "lr", "learning_rate", run);
-  read_training_number(s, "weight_decay", "weight_decay", run);
-  read_training_number(s, "adam_beta1", "beta1", run);
-  read_training_number(s, "adam_beta2", "beta2", run);
-  read_training_number(s, "adam_eps", "epsilon", run);
-  read_training_number(s, "clip_grad", "clip_norm", run);
-  const std::string decay = s.text("lr_decay_style", "training.decay");
-  if (decay == "cosine" || decay == "linear" || decay == "constant") training["decay"] = decay;
-  if (decay == "WSD") training["decay"] = "wsd";
-  if (const auto least = s.number("min_lr", "training.min_learning_rate");
-      least && *least >= 0 && training.contains("decay") && training["decay"] != "constant")
-    training["min_learning_rate"] = *least;
-  read_training_steps(s, "lr_warmup_iters", "warmup_steps", run);
-  if (const auto steps = s.integer("lr_wsd_decay_iters", "training.wsd_decay_steps");
-      steps && *steps > 0 && decay == "WSD")
-    training["wsd_decay_steps"] = *steps;
-  read_training_steps(s, "train_iters", "steps", run);
-  if (const auto seed = s.integer("seed", "training.seed"); seed && *seed >= 0)
-    training["seed"] = *seed;
-}
-
 void read_trained(SettingReader& s, RunSettings& run, Framework framework, int known_layers) {
-  const bool swift = framework == Framework::ms_swift;
-  for (const auto& [key, module, frozen] : {std::tuple{"freeze_vision_model", "vision", swift},
-                                            {"freeze_vision_projection", "projector", swift},
+  const bool kept = framework == Framework::ms_swift || framework == Framework::llama_factory;
+  for (const auto& [key, module, frozen] : {std::tuple{"freeze_vision_model", "vision", kept},
+                                            {"freeze_vision_projection", "projector", kept},
                                             {"freeze_language_model", "language", false}})
     if (s.flag(key, frozen, std::string(module) + ".train frozen"))
       run.train.emplace_back(module, "frozen");
@@ -588,6 +567,29 @@ std::vector<Setting> megatron_names(const FrameworkSettings& read) {
   return settings;
 }
 
+void read_optimization(SettingReader& s, RunSettings& run) {
+  Json& training = run.training;
+  read_training_number(s, "lr", "learning_rate", run);
+  read_training_number(s, "weight_decay", "weight_decay", run);
+  read_training_number(s, "adam_beta1", "beta1", run);
+  read_training_number(s, "adam_beta2", "beta2", run);
+  read_training_number(s, "adam_eps", "epsilon", run);
+  read_training_number(s, "clip_grad", "clip_norm", run);
+  const std::string decay = s.text("lr_decay_style", "training.decay");
+  if (decay == "cosine" || decay == "linear" || decay == "constant") training["decay"] = decay;
+  if (decay == "WSD") training["decay"] = "wsd";
+  if (const auto least = s.number("min_lr", "training.min_learning_rate");
+      least && *least >= 0 && training.contains("decay") && training["decay"] != "constant")
+    training["min_learning_rate"] = *least;
+  read_training_steps(s, "lr_warmup_iters", "warmup_steps", run);
+  if (const auto steps = s.integer("lr_wsd_decay_iters", "training.wsd_decay_steps");
+      steps && *steps > 0 && decay == "WSD")
+    training["wsd_decay_steps"] = *steps;
+  read_training_steps(s, "train_iters", "steps", run);
+  if (const auto seed = s.integer("seed", "training.seed"); seed && *seed >= 0)
+    training["seed"] = *seed;
+}
+
 RunSettings read_megatron(SettingReader& s, Framework framework, int known_layers) {
   RunSettings run;
   const std::string transformer = s.text("transformer_impl", "stack");
@@ -603,7 +605,7 @@ RunSettings read_megatron(SettingReader& s, Framework framework, int known_layer
   read_pipeline(s, run, layers);
   read_context_parallelism(s, run);
   grid.ep = degree(s, "expert_model_parallel_size", "ep");
-  grid.sp = s.flag("sequence_parallel", false, "sp");
+  grid.sp = s.flag("sequence_parallel", framework == Framework::verl, "sp");
   if (grid.tp == 1 && grid.sp) {
     grid.sp = false;
     s.ignored("sequence_parallel",
@@ -611,7 +613,7 @@ RunSettings read_megatron(SettingReader& s, Framework framework, int known_layer
   }
   if (const auto expert_tp = s.integer("expert_tensor_parallel_size", "expert_tp"))
     grid.expert_tp = static_cast<int>(std::clamp<std::int64_t>(*expert_tp, 1, 100000));
-  else if (framework == Framework::ms_swift)
+  else if (framework == Framework::ms_swift || framework == Framework::llama_factory)
     grid.expert_tp = 1;
   if (grid.expert_tp == grid.tp) grid.expert_tp = 0;
   const bool experts = run.language && run.language->contains("experts");
@@ -625,13 +627,15 @@ RunSettings read_megatron(SettingReader& s, Framework framework, int known_layer
   if (grid.vpp > 1) run.schedule = ScheduleKind::interleaved;
   read_batch(s, run, framework);
   read_precision(s, run, framework);
-  read_training(s, run);
+  read_optimization(s, run);
   read_trained(s, run, framework, known_layers);
   if (const auto world = s.count("world_size", "ranks")) run.ranks = static_cast<int>(*world);
   if (instances && *instances > 1)
     run.shard_groups = static_cast<int>(std::min<std::int64_t>(*instances, 100000));
-  if (s.text("moe_token_dispatcher_type", "") == "flex" && run.stack == "megatron-core")
+  if (s.text("moe_token_dispatcher_type", "dispatch of tokens to experts") == "flex" &&
+      run.stack == "megatron-core")
     run.stack = "megatron-bridge";
+  s.used("moe_flex_dispatcher_backend", "dispatch of tokens to experts");
   if (const Setting* optimizer = s.find("optimizer");
       optimizer && (optimizer->value == "adam" || optimizer->value == "adamw"))
     s.used("optimizer", "AdamW");

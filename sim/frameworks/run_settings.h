@@ -43,6 +43,8 @@ struct RunSettings {
 
   // The batch: any two of samples in a microbatch, in a step, and microbatches.
   std::optional<std::int64_t> microbatch, global_batch, microbatches;
+  // Samples are packed into microbatches of at most so many tokens, instead of `microbatch`.
+  std::optional<std::int64_t> microbatch_tokens;
   std::optional<std::int64_t> sequence;
   // Ranks of the run; only data parallelism depends on them.
   std::optional<int> ranks, nodes, per_node;

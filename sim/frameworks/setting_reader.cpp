@@ -89,7 +89,10 @@ void SettingReader::note(std::vector<ImportReport::Line>& lines, const std::stri
 }
 void SettingReader::used(const std::string& key, const std::string& what) {
   if (read_.contains(key)) return;
-  note(report_.used, key, what);
+  if (const Setting* setting = find(key); setting && setting->written.empty())
+    read_.insert(key);  // it follows from defaults alone
+  else
+    note(report_.used, key, what);
 }
 void SettingReader::approximated(const std::string& key, const std::string& what) {
   note(report_.approximated, key, what);

@@ -9,6 +9,7 @@
 
 #include "shared/error.h"
 #include "shared/text/json_form.h"
+#include "sim/frameworks/policy_settings.h"
 #include "sim/frameworks/shell_words.h"
 #include "sim/text/config_text.h"
 
@@ -175,7 +176,7 @@ class Reader {
   }
 
   void structured(const NamedText& file, ConfigFormat format, const std::string& prefix) {
-    const Json root = parse_config(file.text, file.path, format);
+    Json root = parse_config(file.text, file.path, format);
     if (!root.is_object())
       throw InputError(file.path, "", "has no settings", "give a launch script or a configuration");
     const auto has = [&](const char* key) { return root.contains(key); };
@@ -186,13 +187,19 @@ class Reader {
       throw InputError(file.path, "", "is the configuration of a model",
                        "give it by --model, beside a launch script or configuration");
     std::string under = prefix;
-    if (prefix.empty()) {
+    const bool inherited = inherited_ > 0;  // by a configuration that is known
+    if (prefix.empty() && !inherited) {
       if (has("zero_optimization") || has("train_micro_batch_size_per_gpu")) {
         under = "deepspeed";
         is(other_or(Framework::hf_trainer));
       } else if (has("compute_environment") || has("distributed_type")) {
         under = "accelerate";
         is(other_or(Framework::hf_trainer));
+      } else if (has_object("actor_rollout_ref") ||
+                 (has_object("data") && has_object("trainer") && has_object("model"))) {
+        is(stated_.value_or(Framework::verl));
+      } else if (has_object("policy") || inherits_files(root)) {
+        is(stated_.value_or(Framework::nemo_rl));
       } else if (has_object("parallelism") || (has_object("training") && has_object("model"))) {
         is(stated_.value_or(Framework::torchtitan));
       } else if (has_object("model") &&
@@ -212,9 +219,24 @@ class Reader {
                          "state it: --from " + joined(enum_names<Framework>()));
       }
     }
+    if (seen.contains(Framework::nemo_rl)) inherit(root, file.path, format);
     const std::size_t before = read_.settings.size();
     flatten(root, under, "", file.path, 0);
     follow_files(before);
+  }
+  // Reads the configurations that one of NeMo-RL inherits, before its own settings.
+  void inherit(Json& root, const std::string& path, ConfigFormat format) {
+    const std::string folder = folder_;
+    for (const std::string& named : take_defaults(root)) {
+      folder_ = fs::path(path).parent_path().string();
+      const std::optional<NamedText> text =
+          ++inherited_ <= kMostInherited ? load_named(named) : std::nullopt;
+      if (text)
+        structured(*text, format, "");
+      else
+        read_.missing.push_back(named);
+    }
+    folder_ = folder;
   }
   // DeepSpeed's and Accelerate's files belong to whatever other file names a framework.
   Framework other_or(Framework otherwise) const {
@@ -222,9 +244,12 @@ class Reader {
     return seen.empty() ? otherwise : *seen.begin();
   }
 
-  // Reads a file that another one names: relative to that one, or to the current folder.
+  // Reads a file that another one names: relative to that one, or to the current folder. Behind
+  // what a shell would work out, "$(cd ...)/run.toml", it is looked for beside that one.
   std::optional<NamedText> load_named(const std::string& named) const {
-    for (const std::string& path : {(fs::path(folder_) / named).string(), named}) {
+    const std::string beside =
+        named.find('$') == std::string::npos ? named : fs::path(named).filename().string();
+    for (const std::string& path : {(fs::path(folder_) / beside).string(), named}) {
       try {
         return NamedText{path, load_(path)};
       } catch (const InputError&) {
@@ -243,11 +268,15 @@ class Reader {
     for (std::size_t i = begin; i < end; ++i) {
       const auto found = kNamed.find(read_.settings[i].key);
       const std::string value = read_.settings[i].value;
-      if (read_.settings[i].key == "parallelism.pipeline_parallel_schedule_csv" && !value.empty()) {
+      if (read_.settings[i].key == "parallelism.pipeline_parallel_schedule_csv") {
+        if (value.empty() || value == "none") continue;
         const auto given = texts_.find(fs::path(value).filename().string());
-        read_.schedule =
+        std::optional<NamedText> file =
             given == texts_.end() ? load_named(value) : NamedText{value, given->second};
-        if (!read_.schedule) read_.missing.push_back(value);
+        if (file)
+          read_.schedule = std::move(file);
+        else if (!read_.schedule)
+          read_.missing.push_back(value);
         continue;
       }
       if (found == kNamed.end() || value.find('.') == std::string::npos) continue;
@@ -294,6 +323,7 @@ class Reader {
         return Launched{i + 1, file == "megatron" ? Framework::ms_swift : Framework::hf_trainer};
       if (file == "llamafactory-cli" && next() == "train")
         return Launched{i + 1, Framework::llama_factory};
+      if (word == "-m" && next().starts_with("verl.")) return Launched{i + 1, Framework::verl};
       if (word == "-m" &&
           (next().starts_with("torchtitan") || next().find("train") != std::string::npos))
         return Launched{i + 1, next().starts_with("torchtitan")
@@ -314,6 +344,14 @@ class Reader {
 
   static std::optional<Framework> by_options(const std::set<std::string>& keys) {
     const auto has = [&](const char* key) { return keys.contains(key); };
+    const auto has_section = [&](const char* prefix) {
+      const auto found = keys.lower_bound(prefix);
+      return found != keys.end() && found->starts_with(prefix);
+    };
+    if (has_section("actor_rollout_ref.")) return Framework::verl;
+    if (has_section("policy.megatron_cfg.") || has_section("policy.dtensor_cfg.") ||
+        has("policy.model_name"))
+      return Framework::nemo_rl;
     if (has("recipe") || has("model.tensor_model_parallel_size") || has("train.global_batch_size"))
       return Framework::megatron_bridge;
     if (has("parallelism.tensor_parallel_degree") || has("job.config_file") ||
@@ -335,6 +373,9 @@ class Reader {
       text = found->second;
     else if (const std::optional<NamedText> file = load_named(path))
       text = file->text;
+    if (text.find("actor_rollout_ref:") != std::string::npos) return Framework::verl;
+    if (text.starts_with("policy:") || text.find("\npolicy:") != std::string::npos)
+      return Framework::nemo_rl;
     for (const char* key : {"finetuning_type:", "template:", "stage:"})
       if (text.find(key) != std::string::npos) return Framework::llama_factory;
     return Framework::hf_trainer;
@@ -383,7 +424,8 @@ class Reader {
     std::vector<Option> options;
     // Hydra's overrides may have no section: mixed_precision=bf16_mixed.
     bare_overrides_ = std::any_of(words.begin(), words.end(), [](const ShellWord& word) {
-      return word.text == "--recipe" || word.text.find("run_recipe") != std::string::npos;
+      return word.text == "--recipe" || word.text.find("run_recipe") != std::string::npos ||
+             word.text.starts_with("verl.");
     });
     for (std::size_t i = begin; i < words.size(); ++i) {
       const std::string& word = words[i].text;
@@ -525,9 +567,16 @@ class Reader {
     std::optional<Framework> framework = stated_         ? stated_
                                          : how.framework ? how.framework
                                                          : by_options(keys);
+    const auto names_file = [](const Option& option) {
+      return option.key == "config_yaml" ||
+             (option.key == "config" && format_of(option.value) == ConfigFormat::yaml);
+    };
     if (!framework)
       for (const Option& option : best)
-        if (option.key == "config_yaml") framework = by_file(option.value);
+        if (names_file(option)) framework = by_file(option.value);
+    if (framework == Framework::nemo_rl)
+      for (Option& option : best)
+        if (names_file(option)) option.key = "config_yaml";
     if (!framework)
       throw InputError(file.path, "", "has the options of no framework that is known",
                        "state it: --from " + joined(enum_names<Framework>()));
@@ -548,6 +597,8 @@ class Reader {
   std::set<std::string> given_, unset_;
   std::map<std::string, std::string> texts_;  // of the given files, by their names without folder
   bool bare_overrides_ = false;
+  static constexpr int kMostInherited = 32;
+  int inherited_ = 0;
 };
 
 }  // namespace
@@ -560,6 +611,10 @@ FrameworkSettings read_settings(const std::vector<NamedText>& files, const LoadT
   for (const NamedText& file : files) reader.given(file);
   for (const NamedText& file : files)
     if (files.size() == 1 || !file.path.ends_with(".csv")) reader.add(file);  // read where named
+  for (const NamedText& file : files)
+    if (files.size() > 1 && file.path.ends_with(".csv") &&
+        !(read.schedule && read.schedule->text == file.text))
+      read.unused.push_back(file.path);
   if (reader.seen.size() > 1) {
     // DeepSpeed's and Accelerate's files belong to the framework that the other file is of.
     reader.seen.erase(Framework::hf_trainer);
@@ -572,6 +627,8 @@ FrameworkSettings read_settings(const std::vector<NamedText>& files, const LoadT
     }
   }
   if (!reader.seen.empty()) read.framework = *reader.seen.begin();
+  if (read.framework == Framework::verl || read.framework == Framework::nemo_rl)
+    name_policy_settings(read);
   return read;
 }
 

@@ -2,7 +2,8 @@
 // arguments that a run printed, saved configurations (YAML, JSON, TOML).
 //   Every file becomes a list of settings. A setting's key is the framework's own name for it: the
 //   destination of a command-line option ("tensor_model_parallel_size"), or the path in a
-//   configuration ("parallelism.tensor_parallel_degree"). What they mean: sim/frameworks/import.h.
+//   configuration ("parallelism.tensor_parallel_degree"). Of verl and NeMo-RL it is that of the
+//   trainer beneath (policy_settings.h). What they mean: sim/frameworks/import.h.
 #pragma once
 
 #include <functional>
@@ -24,17 +25,19 @@ enum class Framework : std::uint8_t {
   ms_swift,
   llama_factory,
   torchtitan,
-  hf_trainer  // transformers' Trainer, alone or with DeepSpeed or Accelerate
+  hf_trainer,  // transformers' Trainer, alone or with DeepSpeed or Accelerate
+  verl,
+  nemo_rl
 };
 constexpr auto names(Framework) {
   return names_of<Framework>("megatron-lm", "megatron-bridge", "ms-swift", "llama-factory",
-                             "torchtitan", "hf-trainer");
+                             "torchtitan", "hf-trainer", "verl", "nemo-rl");
 }
 
 struct Setting {
   std::string key;
   std::string value;    // "true" and "false" for switches, "none" for null; lists: "a b c"
-  std::string written;  // as in the file: "--tensor-model-parallel-size 8"
+  std::string written;  // as in the file: "--tensor-model-parallel-size 8"; empty: of no file
   std::string place;    // "train.sh:12", "run.yaml: /model/tp"
 };
 
@@ -49,6 +52,7 @@ struct FrameworkSettings {
   bool printed = false;  // the arguments that a run printed: all of them, most at their defaults
   std::vector<std::string> notes;     // what was assumed while reading
   std::vector<std::string> missing;   // files that are named and cannot be read
+  std::vector<std::string> unused;    // files that are given and that no other names
   std::optional<NamedText> schedule;  // actions of the pipeline's ranks, as PyTorch's CSV
 };
 

@@ -133,21 +133,21 @@ constexpr SettingSince kSettings[] = {
 
 // Returns the numbers of "0.13", "v0.13.1", "core_r0.13.0"; none for other words.
 std::optional<FrameworkVersion> read_version(std::string_view text) {
-  for (const std::string_view prefix : {"core_", "v", "r"})
-    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  if (text.starts_with("core_")) text.remove_prefix(5);
+  if (text.starts_with("v") || text.starts_with("r")) text.remove_prefix(1);
   FrameworkVersion version;
   int* const parts[] = {&version.major, &version.minor, &version.patch};
   std::size_t read = 0;
   const char *at = text.data(), *const end = at + text.size();
-  while (read < std::size(parts)) {
+  for (;;) {
     const auto [after, error] = std::from_chars(at, end, *parts[read]);
     if (error != std::errc{} || *parts[read] < 0) return std::nullopt;
-    at = after;
     ++read;
-    if (at == end) break;
-    if (*at++ != '.') return std::nullopt;
+    if (after == end) break;
+    if (read == std::size(parts) || *after != '.') return std::nullopt;
+    at = after + 1;
   }
-  if (at != end || read < 2) return std::nullopt;
+  if (read < 2) return std::nullopt;
   return version;
 }
 

@@ -49,7 +49,8 @@ void read_actions_of(SettingReader& s, const NamedText& file, RunSettings& run) 
 
 void read_schedule(SettingReader& s, RunSettings& run, const std::optional<NamedText>& file) {
   const std::string schedule = s.text("parallelism.pipeline_parallel_schedule", "schedule");
-  if (run.grid.pp == 1) return;
+  if (run.grid.pp == 1)
+    return s.ignored("parallelism.pipeline_parallel_schedule_csv", "there is no pipeline");
   if (file) return read_actions_of(s, *file, run);
   int virtual_stages = 1;
   const auto is = [&](ScheduleKind kind, int stages) {
@@ -69,8 +70,8 @@ void read_schedule(SettingReader& s, RunSettings& run, const std::optional<Named
   } else if (schedule == "PipelineScheduleMulti" || schedule == "PipelineScheduleSingle" ||
              schedule == "_PipelineScheduleRuntime") {
     is(ScheduleKind::one_f_one_b, 1);
-    s.approximated("parallelism.pipeline_parallel_schedule",
-                   "the file of its actions is not here: 1F1B");
+    s.approximated("parallelism.pipeline_parallel_schedule_csv",
+                   "the file of actions is not here: 1F1B");
   } else if (schedule == "LoopedBFS" || schedule == "InterleavedZeroBubble") {
     is(ScheduleKind::interleaved, 2);
     s.approximated("parallelism.pipeline_parallel_schedule",
@@ -80,7 +81,8 @@ void read_schedule(SettingReader& s, RunSettings& run, const std::optional<Named
              "1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV");
   }
   run.grid.vpp = virtual_stages;
-  s.used("parallelism.pipeline_parallel_schedule_csv", "actions");
+  if (s.has("parallelism.pipeline_parallel_schedule_csv"))
+    s.ignored_all("parallelism.pipeline_parallel_schedule_csv", "the file of actions is not here");
 }
 
 // Blocks of each stage of "tok_embeddings,layers.0,layers.1|layers.2,norm,output".
@@ -175,14 +177,20 @@ RunSettings read_torchtitan(SettingReader& s, int layers,
                "has " + count_text(static_cast<std::int64_t>(run.blocks.size())) +
                    " stages, which the pipeline's ranks do not divide",
                "torchtitan refuses this, too");
-    grid.vpp = static_cast<int>(run.blocks.size()) / grid.pp;
+    const int stages = static_cast<int>(run.blocks.size());
+    if (!run.actions.empty() && stages != grid.pp * grid.vpp)
+      s.refuse("parallelism.module_fqns_per_model_part",
+               "has " + count_text(stages) + " stages, the actions of " + schedule->path +
+                   " are of " + count_text(grid.pp * grid.vpp),
+               "give the file of this run");
+    grid.vpp = stages / grid.pp;
   }
   // Embedding and head count as layers of the first and the last stage.
   const auto first = s.integer("parallelism.pipeline_parallel_first_stage_less_layers", "blocks");
   const auto last = s.integer("parallelism.pipeline_parallel_last_stage_less_layers", "blocks");
   if (grid.pp > 1 && run.blocks.empty()) {
     if (const auto each = s.count("parallelism.pipeline_parallel_layers_per_stage", "blocks");
-        each && layers > 0) {
+        each && layers > 0 && run.actions.empty()) {
       const std::int64_t stages =
           (layers + first.value_or(1) + last.value_or(1) + *each - 1) / *each;
       grid.vpp =

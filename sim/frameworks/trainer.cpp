@@ -179,6 +179,32 @@ RunSettings read_trainer(SettingReader& s, Framework framework) {
   return run;
 }
 
+std::optional<std::vector<Setting>> megatron_names_of_factory(const FrameworkSettings& read) {
+  const bool megatron =
+      std::any_of(read.settings.begin(), read.settings.end(), [](const Setting& setting) {
+        return setting.key == "use_mca" || setting.key.ends_with("model_parallel_size");
+      });
+  if (!megatron) return std::nullopt;
+  // Of the Trainer's settings, those that the Megatron family has, too.
+  static const std::pair<const char*, const char*> kSame[]{
+      {"model_name_or_path", "model"},
+      {"cutoff_len", "seq_length"},
+      {"per_device_train_batch_size", "micro_batch_size"},
+      {"finetuning_type", "tuner_type"},
+      {"freeze_vision_tower", "freeze_vision_model"},
+      {"freeze_multi_modal_projector", "freeze_vision_projection"},
+      {"learning_rate", "lr"},
+      {"lr_scheduler_type", "lr_decay_style"},
+      {"warmup_steps", "lr_warmup_iters"},
+      {"max_steps", "train_iters"},
+      {"max_grad_norm", "clip_grad"}};
+  std::vector<Setting> settings = megatron_names(read);
+  for (Setting& setting : settings)
+    for (const auto& [trainers, megatrons] : kSame)
+      if (setting.key == trainers) setting.key = megatrons;
+  return settings;
+}
+
 std::vector<std::vector<KnownSetting>> trainer_known() {
   static const std::vector<KnownSetting> kKnown{
       {kNotModeled,

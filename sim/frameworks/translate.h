@@ -24,6 +24,8 @@ std::vector<Setting> megatron_names(const FrameworkSettings& read);
 // `layers`: of the language module, where no setting states them; 0: unknown.
 RunSettings read_megatron(SettingReader& settings, Framework framework, int layers);
 std::vector<std::vector<KnownSetting>> megatron_known(Framework framework);
+// Learning rate, decay, Adam's numbers, steps, by Megatron's names.
+void read_optimization(SettingReader& settings, RunSettings& run);
 
 // torchtitan's JSON and TOML, and its options. `schedule`: the CSV of actions that they name.
 RunSettings read_torchtitan(SettingReader& settings, int layers,
@@ -33,5 +35,12 @@ std::vector<std::vector<KnownSetting>> torchtitan_known();
 // transformers' Trainer with FSDP, DeepSpeed or Accelerate; LLaMA-Factory.
 RunSettings read_trainer(SettingReader& settings, Framework framework);
 std::vector<std::vector<KnownSetting>> trainer_known();
+// LLaMA-Factory with mcore_adapter (USE_MCA=1), whose settings have Megatron's names beside the
+// Trainer's. Returns them under Megatron's names; nothing where there is no Megatron.
+std::optional<std::vector<Setting>> megatron_names_of_factory(const FrameworkSettings& read);
+
+// verl and NeMo-RL, as name_policy_settings() has named them: the update of the policy.
+RunSettings read_policy(SettingReader& settings, Framework framework, int layers);
+std::vector<std::vector<KnownSetting>> policy_known();
 
 }  // namespace polyphony::sim

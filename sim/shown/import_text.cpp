@@ -34,7 +34,9 @@ std::string step_text(const ImportAnswer& answer) {
   }
   if (step.measured.count() > 0) {
     std::string line = "measured step " + seconds_text(step.measured) + ", the median of " +
-                       counted(step.lines, "line", "lines") + " of " + step.log;
+                       (step.profiled ? counted(step.lines, "step", "steps")
+                                      : counted(step.lines, "line", "lines")) +
+                       " of " + step.log;
     if (step.predicted.count() > 0)
       line +=
           "; the prediction is " + signed_percent_text(step.predicted / step.measured - 1) + " off";

@@ -49,6 +49,13 @@ TEST_CASE("fuzz: LLaMA-Factory's YAML, DeepSpeed's JSON, Accelerate's YAML") {
   check_file("qwen_lora_factory.yaml", "8xH100", {"qwen2.5-7b"});
   check_file("zero3.json", "8xH100", {"qwen2.5-7b"});
   check_file("fsdp2.yaml", "8xH100", {"qwen2.5-7b"});
+  check_file("qwen3_moe_factory_mca.yaml", "8xH100", {"qwen3-30b-a3b"});
+}
+TEST_CASE("fuzz: scripts of verl, configurations of NeMo-RL") {
+  check_file("qwen3_30b_verl.sh", "2x8xH100", {"qwen3-30b-a3b"});
+  check_file("qwen_7b_verl_sft.sh", "8xH100", {"qwen2.5-7b"});
+  check_file("llama_8b_nemo_rl.yaml", "2x8xH100", {"llama-3.1-8b"});
+  check_file("nemo_rl_base.yaml", "2x8xH100", {"llama-3.1-8b"});
 }
 
 // Files about machines: whatever is read must also become a cluster.

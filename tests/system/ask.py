@@ -65,6 +65,9 @@ class Ask(harness.SystemTest):
         other = run(POLYPHONY, "ask", "--model", "llama-3.1-8b", "--gpus", "8xA100", "--cluster", machines / "hgx_h100_topo.xml")
         self.assertEqual(other.returncode, 2)
         self.assertIn("names A100-80, ", other.stderr)
+        script = harness.ROOT / "tests/system/imported/llama_70b_slurm.sh"
+        elsewhere = run(POLYPHONY, "import", script, "--device", "A100-80", "--cluster", machines / "hgx_h100_topo.xml")
+        self.assert_one_line(elsewhere, "--device", "names A100-80", "hgx_h100_topo.xml has H100")
         none = run(POLYPHONY, "ask", *SMALL, "--cluster", machines.parent / "ask.py")
         self.assertEqual(none.returncode, 2)
         self.assertIn("NCCL_TOPO_DUMP_FILE", none.stderr)

@@ -1,4 +1,5 @@
 """import and emit: launch scripts, logs and configurations of each framework become the layout that they state, and back again."""
+import gzip
 import json
 import unittest
 
@@ -65,6 +66,18 @@ CASES = {
 
     "mistral_deepspeed.sh": ([], ["--device", "A100-80", "--model", "mistral-7b"], "hf-trainer",
                              "TP1 DP16, ZeRO-2, recompute all layers, 2 microbatches", 2048, 128, 16),
+    # 16 / (2 · 2) = DP4; 64 prompts · 8 responses = 512 samples of 2,048 + 6,144 tokens; 2 · 8,192 tokens are 2 samples; 512 / 4 / 2.
+    # verl's sequence parallelism is on unless stated.
+    "qwen3_30b_verl.sh": ([], ["--device", "H100"], "verl",
+                          "TP2 SP EP4 (experts TP1) PP2 DP4, ZeRO-1, recompute all layers, 24 blocks a stage, 1F1B, 64 microbatches", 8192, 512, 16),
+    # 8 / CP2 = DP4, with 24 samples each; 8,192 tokens · CP2 = 8 samples of 2,048; 24 / 8.
+    "qwen_7b_verl_sft.sh": ([], ["--device", "H100"], "verl", "TP1 CP2 (ulysses) DP4, ZeRO-3 (FSDP), recompute all layers, 3 microbatches", 2048, 96, 8),
+    # 16 / (2 · 2) = DP4; a microbatch has 16,384 · 1 tokens, one sample; 128 / 4. nemo_rl_base.yaml is found beside it.
+    "llama_8b_nemo_rl.yaml": ([], ["--device", "H100"], "nemo-rl",
+                              "TP2 SP PP2 DP4, ZeRO-1, recompute all layers, 16 blocks a stage, 1F1B, 32 microbatches", 16384, 128, 16),
+    # 8 / PP4 = DP2; 1 sample · 8 microbatches · DP2.
+    "qwen3_moe_factory_mca.yaml": ([], ["--gpus", "8xH100"], "llama-factory",
+                                   "TP1 EP2 PP4 DP2, ZeRO-1, recompute all layers, 12 blocks a stage, 1F1B, 8 microbatches", 4096, 16, 8),
     # Accelerate's file has 32 processes: 1 · 2 · 32.
     "qwen_accelerate.sh": ([], ["--device", "H100"], "hf-trainer", "TP1 DP32, ZeRO-3 (FSDP), recompute all layers, 2 microbatches", 8192, 64, 32),
 }
@@ -108,7 +121,7 @@ class Imports(harness.SystemTest):
                 self.assertEqual([text for text in self.texts(answer, "not_modeled") if "another optimizer" in text], [])
 
     def test_every_fixture_is_imported(self):
-        used = set(CASES) | {"llava_config.json", "zero2.json", "zero3.json", "fsdp2.yaml"}
+        used = set(CASES) | {"llava_config.json", "zero2.json", "zero3.json", "fsdp2.yaml", "nemo_rl_base.yaml"}
         self.assertEqual({path.name for path in FILES.iterdir()}, used)
 
     def test_a_log_has_the_measured_step(self):
@@ -126,6 +139,35 @@ class Imports(harness.SystemTest):
         for text in ("measured", "4.10 s", "TP2 SP PP2 VPP2 DP4"):
             self.assertIn(text, shown.stdout)
         self.assertTrue(all(len(line) <= 80 for line in shown.stdout.splitlines()), shown.stdout)
+
+    def test_a_profile_has_the_measured_step(self):
+        """Four blocks of Llama-8B, recorded on an H100. The profile has no optimizer: without one it is of no whole step."""
+        sample = ROOT / "traces/samples/llama_8b_eager.json.gz"
+        config = self.written("config.json", json.dumps({
+            "model_type": "llama", "num_hidden_layers": 4, "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
+            "intermediate_size": 14336, "vocab_size": 32, "rms_norm_eps": 1e-5, "hidden_act": "silu", "max_position_embeddings": 8192,
+            "tie_word_embeddings": False}))
+        script = self.written("train.sh", "torchrun --nproc_per_node 1 train.py --model_name_or_path llama --per_device_train_batch_size 1 "
+                                          "--max_seq_length 8192 --bf16 true\n")
+        options = [script, "--model", config, "--gpus", "1xH100", "--format", "json", "--trace"]
+        half = run(POLYPHONY, "import", *options, sample)
+        self.assert_ok(half)
+        self.assertIsNone(json.loads(half.stdout)["measured_step"])
+        self.assertIn("has no kernels of the kind: optimizer", half.stderr)
+        # The last kernel of each step becomes one of an optimizer. A step: from one's first kernel to the next one's.
+        trace = json.loads(gzip.decompress(sample.read_bytes()))
+        first, second = sorted(event["ts"] for event in trace["traceEvents"]
+                               if event.get("cat") == "gpu_user_annotation" and event["name"].startswith("ProfilerStep#"))
+        kernels = sorted((event for event in trace["traceEvents"] if event.get("cat") == "kernel"), key=lambda event: event["ts"])
+        for kernel in (kernels[-1], [kernel for kernel in kernels if kernel["ts"] < second - 1][-1]):
+            kernel["name"] = "void multi_tensor_apply_kernel<AdamFunctor>()"
+        whole = self.written("whole.json", json.dumps(trace))
+        answer = self.imported(*options[:-3], "--trace", whole)
+        self.assertAlmostEqual(answer["measured_step"], (second - first) * 1e-6, delta=1e-8)
+        shown = run(POLYPHONY, "import", *options[:-3], "--trace", whole, "--out", self.folder / "s.json")
+        self.assert_ok(shown)
+        self.assertIn("the median of 2 steps of", shown.stdout)
+        self.assert_one_line(run(POLYPHONY, "import", *options, whole, "--log", sample), "--trace", "given with --log")
 
     def test_dimensions_and_what_is_trained(self):
         def module(name, key="language"):
@@ -352,7 +394,7 @@ class Emits(harness.SystemTest):
         order = [" ".join([f"F{r}.{i}" for i in range(3 - r)] + [f"F{r}.{i + 3 - r} B{r}.{i}" if i + 3 - r < 8 else f"B{r}.{i}" for i in range(8)])
                  for r in range(4)]  # 1F1B of four stages and eight microbatches
         scenario = self.question("dense", schedule="1f1b", microbatches=8, actions=order, language={"pp": 4, "shard": "full", "blocks": [7, 9, 9, 7]})
-        for target, file in (("torchtitan", "polyphony_config.json"), ("torchtitan@0.2.2", "polyphony.toml")):
+        for target, file, script in (("torchtitan", "polyphony_config.json", None), ("torchtitan@0.2.2", "polyphony.toml", "run.sh")):
             with self.subTest(target):
                 out = self.folder / target
                 self.assert_ok(run(POLYPHONY, "emit", scenario, "--for", target, "--out", out))
@@ -361,7 +403,8 @@ class Emits(harness.SystemTest):
                 # As PyTorch's runtime writes what it runs: with messages, and parameters gathered.
                 schedule.write_text("\n".join(f"{r}UNSHARD,{row},{r}SEND_F0,{r}REDUCE_GRAD" for r, row in enumerate(rows)) + "\n")
                 options = ["--model", "llama-3.1-8b", "--gpus", "2x8xH100", "--format", "json"]
-                for files in ([out / file], [out / file, schedule]):
+                # The script names both files by its own folder, which a shell would work out.
+                for files in ([out / file], [out / file, schedule], *([[out / script], [out / file, out / script]] if script else [])):
                     back = run(POLYPHONY, "import", *files, *options)
                     self.assert_ok(back)
                     answer = json.loads(back.stdout)
@@ -372,6 +415,12 @@ class Emits(harness.SystemTest):
                 self.assert_ok(alone)
                 report = json.loads(alone.stdout)["report"]
                 self.assertTrue(any("schedule.csv" in json.dumps(line) for line in report["unknown"]), report)
+        # A file that no setting names is told.
+        stray = self.folder / "stray.csv"
+        stray.write_text("1F0\n")
+        odd = json.loads(run(POLYPHONY, "import", FILES / "llama_70b_slurm.sh", stray, "--device", "H100", "--format", "json").stdout)
+        self.assertEqual([(line["setting"], line["text"]) for line in odd["report"]["unknown"]],
+                         [(str(stray), "is given, but no other file names it")])
 
     def test_an_older_version_gets_its_own_settings(self):
         out = self.folder / "old"
@@ -384,7 +433,9 @@ class Emits(harness.SystemTest):
         self.assertEqual(json.loads(back.stdout)["layout"], ROUND_TRIPS["long"][5])
         listed = run(POLYPHONY, "emit", "--versions", "--format", "json")
         self.assert_ok(listed)
-        rows = json.loads(listed.stdout)
+        versions = json.loads(listed.stdout)
+        self.assertEqual(versions["versions"]["torchtitan"], {"oldest": "0.2.0", "newest": "0.3.0"})
+        rows = versions["settings"]
         self.assertIn(("megatron-lm", "0.13.0", "pipeline_model_parallel_layout"), {(row["framework"], row["since"], row["setting"]) for row in rows})
         shown = run(POLYPHONY, "emit", "--versions")
         self.assert_ok(shown)

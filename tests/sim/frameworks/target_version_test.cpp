@@ -10,6 +10,7 @@
 #include "sim/frameworks/emit.h"
 #include "sim/frameworks/target_change.h"
 #include "sim/load/load.h"
+#include "tests/shared/support/scenario_files.h"
 
 namespace polyphony::sim {
 namespace {
@@ -59,8 +60,9 @@ TEST_CASE("versions: spellings, and what is refused") {
                            "megatron_lm@core_r0.13.0"})
     CHECK(target_text(parse_target(same)) == "megatron-lm@0.13.0");
   for (const char* none :
-       {"megatron-lm@", "megatron-lm@0", "megatron-lm@0.13.", "megatron-lm@0.13rc1",
-        "megatron-lm@main", "torchtitan@0.2.1.5", "torchtitan@0.-2", "torchtitan@0.99999999999"})
+       {"megatron-lm@", "megatron-lm@0", "megatron-lm@0.13.", "megatron-lm@0.13.0.",
+        "megatron-lm@vr0.13", "megatron-lm@0.13rc1", "megatron-lm@main", "torchtitan@0.2.1.5",
+        "torchtitan@0.-2", "torchtitan@0.99999999999"})
     CHECK_THROWS_WITH_AS(parse_target(none), doctest::Contains("has no version behind its @"),
                          InputError);
   CHECK_THROWS_WITH_AS(parse_target("torchtitan@0.1.0"),
@@ -68,13 +70,16 @@ TEST_CASE("versions: spellings, and what is refused") {
   CHECK_THROWS_WITH_AS(parse_target("torchtitn@0.2"), doctest::Contains("torchtitan"), InputError);
 }
 
-TEST_CASE("versions: rows name settings of the framework's own, within its known versions") {
+TEST_CASE("versions: rows name settings that emit() writes, within the known versions") {
+  const std::string writers = test::file_text("sim/frameworks/emit_megatron.cpp") +
+                              test::file_text("sim/frameworks/emit_torchtitan.cpp");
   for (const SettingSince& of : settings_since()) {
     CAPTURE(of.setting);
     const KnownVersions known = known_versions(of.target);
     CHECK(known.oldest < of.since);
     CHECK(of.since <= known.newest);
     if (of.value) CHECK(nlohmann::json::accept(of.value));
+    CHECK(writers.find("\"" + std::string(of.setting) + "\"") != std::string::npos);
   }
 }
 
@@ -92,6 +97,12 @@ TEST_CASE("versions: stages of different sizes in Megatron-LM") {
   CHECK(refusals(emitted(inner, "megatron-lm@0.12")).find("the first and the last") !=
         std::string::npos);
   CHECK(refusals(emitted(inner, "megatron-lm@0.13")) == "");
+  // Megatron-LM refuses a first or last stage of no block.
+  const std::string empty =
+      R"({"placement": "homogeneous", "microbatches": 16, "all": {"tp": 2, "sp": true, "pp": 4,
+          "blocks": [0, 16, 16, 0], "shard": "optimizer"}})";
+  CHECK(refusals(emitted(empty, "megatron-lm@0.12")).find("not zero") != std::string::npos);
+  CHECK(refusals(emitted(empty, "megatron-lm@0.13")) == "");
 }
 
 TEST_CASE("versions: settings that older ones do without, or refuse") {
