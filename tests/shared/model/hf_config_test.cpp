@@ -109,6 +109,7 @@ TEST_CASE("unsupported configurations are rejected") {
       "config.json: /model_type: model type \"mamba\" is not a supported language module (one of: "
       "llama, internlm2, mistral, phi3, mixtral, qwen2, "
       "qwen2_vl, qwen2_vl_text, qwen2_5_vl, qwen2_5_vl_text, qwen3, qwen3_vl_text, qwen3_moe, "
+      "qwen3_omni_moe_text, "
       "qwen3_vl_moe_text, qwen3_next, qwen3_5_text, qwen3_5_moe_text, deepseek_v2, deepseek_v3, "
       "kimi_k2, kimi_vl, gemma3_text, gpt_oss, lfm2, or write the "
       "dimensions instead of \"hf\")");
