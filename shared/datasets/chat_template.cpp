@@ -56,6 +56,13 @@ std::vector<RenderedPart> render(ChatTemplate chat, const std::vector<Turn>& tur
   return parts;
 }
 
+std::vector<std::string> marks_of(ChatTemplate chat) {
+  if (chat == ChatTemplate::chatml) return {"<|im_start|>", "<|im_end|>"};
+  if (chat == ChatTemplate::llama3)
+    return {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"};
+  return {};
+}
+
 bool writes_eos(ChatTemplate chat) {
   return chat == ChatTemplate::vicuna || chat == ChatTemplate::plain;
 }

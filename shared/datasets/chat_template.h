@@ -32,5 +32,7 @@ std::vector<RenderedPart> render(ChatTemplate chat, const std::vector<Turn>& tur
 // Returns whether the template writes `eos`, and whether its text begins with what the tokenizer
 // puts in front of every text (<s>).
 bool writes_eos(ChatTemplate chat);
+// Returns the marks of the template that are tokens of a model made for it.
+std::vector<std::string> marks_of(ChatTemplate chat);
 
 }  // namespace polyphony

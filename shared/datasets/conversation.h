@@ -40,9 +40,14 @@ std::string without_marks(std::string text);
 struct ReadConversation {
   Conversation conversation;
   std::vector<std::string> pictures, sounds;
+  // Why the sample cannot be used, of few values, and what it is about; empty: it can.
+  std::string refused, about;
 };
-// Reads one JSON object ("conversations", "messages", "caption" or "text"). The result is empty if
-// the line is no JSON object or holds no text.
+// Reads one JSON object ("conversations", "messages", "caption" or "text"). The conversation is
+// empty if the line is no JSON object or holds no text.
+//   speakers   "user" and "human"; "tool", "observation" and "function" as a user; "assistant" and
+//              "gpt"; "system". Others are refused
+//   parts      {"type": "text" | "image" | "audio" | "image_url", …}. Others are refused
 ReadConversation read_conversation(const std::string& line);
 // Returns each object of a file of JSON lines, or of one array, as text. Throws InputError if the
 // file is missing, or is an array that is damaged.

@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "shared/datasets/conversation.h"
 #include "shared/error.h"
@@ -36,12 +37,29 @@ class Reader {
       if (path.is_string()) all.push_back(path.get<std::string>());
   }
 
+  void refuse(const char* why, const std::string& about) {
+    constexpr std::size_t kMost = 40;
+    if (!result_.refused.empty()) return;
+    result_.refused = why;
+    result_.about = about.substr(0, kMost);
+  }
+
   // Adds the mark of a part, and its path if it has one.
-  void add_part(const Json& part, const char* type, const char* mark, std::string& text,
+  void add_part(const Json& part, const std::string& type, const char* mark, std::string& text,
                 std::vector<std::string>& paths) {
-    if (!part.contains("type") || part["type"] != type) return;
     text += mark;
     if (part.contains(type)) add_paths(part[type], paths);
+  }
+  // {"type": "image_url", "image_url": {"url": PATH}}, or the path itself.
+  void add_url(const Json& part, std::string& text) {
+    text += kImageMark;
+    const Json* url = part.contains("image_url") ? &part["image_url"] : nullptr;
+    if (url && url->is_object()) url = url->contains("url") ? &(*url)["url"] : nullptr;
+    if (!url || !url->is_string()) return;
+    const std::string path = url->get<std::string>();
+    if (path.starts_with("data:") || path.find("://") != std::string::npos)
+      return refuse("an image that is not a file", path);
+    result_.pictures.push_back(path);
   }
 
   // Returns a text, or the concatenated parts of a list.
@@ -52,8 +70,17 @@ class Reader {
     for (const Json& part : content) {
       if (!part.is_object()) continue;
       if (part.contains("text")) all += text_of(part["text"]);
-      add_part(part, "image", kImageMark, all, result_.pictures);
-      add_part(part, "audio", kAudioMark, all, result_.sounds);
+      const std::string type = part.contains("type") && part["type"].is_string()
+                                   ? part["type"].get<std::string>()
+                                   : "text";
+      if (type == "image")
+        add_part(part, type, kImageMark, all, result_.pictures);
+      else if (type == "audio")
+        add_part(part, type, kAudioMark, all, result_.sounds);
+      else if (type == "image_url")
+        add_url(part, all);
+      else if (type != "text")
+        refuse("a part of an unknown type", type);
     }
     return all;
   }
@@ -61,15 +88,23 @@ class Reader {
     return object.is_object() && object.contains(key) ? text_of(object[key]) : std::string();
   }
 
+  static std::optional<Speaker> speaker_of(const std::string& role) {
+    if (role == "gpt" || role == "assistant") return Speaker::assistant;
+    if (role == "system") return Speaker::system;
+    for (const char* other : {"user", "human", "tool", "observation", "function"})
+      if (role == other) return Speaker::user;
+    return std::nullopt;
+  }
+
   void add_turns(const Json& messages) {
     if (!messages.is_array()) return;
     for (const Json& message : messages) {
       const std::string role = member(message, "from") + member(message, "role");
       const std::string text = member(message, "value") + member(message, "content");
-      const Speaker speaker = role == "gpt" || role == "assistant" ? Speaker::assistant
-                              : role == "system"                   ? Speaker::system
-                                                                   : Speaker::user;
-      result_.conversation.turns.push_back({speaker, text});
+      const std::optional<Speaker> speaker = speaker_of(role);
+      if (!speaker)
+        refuse(role.empty() ? "a turn without a role" : "a turn of an unknown role", role);
+      result_.conversation.turns.push_back({speaker.value_or(Speaker::user), text});
     }
   }
 
@@ -80,7 +115,7 @@ class Reader {
 
 ReadConversation read_conversation(const std::string& line) {
   const Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object()) return {};
+  if (!json.is_object()) return {{}, {}, {}, "not a JSON object", ""};
   return Reader(json).take();
 }
 

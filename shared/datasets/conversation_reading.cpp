@@ -24,6 +24,13 @@ SampleShape shape_of(const Scenario& scenario, const ConversationData& source) {
 
 ConversationReading::Marks ConversationReading::marks_of(const ConversationData& source,
                                                          const Tokenizer& tokenizer) {
+  for (const std::string& mark : polyphony::marks_of(source.chat))
+    if (!tokenizer.token_id(mark))
+      throw InputError(source.tokenizer, "",
+                       "has no token \"" + mark + "\", which the template \"" +
+                           std::string(name(source.chat)) + "\" writes: the model does not know it",
+                       "name the template that the model was trained with, or \"plain\", in "
+                       "/data/source/template");
   Marks marks;
   if (!writes_eos(source.chat)) return marks;
   marks.eos = eos_token_beside(source.tokenizer);
@@ -171,6 +178,8 @@ void ConversationReading::encode(Read& read) const {
 void ConversationReading::add(const Read& read) {
   const EncodedConversation& encoded = read.encoded;
   cut_ += encoded.cut ? 1 : 0;
+  images_ += static_cast<std::int64_t>(encoded.images);
+  clips_ += static_cast<std::int64_t>(encoded.clips);
   for (std::size_t i = 0; i < encoded.clips; ++i)
     clips_cut_ += clip_tokens(scenario_.model, read.found.sounds[i].length).cut ? 1 : 0;
   add_record(encoded, read.found);
@@ -208,7 +217,8 @@ void ConversationReading::check_left_out() const {
   if (result_.samples_.empty())
     throw InputError(path_, "",
                      visited_ == 0 ? "has no samples" : "has no usable sample; " + skipped(),
-                     "polyphony scan --help lists the kinds of data sets");
+                     "check the data, and the folder /data/source/images; scenarios/TRAINING.md "
+                     "lists the kinds of data sets, and the keys of a sample");
   if (static_cast<double>(left_out_.damaged()) >
       source_.most_left_out * static_cast<double>(visited_))
     throw InputError(path_, "", skipped(),
@@ -222,6 +232,14 @@ void ConversationReading::set_remarks() {
   };
   const Module* audio = audio_module(scenario_.model);
   remark(left_out_.all(), skipped());
+  if (shape_.images)
+    remark(images_ == 0,
+           "no sample has an image, though the model has an encoder of images (a "
+           "sample names its own with \"image\" or \"images\")");
+  if (shape_.audio)
+    remark(clips_ == 0,
+           "no sample has a clip of audio, though the model has an encoder of audio (a "
+           "sample names its own with \"audio\" or \"audios\")");
   remark(cut_, std::to_string(cut_) + " are cut at " + std::to_string(scenario_.data.sequence) +
                    " tokens");
   remark(clips_cut_, "audio clips cut at " + std::to_string(audio ? audio->audio_tokens : 0) +

@@ -102,6 +102,7 @@ class ConversationReading {
   ConversationSamples result_;
   LeftOut left_out_;
   std::int64_t visited_ = 0, cut_ = 0, clips_cut_ = 0;
+  std::int64_t images_ = 0, clips_ = 0;  // of the samples that are used
   std::string record_;
   Group group_;
   std::deque<std::future<Group>> encoding_;  // groups in their order

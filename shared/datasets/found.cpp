@@ -136,8 +136,9 @@ void find_in_lines(const std::string& path, const Finder& finder) {
     const std::string name = "sample " + std::to_string(i);
     finder.progress(static_cast<double>(i) / static_cast<double>(lines.size()));
     ReadConversation read = read_conversation(lines[i]);
-    if (read.conversation.empty()) {
-      finder.leave_out(name, "no conversation");
+    if (!read.refused.empty() || read.conversation.empty()) {
+      finder.leave_out(read.about.empty() ? name : name + ", " + in_one_line(read.about),
+                       read.refused.empty() ? "no conversation" : read.refused);
       continue;
     }
     SampleFiles sample(Found{name, {}, {}, std::move(read.conversation)});
@@ -178,7 +179,11 @@ void SampleFiles::add(const std::string& name, const FilePart& place, const File
   } else if (ends_in(name, {".txt"})) {
     if (conversation.empty()) conversation = {{{Speaker::assistant, caption_of(ends.head)}}};
   } else if (ends_in(name, {".json"})) {
-    if (conversation.empty()) conversation = read_conversation(ends.head).conversation;
+    if (!conversation.empty()) return;
+    ReadConversation read = read_conversation(ends.head);
+    // What is no JSON may be of something else beside a caption.
+    if (!read.refused.empty() && !read.conversation.empty()) lack(read.refused, read.about);
+    conversation = std::move(read.conversation);
   } else if (const std::optional<PictureSize> size = picture_size(ends.head)) {
     found_.pictures.push_back({*size, place});
   } else {

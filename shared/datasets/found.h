@@ -7,8 +7,9 @@
 //   JSON lines         {"image": "a.png" | [...], "conversations": [{"from": "human" | "gpt" |
 //                      "system", "value": …}]}, as in LLaVA, or {"messages": [{"role": "user" |
 //                      "assistant" | "system", "content": …}]}; a content is a text or a list of
-//                      parts {"type": "text", "text": …}, {"type": "image", "image": PATH} and
-//                      {"type": "audio", "audio": PATH}. The keys "image" and "images", "audio",
+//                      parts {"type": "text", "text": …}, {"type": "image", "image": PATH},
+//                      {"type": "image_url", "image_url": {"url": PATH}} and {"type": "audio",
+//                      "audio": PATH}. The keys "image" and "images", "audio",
 //                      "audios", "sound" and "sounds" have a path, or a list of them, relative to
 //                      the file's folder or to `pictures`. One array of such objects is accepted,
 //                      too

@@ -405,7 +405,8 @@ class Export {
         throw InputError(source(m).config, "",
                          "describes another " + own.name + " than the run trained: \"" + field.key +
                              "\" differs",
-                         "write a config.json of the module's own dimensions, and train from it");
+                         "write a config.json of the module's own dimensions, and train from it; "
+                         "--llava exports an encoder without its last blocks");
     }
   }
 

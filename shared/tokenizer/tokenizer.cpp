@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <mutex>
 
 #include "shared/error.h"
@@ -113,6 +114,8 @@ Tokenizer Tokenizer::load(const std::string& path) {
     throw InputError(path, "", "SentencePiece's .model files are not read",
                      "give tokenizer.json; in Python, transformers.AutoTokenizer.from_pretrained("
                      "FOLDER).save_pretrained(FOLDER) writes it");
+  if (std::filesystem::is_directory(path))
+    throw InputError(path, "", "is a folder, not a file", "name the tokenizer.json in it");
   return parse(read_file(path), path);
 }
 

@@ -30,8 +30,9 @@ constexpr const char* kIndex = "model.safetensors.index.json";
     throw InputError(
         folder + "/" + pickled, "",
         "is a file of pickled objects, which can run any code when it is opened; it is not read",
-        "convert it once where you trust it: "
-        "AutoModel.from_pretrained(folder).save_pretrained(new_folder) writes model.safetensors");
+        "convert it once where you trust it, with the class that config.json names under "
+        "\"architectures\": LlamaForCausalLM.from_pretrained(folder).save_pretrained(new_folder) "
+        "writes model.safetensors; copy the tokenizer's and processor's files, too");
   throw InputError(folder, "",
                    fs::is_directory(folder, error)
                        ? std::string("has neither ") + kSingle + " nor " + kIndex

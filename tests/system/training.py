@@ -129,7 +129,7 @@ class TrainYourOwn(harness.SystemTest):
         (folder / "chat.jsonl").write_text("\n".join(lines + ['{"conversations": [']))
         done = harness.run(BUILD / "polyphony", "run", folder / "scenario.json", "--out", folder / "run", limit=120)
         self.assert_ok(done)
-        self.assertIn("1 of 9 samples are skipped: 1: no conversation (first: sample 8)", done.stdout + done.stderr)
+        self.assertIn("1 of 9 samples are skipped: 1: not a JSON object (first: sample 8)", done.stdout + done.stderr)
         self.assertIn("are cut at 9 tokens", done.stdout + done.stderr)
         (folder / "chat.jsonl").write_text("\n".join(lines[:1] + ["[]", "{}"]))
         done = harness.run(BUILD / "polyphony", "run", folder / "scenario.json", "--out", folder / "run", limit=120)

@@ -338,6 +338,31 @@ TEST_SUITE("conversations") {
     CHECK(read_conversations(scenario, folder / "a.jsonl").clips(1).empty());
   }
 
+  TEST_CASE("a template whose marks the tokenizer does not have is refused") {
+    const TempFolder folder;
+    Scenario scenario = scenario_at(folder);
+    auto& source = std::get<ConversationData>(scenario.data.source);
+    const std::string path = folder / "a.jsonl";
+    spill(path, line("a", "b"));
+    source.chat = ChatTemplate::llama3;
+    CHECK_THROWS_WITH_AS(read_conversations(scenario, path),
+                         doctest::Contains("tokenizer.json: has no token \"<|begin_of_text|>\", "
+                                           "which the template \"llama3\" writes"),
+                         InputError);
+  }
+
+  TEST_CASE("a data set without images is told where the model has an encoder of images") {
+    const TempFolder folder;
+    const Scenario scenario = scenario_at(folder);
+    const std::string path = folder / "a.jsonl";
+    const std::string text =
+        R"({"image_path": "p.png", "conversations": [{"from": "human", "value": "a"}, )"
+        R"({"from": "gpt", "value": "b"}]})";
+    spill(path, text + "\n");
+    CHECK(read_conversations(scenario, path).remarks().find("no sample has an image") !=
+          std::string::npos);
+  }
+
   TEST_CASE("too many skipped samples end the run, fewer are named") {
     const TempFolder folder;
     Scenario scenario = scenario_at(folder);
@@ -356,7 +381,7 @@ TEST_SUITE("conversations") {
     const std::string all =
         "3 of 4 samples are skipped: 1: has more <image> marks than images "
         "(first: sample 2); 1: missing image (first: sample 1, " +
-        (folder / "absent.png") + "); 1: no conversation (first: sample 3)";
+        (folder / "absent.png") + "); 1: not a JSON object (first: sample 3)";
     CHECK(refused() == all);
     source.most_left_out = 0.75;
     CHECK(read_conversations(scenario, path).remarks() == path + ": " + all);

@@ -216,8 +216,36 @@ TEST_SUITE("data sets") {
     CHECK(lines.found[1].conversation.prompts() == "which");
     CHECK(lines.left_out ==
           std::vector<std::string>{"sample 2, " + (folder / "q.png") + ": missing image",
-                                   "sample 3: no conversation"});
+                                   "sample 3: not a JSON object"});
     CHECK(array.found.size() == 2);
+  }
+
+  TEST_CASE("unknown speakers and parts are refused, paths in image_url are read") {
+    const test::TempFolder folder;
+    test::spill(folder / "p.png", kPng);
+    const std::string answer = R"({"role": "assistant", "content": "x"}]})";
+    const auto messages = [&](const std::string& first) {
+      return R"({"messages": [)" + first + ", " + answer + "\n";
+    };
+    test::spill(
+        folder / "a.jsonl",
+        messages(R"({"role": "customer", "content": "a"})") + messages(R"({"content": "a"})") +
+            messages(R"({"role": "user", "content": [{"type": "video", "video": "v.mp4"}]})") +
+            messages(
+                R"({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]})") +
+            messages(
+                R"({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "p.png"}}, {"type": "text", "text": "b"}]})") +
+            messages(R"({"role": "tool", "content": "c"})"));
+    const Scanned lines = scan(folder / "a.jsonl");
+    CHECK(lines.left_out == std::vector<std::string>{
+                                "sample 0, customer: a turn of an unknown role",
+                                "sample 1: a turn without a role",
+                                "sample 2, video: a part of an unknown type",
+                                "sample 3, data:image/png;base64,AA: an image that is not a file"});
+    REQUIRE(lines.found.size() == 2);
+    CHECK(lines.found[0].pictures.size() == 1);
+    CHECK(lines.found[0].conversation.turns[0].text == "<image>b");
+    CHECK(lines.found[1].conversation.prompts() == "c");
   }
 
   TEST_CASE("conversations: audio by path, in keys or parts, and marks of parts") {

@@ -91,7 +91,7 @@ TEST_CASE("a mixture's samples are those of its parts, and its text is read back
   CHECK(scenario.data.samples[2].items == std::vector<Item>{{Modality::text, 3, 3}});
   CHECK(scenario.data.samples[6].items == std::vector<Item>{{Modality::text, 4, 4}});
   CHECK(scenario.data.remarks == "/data/source/mixture/2: " + (folder / "chat.jsonl") +
-                                     ": 1 of 3 samples are skipped: 1: no conversation (first: "
+                                     ": 1 of 3 samples are skipped: 1: not a JSON object (first: "
                                      "sample 2)");
   CHECK(batch_of_step(scenario, 5) == take_batch(scenario.data, 5));
 
