@@ -12,7 +12,7 @@
 namespace polyphony::sim {
 
 // Renames them. Resolves references to other settings ("${policy.model_name}"), adds what follows
-// from several ("seq_length": a prompt and a response), adds "policy_engine" (megatron or fsdp), and
+// from several ("seq_length": a prompt and a response) and "policy_engine" (megatron or fsdp), and
 // moves the number of machines to `launch`. Settings of rollouts, rewards and reference models keep
 // their names.
 void name_policy_settings(FrameworkSettings& read);
