@@ -5,6 +5,7 @@
 
 #include "shared/datasets/chat_template.h"
 #include "shared/datasets/clip_tokens.h"
+#include "shared/datasets/image_settings.h"
 #include "shared/error.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/work.h"
@@ -232,10 +233,16 @@ void ConversationReading::set_remarks() {
   };
   const Module* audio = audio_module(scenario_.model);
   remark(left_out_.all(), skipped());
-  if (shape_.images)
+  if (shape_.images) {
     remark(images_ == 0,
-           "no sample has an image, though the model has an encoder of images (a "
-           "sample names its own with \"image\" or \"images\")");
+           "no sample has an image, though the model has an encoder of images (a sample names its "
+           "own with \"image\" or \"images\")");
+    const std::string folder = weights_folder(scenario_, *vision_module(scenario_.model));
+    remark(images_ > 0 && !folder.empty() && !image_settings(folder),
+           folder +
+               " has neither preprocessor_config.json nor processor_config.json: images are scaled "
+               "to the module's image_size, with mean 0.5 and deviation 0.5");
+  }
   if (shape_.audio)
     remark(clips_ == 0,
            "no sample has a clip of audio, though the model has an encoder of audio (a "

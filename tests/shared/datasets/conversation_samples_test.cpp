@@ -5,6 +5,7 @@
 
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "shared/datasets/chat_template.h"
@@ -361,6 +362,22 @@ TEST_SUITE("conversations") {
     spill(path, text + "\n");
     CHECK(read_conversations(scenario, path).remarks().find("no sample has an image") !=
           std::string::npos);
+  }
+
+  TEST_CASE("weights without an image processor's settings are told") {
+    const TempFolder folder;
+    Scenario scenario = scenario_at(folder);
+    const std::string path = folder / "a.jsonl", clip = folder / "clip";
+    std::filesystem::create_directories(clip);
+    spill(path, line("a", "b"));
+    CHECK(read_conversations(scenario, path).remarks().empty());
+    scenario.weights.resize(2);
+    scenario.weights[0].folder = clip;
+    CHECK(read_conversations(scenario, path)
+              .remarks()
+              .find(clip + " has neither preprocessor_config.json nor") != std::string::npos);
+    spill(clip + "/preprocessor_config.json", R"({"image_processor_type": "CLIPImageProcessor"})");
+    CHECK(read_conversations(scenario, path).remarks().empty());
   }
 
   TEST_CASE("too many skipped samples end the run, fewer are named") {
