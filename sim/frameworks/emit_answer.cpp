@@ -17,7 +17,7 @@ std::string emit_page(const EmitAnswer& answer) {
           count_text(static_cast<std::int64_t>(answer.tokens_per_second)) + " |\n";
   text += "| memory of the fullest GPU | " + bytes_text(answer.memory) +
           (answer.room.value > 0 ? " of " + bytes_text(answer.room) : "") + " |\n";
-  if (!(emitted.target == Target::torchtitan) && answer.megatron.value > 0)
+  if (emitted.target != Target::torchtitan && answer.megatron.value > 0)
     text += "| `throughput per GPU (TFLOP/s/GPU)` in its log | " +
             number_text(answer.megatron.value / 1e12, 1) + " |\n";
   if (emitted.target == Target::torchtitan && answer.torchtitan_mfu > 0)

@@ -518,11 +518,7 @@ void read_trained(SettingReader& s, RunSettings& run, Framework framework, int k
       run.train.emplace_back(module, "frozen");
   std::string tuner = s.text("tuner_type", "language.train");
   if (tuner.empty()) tuner = s.text("train_type", "language.train");
-  if (tuner == "lora") {
-    run.train.emplace_back("language", "lora");
-    run.lora_rank = static_cast<int>(std::clamp<std::int64_t>(
-        s.integer("lora_rank", "language.lora_rank").value_or(8), 1, 100000));
-  }
+  if (tuner == "lora") train_by_lora(s.integer("lora_rank", "language.lora_rank"), run);
   run.model_name = s.text("model", "the model");
   if (run.model_name.empty()) run.model_name = s.text("hf_model_id", "the model");
   if (run.model_name.empty() && !s.has("num_layers"))

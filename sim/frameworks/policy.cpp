@@ -10,11 +10,6 @@ namespace {
 constexpr auto kIgnored = KnownSetting::Is::ignored;
 constexpr auto kNotModeled = KnownSetting::Is::not_modeled;
 
-int part(SettingReader& s, const char* key, const char* what) {
-  const auto value = s.integer(key, what);
-  return static_cast<int>(std::clamp<std::int64_t>(value.value_or(1), 1, 1000000));
-}
-
 // PyTorch's FSDP around transformers' models.
 RunSettings read_fsdp(SettingReader& s, Framework framework) {
   RunSettings run;
@@ -24,17 +19,18 @@ RunSettings read_fsdp(SettingReader& s, Framework framework) {
   grid.shard = s.flag("fsdp.reshard_after_forward", true, "shard") ? Shard::full : Shard::gradients;
   if (const auto ranks = s.integer("fsdp.fsdp_size", "shard_ranks"); ranks && *ranks > 1)
     grid.shard_ranks = static_cast<int>(std::min<std::int64_t>(*ranks, 1000000));
-  if (const int copies = part(s, "fsdp.dp_replicate_size", "shard_ranks"); copies > 1)
+  if (const int copies = parallel_degree(s, "fsdp.dp_replicate_size", "shard_ranks"); copies > 1)
     run.shard_groups = copies;
-  grid.tp = part(s, "fsdp.tensor_parallel_size", "tp");
+  grid.tp = parallel_degree(s, "fsdp.tensor_parallel_size", "tp");
   grid.sp = s.flag("fsdp.sequence_parallel", false, "sp") && grid.tp > 1;
-  grid.cp = part(s, "fsdp.context_parallel_size", "cp");
+  grid.cp = parallel_degree(s, "fsdp.context_parallel_size", "cp");
   if (grid.cp > 1) grid.tokens = TokenAssignment::zigzag;
-  if (const int ranks = part(s, "fsdp.ulysses_sequence_parallel_size", "cp"); ranks > 1) {
+  if (const int ranks = parallel_degree(s, "fsdp.ulysses_sequence_parallel_size", "cp");
+      ranks > 1) {
     grid.cp = ranks;
     grid.cp_attention = ContextAttention::ulysses;
   }
-  grid.ep = part(s, "fsdp.expert_parallel_size", "ep");
+  grid.ep = parallel_degree(s, "fsdp.expert_parallel_size", "ep");
   const bool recompute = framework == Framework::verl
                              ? s.flag("model.enable_gradient_checkpointing", true, "recompute full")
                              : s.flag("fsdp.activation_checkpointing", false, "recompute full");
@@ -44,11 +40,8 @@ RunSettings read_fsdp(SettingReader& s, Framework framework) {
   run.sequence = s.count("seq_length", "data.sequence");
   run.precision = "bf16";
   s.used("torch_dtype", "training.precision");
-  if (s.text("tuner_type", "language.train") == "lora") {
-    run.train.emplace_back("language", "lora");
-    run.lora_rank = static_cast<int>(std::clamp<std::int64_t>(
-        s.integer("lora_rank", "language.lora_rank").value_or(8), 1, 100000));
-  }
+  if (s.text("tuner_type", "language.train") == "lora")
+    train_by_lora(s.integer("lora_rank", "language.lora_rank"), run);
   if (s.flag("freeze_vision_model", false, "vision.train frozen"))
     run.train.emplace_back("vision", "frozen");
   read_optimization(s, run);

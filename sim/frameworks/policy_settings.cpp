@@ -4,10 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <sstream>
-
-#include "shared/text/figure_text.h"
 
 namespace polyphony::sim {
 namespace {
@@ -139,7 +136,7 @@ class Policy {
         if (end == std::string::npos) continue;
         const std::string words = setting.value.substr(begin + 2, end - begin - 2);
         const std::string value = referred(words);
-        if (value == "${" + words + "}" || value.find("${" + words + "}") != std::string::npos ||
+        if (value.find("${" + words + "}") != std::string::npos ||
             value.size() + setting.value.size() > kLongestValue)
           continue;
         setting.value.replace(begin, end + 1 - begin, value);
@@ -245,8 +242,7 @@ class Policy {
                       {"policy.max_total_sequence_length", "seq_length"}};
     if (megatron)
       prefixes.insert(prefixes.end(),
-                      {{"policy.max_grad_norm", "policy.max_grad_norm"},
-                       {"policy.megatron_cfg.optimizer.", ""},
+                      {{"policy.megatron_cfg.optimizer.", ""},
                        {"policy.megatron_cfg.scheduler.", ""},
                        {"policy.megatron_cfg.distributed_data_parallel_config.", ""},
                        {"policy.megatron_cfg.peft.", "peft."},

@@ -60,8 +60,7 @@ void read_sharding(SettingReader& s, RunSettings& run) {
       level && *level >= 0 && *level <= 3)
     grid.shard = static_cast<Shard>(*level);
   const auto part = [&](const char* key, const char* what) {
-    const auto value = s.integer(key, what);
-    return static_cast<int>(std::clamp<std::int64_t>(value.value_or(1), 1, 1000000));
+    return parallel_degree(s, key, what);
   };
   grid.tp = std::max(part("accelerate.parallelism_config.parallelism_config_tp_size", "tp"),
                      part("deepspeed.tensor_parallel.autotp_size", "tp"));
@@ -149,10 +148,9 @@ RunSettings read_trainer(SettingReader& s, Framework framework) {
   if (tuner.empty() && s.has("lora_r")) tuner = "lora";
   if (tuner.empty() && factory) tuner = "lora";
   if (tuner == "lora") {
-    run.train.emplace_back("language", "lora");
     auto rank = s.integer("lora_rank", "language.lora_rank");
     if (!rank) rank = s.integer("lora_r", "language.lora_rank");
-    run.lora_rank = static_cast<int>(std::clamp<std::int64_t>(rank.value_or(8), 1, 100000));
+    train_by_lora(rank, run);
   }
   for (const auto& [key, module, frozen] :
        {std::tuple{"freeze_vision_tower", "vision", factory || tuner == "lora"},

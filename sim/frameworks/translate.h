@@ -17,6 +17,11 @@ void read_training_number(SettingReader& settings, const char* key, const char* 
 void read_training_steps(SettingReader& settings, const char* key, const char* to,
                          RunSettings& run);
 
+// Returns a parallel degree: 1 where no setting states it, at most a million.
+int parallel_degree(SettingReader& settings, const char* key, const char* what);
+// The language module is trained by LoRA, of rank 8 where no setting states it.
+void train_by_lora(std::optional<std::int64_t> rank, RunSettings& run);
+
 // Megatron-LM, Megatron-Bridge, ms-swift: the names of megatron/training/arguments.py. Returns the
 // settings under these names: "--no-rope-fusion" becomes rope_fusion = false, Megatron-Bridge's
 // "model.tensor_model_parallel_size" loses its section.
