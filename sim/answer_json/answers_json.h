@@ -53,7 +53,7 @@ nlohmann::json to_json(const AskedQuestion& question);
 nlohmann::json to_json(const ImportAnswer& answer);
 nlohmann::json to_json(const EmitAnswer& answer);
 // The value of the key "target" of a sweep's answer.
-nlohmann::json to_json(const TargetRows& rows);
+nlohmann::json to_json(const TargetFound& found);
 // The value of the key "question" of a sweep's answer.
 nlohmann::json to_json(const QuestionWords& words);
 // `steps`: number of steps of the run whose risk of running out of memory is given.

@@ -260,8 +260,8 @@ const JsonKeys<QuestionWords>& question_keys() {
   return keys;
 }
 
-const JsonKeys<TargetRows>& target_keys() {
-  using Of = TargetRows;
+const JsonKeys<TargetFound>& target_keys() {
+  using Of = TargetFound;
   static const JsonKeys<Of> keys{
       {"framework", a("string"), "the framework",
        [](const Of& of) { return json(name(of.target.target)); }},
@@ -269,11 +269,17 @@ const JsonKeys<TargetRows>& target_keys() {
        [](const Of& of) {
          return of.target.version ? json(version_text(*of.target.version)) : json();
        }},
-      {"row", or_null(a("integer")), "the first row that it can run; null: none of those looked at",
-       [](const Of& of) { return of.row > 0 ? json(of.row) : json(); }},
-      {"slower", a("number"), "relative difference of its step from that of row 1",
+      {"runs", a("boolean"), "it can run the rows of the answer; false: none that was searched",
+       [](const Of& of) { return json(of.runs); }},
+      {"best", or_null(a("string")),
+       "the best layout of all, in words; null: row 1, which it can run",
+       [](const Of& of) { return of.best.empty() ? json() : json(of.best); }},
+      {"best_step_seconds", or_null(a("number")), "of that layout",
+       [](const Of& of) { return of.best.empty() ? json() : json(of.best_step.count()); }},
+      {"slower", a("number"), "relative difference of row 1's step from that of the best layout",
        [](const Of& of) { return json(of.slower); }},
-      {"missing", list_of(a("string")), "what row 1 needs and the framework does not have",
+      {"missing", list_of(a("string")),
+       "what the best layout needs and the framework does not have",
        [](const Of& of) { return json(of.missing); }}};
   return keys;
 }
@@ -290,7 +296,7 @@ json to_json(const Sweep& sweep, const Model& model) {
 
 json to_json(const QuestionWords& words) { return object_of(question_keys(), words); }
 
-json to_json(const TargetRows& rows) { return object_of(target_keys(), rows); }
+json to_json(const TargetFound& found) { return object_of(target_keys(), found); }
 
 json candidate_definitions() {
   json definitions = layout_definitions();

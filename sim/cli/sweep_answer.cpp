@@ -89,16 +89,16 @@ SweepAnswer answer_sweep(const Arguments& args, const Scenario& written,
   if (what_if && !found.reached.empty())
     what_if->changed = found.candidate(found.reached.front()).figures;
   if (what_if && !result.ranked.empty()) answered.json.update(to_json(*what_if));
-  std::optional<TargetRows> rows;
-  if (args.has("for") && !result.ranked.empty()) {
-    rows = rows_for(scenario, profile, result, parse_target(args.text("for")));
-    answered.json["target"] = to_json(*rows);
+  std::optional<TargetFound> target;
+  if (args.has("for") && !result.ranked.empty() && !result.stopped) {
+    target = target_found(scenario, profile, result, parse_target(args.text("for")));
+    answered.json["target"] = to_json(*target);
   }
   if (args.csv())
     std::cout << csv_text(result, scenario.model);
   else if (!args.json())
     print(found, scenario, profile, answered.asked, what_if, args);
-  if (rows && !args.csv() && !args.json()) std::cout << "\n" << paragraph(rows_text(*rows));
+  if (target && !args.csv() && !args.json()) std::cout << "\n" << paragraph(found_text(*target));
   return answered;
 }
 

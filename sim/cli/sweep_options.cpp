@@ -5,6 +5,7 @@
 
 #include "shared/files/free_memory.h"
 #include "sim/cli/variations.h"
+#include "sim/frameworks/target_layouts.h"
 
 namespace polyphony::sim {
 namespace {
@@ -107,8 +108,8 @@ void add_search_options(Arguments& args, const char* effort) {
       "save-row", "row to save as a scenario in --out", cxxopts::value<int>())(
       "out", "file for --save-row", cxxopts::value<std::string>())(
       "for",
-      "also say which row a framework can run today, and what it lacks for row 1: megatron-lm, "
-      "megatron-bridge, torchtitan, ms-swift; of a version of it: torchtitan@0.2.2",
+      "only layouts that a framework can run today, and what it lacks for the best of all: "
+      "megatron-lm, megatron-bridge, torchtitan, ms-swift; of a version of it: torchtitan@0.2.2",
       cxxopts::value<std::string>(), "FRAMEWORK");
 }
 
@@ -164,6 +165,7 @@ SweepOptions sweep_options(const Arguments& args) {
   options.cores = cores_here();
   options.memory = free_memory();
   if (args.has("estimate")) options.predictor = Predictor::estimate;
+  if (args.has("for")) options.target = sweep_target(parse_target(args.text("for")));
   return options;
 }
 

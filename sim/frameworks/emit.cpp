@@ -58,11 +58,8 @@ Emitted emit(const Scenario& scenario, const Layout& layout, const TargetVersion
       input.blocks.front() -= encoders;
   }
   if (grid.pp * grid.vpp == 1) input.blocks.clear();
-  if (const KnownVersions known = known_versions(target.target);
-      target.version && *target.version > known.newest)
-    emitted.notes.push_back(std::string(name(target.target)) + " " + version_text(*target.version) +
-                            " is newer than " + version_text(known.newest) +
-                            ", of which the settings are known");
+  if (const std::string remark = remark_on_version(target); !remark.empty())
+    emitted.notes.push_back(remark);
   if (target == Target::torchtitan)
     emit_torchtitan(input, emitted);
   else

@@ -5,6 +5,7 @@
 #include "shared/split/planned_layout.h"
 #include "shared/text/figure_text.h"
 #include "shared/text/json_form.h"
+#include "sim/text/layout_words.h"
 #include "sim/text/shell_text.h"
 
 namespace polyphony::sim {
@@ -75,42 +76,38 @@ std::vector<std::string> changed_settings(const Emitted& before, const Emitted& 
   return changes;
 }
 
-TargetRows rows_for(const Scenario& scenario, const HardwareProfile& profile, const Sweep& sweep,
-                    const TargetVersion& target) {
-  TargetRows rows;
-  rows.target = target;
-  for (std::size_t i = 0; i < sweep.ranked.size(); ++i) {
-    ++rows.looked_at;
-    const Emitted emitted = emit_planned(scenario, sweep.ranked[i].layout, profile, target);
-    if (i == 0) rows.missing = emitted.cannot;
-    if (!emitted.cannot.empty()) continue;
-    rows.row = static_cast<int>(i) + 1;
-    rows.slower = sweep.ranked[i].figures.step / sweep.ranked[0].figures.step - 1;
-    break;
-  }
-  return rows;
+TargetFound target_found(const Scenario& scenario, const HardwareProfile& profile,
+                         const Sweep& sweep, const TargetVersion& target) {
+  TargetFound found;
+  found.target = target;
+  found.runs = !sweep.none_runs;
+  const Candidate* best = sweep.none_runs ? &sweep.ranked.front()
+                          : sweep.beyond  ? &*sweep.beyond
+                                          : nullptr;
+  if (best == nullptr) return found;
+  found.best = layout_words(scenario.model, best->layout, scenario.cluster);
+  found.best_step = best->figures.step;
+  found.slower = sweep.ranked.front().figures.step / best->figures.step - 1;
+  found.missing = emit_planned(scenario, best->layout, profile, target).cannot;
+  return found;
 }
 
-std::string rows_text(const TargetRows& rows) {
-  const std::string name_of = target_text(rows.target);
-  if (rows.looked_at == 0) return "";
-  std::string text;
-  if (!rows.missing.empty()) {
-    text = "Row 1 cannot be run by " + name_of + ": ";
-    for (const std::string& what : rows.missing)
-      text += (&what == &rows.missing.front() ? "" : "; ") + what;
-    text += ". ";
-  }
-  if (rows.row == 0)
-    return text + "None of the " +
-           counted(static_cast<std::int64_t>(rows.looked_at), "row", "rows") +
-           " of the answer can; --stack bounds the search by what a framework runs.";
-  const std::string keep = " Add --save-row " + std::to_string(rows.row) +
-                           " --out row.json to keep it, then: polyphony emit row.json --for " +
-                           name_of + " --out run/";
-  if (rows.row == 1) return "Row 1 can be run by " + name_of + "." + keep;
-  return text + "The first row that can is row " + std::to_string(rows.row) + ", " +
-         percent_text(rows.slower) + " slower." + keep;
+std::string found_text(const TargetFound& found) {
+  const std::string name_of = target_text(found.target), remark = remark_on_version(found.target);
+  std::string lacks;
+  for (const std::string& what : found.missing) lacks += (lacks.empty() ? "" : "; ") + what;
+  if (!found.runs)
+    return name_of +
+           " can run none of the layouts that were searched. Row 1 needs what it lacks: " + lacks +
+           ".";
+  std::string text = (remark.empty() ? "" : remark + ". ") + name_of + " can run every row.";
+  if (!found.best.empty())
+    text += " The best layout of all takes " + seconds_text(found.best_step) + " (" + found.best +
+            "); row 1 takes " + percent_text(found.slower) + " longer. " + name_of +
+            " lacks for it: " + lacks + ".";
+  return text +
+         " Add --save-row 1 --out row.json to keep row 1, then: polyphony emit row.json --for " +
+         name_of + " --out run/";
 }
 
 }  // namespace polyphony::sim

@@ -1,4 +1,4 @@
-// A change of a layout in the words of a framework, and which rows of a search it can run.
+// A change of a layout in the words of a framework, and what a search for it found.
 #pragma once
 
 #include <string>
@@ -21,17 +21,19 @@ Emitted emit_planned(const Scenario& scenario, const Layout& layout, const Hardw
 // "without --sequence-parallel"; what `after` has and the framework cannot run: "cannot: ...".
 std::vector<std::string> changed_settings(const Emitted& before, const Emitted& after);
 
-// Which rows of an answer a framework can run.
-struct TargetRows {
+// What a search for a framework (SweepOptions::target) found: layouts that it can run, and the best
+// of all layouts.
+struct TargetFound {
   TargetVersion target = Target::megatron_lm;
-  int row = 0;                // the first that it can run, from 1; 0: none of those looked at
-  std::size_t looked_at = 0;  // rows
-  double slower = 0;          // by which its step is longer than row 1's, relative
-  std::vector<std::string> missing;  // what row 1 needs and the framework does not have
+  bool runs = false;                 // it can run the rows of the answer
+  std::string best;                  // in words, the best layout of all, if it cannot run that one
+  Seconds best_step{};               // of that layout
+  double slower = 0;                 // by which the step of row 1 is longer, relative
+  std::vector<std::string> missing;  // what that layout needs and the framework does not have
 };
-TargetRows rows_for(const Scenario& scenario, const HardwareProfile& profile, const Sweep& sweep,
-                    const TargetVersion& target);
-// Returns one or two sentences.
-std::string rows_text(const TargetRows& rows);
+TargetFound target_found(const Scenario& scenario, const HardwareProfile& profile,
+                         const Sweep& sweep, const TargetVersion& target);
+// Returns a few sentences.
+std::string found_text(const TargetFound& found);
 
 }  // namespace polyphony::sim

@@ -174,6 +174,13 @@ std::string version_text(FrameworkVersion version) {
          std::to_string(version.patch);
 }
 
+std::string remark_on_version(const TargetVersion& target) {
+  const FrameworkVersion newest = known_versions(target.target).newest;
+  if (!target.version || *target.version <= newest) return "";
+  return std::string(name(target.target)) + " " + version_text(*target.version) +
+         " is newer than " + version_text(newest) + ", of which the settings are known";
+}
+
 std::string target_text(const TargetVersion& target) {
   return std::string(name(target.target)) +
          (target.version ? "@" + version_text(*target.version) : "");

@@ -49,6 +49,9 @@ struct KnownVersions {
 };
 KnownVersions known_versions(Target target);
 
+// Returns a sentence if the version is newer than the newest that was looked at; empty otherwise.
+std::string remark_on_version(const TargetVersion& target);
+
 // What an older version does with a setting that it does not have.
 enum class WithoutSetting : std::uint8_t {
   refused,   // it cannot do what the setting says

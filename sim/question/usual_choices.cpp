@@ -10,7 +10,7 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr std::int64_t kLeastTokensOfRank = 4096, kMostTokensOfMicrobatch = 16384;
+constexpr std::int64_t kLeastTokensOfRank = 4096, kMostTokensOfMicrobatch = 32768;
 constexpr std::int64_t kMostContext = 64, kMostMicrobatch = 8;
 
 std::vector<int> up_to(std::int64_t most) {
@@ -55,7 +55,7 @@ void add_usual_choices(const ChoiceOf& of, nlohmann::ordered_json& search) {
 std::string usual_choices_text() {
   return "usual choices: sequence parallelism with TP, ZeRO-1 or ZeRO-3, 4,096 or more tokens a "
          "rank "
-         "with CP, microbatches of up to 16,384 tokens, 1F1B plain or interleaved (--thorough: "
+         "with CP, microbatches of up to 32,768 tokens, 1F1B plain or interleaved (--thorough: "
          "all)";
 }
 

@@ -8,6 +8,7 @@
 
 #include "sim/console/console.h"
 #include "sim/shown/profile_text.h"
+#include "sim/sweep/baselines.h"
 #include "sim/sweep/leading.h"
 #include "sim/text/layout_words.h"
 
@@ -106,6 +107,8 @@ void print_decision(const Sweep& result, const std::vector<bool>& leading) {
 }
 
 const char* baseline_meaning(const std::string& name) {
+  if (name == kOwnLayout)
+    return "layout of the file: the one that the scenario states; the others are compared with it.";
   return name == "rule of thumb"
              ? "rule of thumb: the least model parallelism that fits (TP inside a node, then PP), "
                "ZeRO-1, one sample a microbatch, 1F1B."
@@ -127,10 +130,11 @@ std::string left_out_text(bool alike, bool later, std::size_t most) {
 
 // The columns of numbers: those that are known.
 struct Columns {
-  bool change = false, interval = false, utilization = false, price = false;
+  bool change = false, own = false, interval = false, utilization = false, price = false;
 
   explicit Columns(const Sweep& result) {
     change = !result.baselines.empty();
+    own = change && result.baselines.front().name == kOwnLayout;
     for (const Candidate& c : result.ranked) {
       interval = interval || c.belief;
       utilization = utilization || c.figures.model_flops_utilization > 0;
@@ -141,7 +145,8 @@ struct Columns {
   std::vector<std::string> header(Bytes device, const std::string& rank) const {
     std::vector<std::string> names{"row", "step time"};
     if (interval) names.emplace_back("90 % interval");
-    if (change) names.emplace_back("compared\nwith rule\nof thumb");
+    if (change)
+      names.emplace_back(own ? "compared\nwith file's\nlayout" : "compared\nwith rule\nof thumb");
     names.emplace_back("tokens\n/s/" + rank);
     if (utilization) names.emplace_back("MFU");
     names.push_back(device.value > 0 ? "memory of\n" + bytes_text(device) : "memory");

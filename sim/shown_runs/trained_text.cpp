@@ -21,6 +21,9 @@ std::string trained_text(const Scenario& scenario, const nlohmann::json& summary
   if (summary.contains("loss"))
     text += ", loss " + (summary["loss"].is_number() ? number_text(summary["loss"].get<double>(), 4)
                                                      : std::string("not a number"));
+  const bool ended = !summary.value("interrupted", false) && !summary.contains("stopped");
+  if (ended && summary["steps"] > 0 && step.count() == 0)
+    text += ", all done before: nothing was left to train (more training.steps continue the run)";
   if (step.count() > 0)
     text += ", median step " + seconds_text(step) + " (" +
             (predicted ? "predicted " + seconds_text(*predicted) + "; " : "") +

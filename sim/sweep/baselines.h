@@ -1,4 +1,7 @@
-// Layouts that are commonly chosen without a search. A sweep compares its results with them.
+// Layouts that a sweep compares its results with: the scenario's own, and those that are commonly
+// chosen without a search.
+//   layout of the file   The scenario's layout, if it is legal on the question's ranks; it need not
+//                        fit in memory.
 //   rule of thumb        One pipeline over all modules, with as little model parallelism as fits:
 //                        tensor parallelism up to 8 ranks of an NVLink domain, then pipeline
 //                        stages. Selective recomputation, or full if nothing else fits; sequence
@@ -23,7 +26,10 @@ struct Baseline {
   std::string name;
   Layout layout;
 };
-// Returns the baselines that are legal and whose memory fits according to the closed form.
+inline constexpr const char* kOwnLayout = "layout of the file";
+
+// Returns the baselines that are legal: the scenario's own layout first, then those of the others
+// whose memory fits according to the closed form.
 std::vector<Baseline> baselines(const Scenario& scenario, Screen& screen);
 
 }  // namespace polyphony::sim

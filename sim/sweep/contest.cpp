@@ -78,6 +78,33 @@ std::vector<TaskResult<std::string>> Contest::ask(
       });
 }
 
+std::vector<std::size_t> Contest::runnable(const std::vector<std::size_t>& positions) {
+  if (!options_.runnable_form) return positions;
+  std::vector<std::size_t> found;
+  std::set<std::size_t> taken;
+  for (std::size_t at : positions) {
+    if (!standings_[at].runnable && standings_[at].waiting) {
+      const Layout layout = candidates_[at].layout;
+      const std::optional<Layout> form = options_.runnable_form(*question_.inputs, layout);
+      if (form && *form == layout) {
+        standings_[at].runnable = true;
+      } else {
+        standings_[at].waiting = false;
+        standings_[at].refused = true;
+        if (form) {
+          const std::size_t other = position(*form, screen_.bound(*form), standings_[at].kind);
+          standings_[other].runnable = true;
+          if (!standings_[other].replaced) standings_[other].replaced = layout;
+          standings_[at].replacement = other;
+        }
+      }
+    }
+    if (standings_[at].replacement) at = *standings_[at].replacement;
+    if (standings_[at].runnable && taken.insert(at).second) found.push_back(at);
+  }
+  return found;
+}
+
 std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
                                    const std::string& what) {
   std::vector<std::size_t> open;
@@ -150,6 +177,7 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
       round.push_back(promise.at);
       if (round.size() == kRound) break;
     }
+    round = runnable(round);
     ops -= std::max<std::int64_t>(1, estimate_all(round, "estimating"));
     for (const std::size_t at : round) recompute_more(at);
   }
@@ -196,6 +224,8 @@ void Contest::simulate_best(Placement placement, std::size_t at_least, std::int6
 
 std::size_t Contest::estimate(const Layout& layout) {
   const std::size_t at = position(layout, screen_.bound(layout), {});
+  if (standings_[at].refused && candidates_[at].estimate == Seconds(0))
+    standings_[at].waiting = true;
   estimate_all({at}, "estimating");
   return at;
 }

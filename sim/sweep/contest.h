@@ -22,6 +22,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,16 @@
 
 namespace polyphony::sim {
 
+// Returns the layout if it can be run (by a certain trainer, say), the nearest one that can, or
+// nothing.
+using RunnableForm = std::function<std::optional<Layout>(const PlanInputs& inputs, const Layout&)>;
+
 struct ContestOptions {
   int jobs = 2;
   Bytes memory{};  // free memory for all threads together; 0: not checked
   ShowProgress progress;
   std::function<bool()> stopped;  // returns true to end early, with the results so far
+  RunnableForm runnable_form;     // only layouts that it returns are predicted; absent: all are
 };
 
 class Contest {
@@ -57,7 +63,7 @@ class Contest {
   // `ops` are spent. The first may cost four times `ops`; if memory does not suffice for it, its
   // estimate remains.
   void simulate_best(Placement placement, std::size_t at_least, std::int64_t ops);
-  // Estimates one layout immediately and returns its position in all().
+  // Estimates one layout immediately, runnable or not, and returns its position in all().
   std::size_t estimate(const Layout& layout);
   // Adds effects of the profile's errors, or 95th percentiles, to the candidates at `positions`.
   void add_effects(const std::vector<std::size_t>& positions);
@@ -81,6 +87,11 @@ class Contest {
   struct Standing {
     Kind kind;
     bool waiting = true;
+    // With ContestOptions::runnable_form: whether it is known that it can or cannot be run; the
+    // candidate that stands in its place if it cannot; and the layout that this one replaced.
+    bool runnable = false, refused = false;
+    std::optional<std::size_t> replacement = {};
+    std::optional<Layout> replaced = {};
   };
   struct Ratio {
     double sum = 0;
@@ -102,6 +113,9 @@ class Contest {
       const std::string& what, const std::vector<std::size_t>& positions,
       const std::pair<std::string, std::int64_t>& saying,
       const std::function<std::string(const Layout&, Bytes)>& work);
+  // Returns the same candidates, each replaced by its runnable form, without those that have none.
+  // The others no longer wait.
+  std::vector<std::size_t> runnable(const std::vector<std::size_t>& positions);
   std::int64_t estimate_all(const std::vector<std::size_t>& positions, const std::string& what);
   std::int64_t expected_ops(std::size_t at) const;
   void recompute_more(std::size_t misfit);

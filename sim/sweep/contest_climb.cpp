@@ -53,11 +53,13 @@ void Contest::climb_from(std::size_t start, std::int64_t& ops) {
   bool split = false;  // blocks of stages are stated, and moved between stages
   for (int step = 0; step < kMostSteps && ops > 0 && !stopped(); ++step) {
     Layout layout = candidates_[at].layout;
+    if (!split && standings_[at].replaced) layout = *standings_[at].replaced;
     if (split) {
       layout = with_blocks(layout, balanced_plan(question_.scenario, layout, question_.profile));
       if (check_layout(question_.scenario, layout)) return;
     }
-    const std::vector<std::size_t> near = affordable(better_neighbours(at, layout), at, ops);
+    const std::vector<std::size_t> near =
+        runnable(affordable(better_neighbours(at, layout), at, ops));
     ops -= std::max<std::int64_t>(1, estimate_all(near, "climbing"));
     std::size_t best = at;
     for (const std::size_t next : near) {

@@ -20,7 +20,8 @@ bool Contest::fits(const Candidate& c) const {
 std::vector<std::size_t> Contest::fitting() const {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < candidates_.size(); ++i)
-    if (!standings_[i].waiting && candidates_[i].why_not.empty() && fits(candidates_[i]))
+    if (!standings_[i].waiting && !standings_[i].refused && candidates_[i].why_not.empty() &&
+        fits(candidates_[i]))
       found.push_back(i);
   return found;
 }

@@ -160,7 +160,7 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   const auto ops = [&](double count) { return static_cast<std::int64_t>(count * options.effort); };
 
   Contest contest(question, space, screen, known,
-                  {options.jobs, options.memory, show(0, 1), options.stopped});
+                  {options.jobs, options.memory, show(0, 1), options.stopped, options.target.form});
   std::optional<Lister> lister(std::in_place, scenario, space, profile, batch);
   const bool small = lister->combinations() <= kSmallSpace,
              choose = !small && leaves_ways(scenario);
@@ -211,7 +211,9 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   }
   std::vector<std::size_t> order = contest.ranking();
   std::erase_if(order, [&](std::size_t at) {  // baselines may be outside the search space
-    return !space.allows(contest.all()[at].layout);
+    const Layout& layout = contest.all()[at].layout;
+    return !space.allows(layout) ||
+           (options.target.form && options.target.form(*question.inputs, layout) != layout);
   });
   if (wants(scenario.goal, Objective::p95)) rank_by_p95(contest, order);
   std::vector<std::size_t> compared = set_beside, ranked;
@@ -241,11 +243,8 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   return result;
 }
 
-}  // namespace
-
-Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
-  if (options.runnable && with_runnable_choices(scenario).search != scenario.search)
-    return sweep(with_runnable_choices(scenario), profile, options);
+Sweep sweep_with_margin(const Scenario& scenario, const HardwareProfile& profile,
+                        const SweepOptions& options) {
   Sweep found = sweep_within_limit(scenario, profile, options);
   const bool misfits = found.ranked.empty() && found.too_large > 0 && !found.stopped;
   if (!misfits || scenario.memory_margin() <= 0) return found;
@@ -259,6 +258,55 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
       "no layout leaves " + percent_text(scenario.memory_margin(), 0) +
       " of the device's memory free: these take more (search.memory_margin)");
   return whole_device;
+}
+
+// Searches twice, with the same known answers: for any trainer, and for the target.
+Sweep sweep_for_target(const Scenario& scenario, const HardwareProfile& profile,
+                       const SweepOptions& options) {
+  constexpr double kShareOfFirst = 0.6;  // of the progress
+  KnownAnswers own;
+  SweepOptions any = options, bound = options;
+  any.target = {};
+  any.known = bound.known = options.known ? options.known : &own;
+  if (options.progress) {
+    any.progress = [&](double share, const std::string& what) {
+      options.progress(share * kShareOfFirst, what);
+    };
+    bound.progress = [&](double share, const std::string& what) {
+      options.progress(kShareOfFirst + share * (1 - kShareOfFirst), what);
+    };
+  }
+  Sweep all = sweep_with_margin(scenario, profile, any);
+  if (all.ranked.empty() || all.stopped) return all;
+  const auto inputs = borrow_inputs(scenario, profile);
+  const auto runs = [&](const Layout& layout) {
+    return options.target.form(*inputs, layout) == layout;
+  };
+  if (std::all_of(all.ranked.begin(), all.ranked.end(),
+                  [&](const Candidate& c) { return runs(c.layout); }))
+    return all;
+  const Scenario restricted =
+      options.target.restricted ? options.target.restricted(scenario) : scenario;
+  Sweep found = sweep_with_margin(restricted, profile, bound);
+  if (found.ranked.empty()) {
+    all.none_runs = !found.stopped;
+    all.stopped = found.stopped;
+    if (found.stopped) all.notes.insert(all.notes.end(), found.notes.begin(), found.notes.end());
+    return all;
+  }
+  const Candidate& best = all.ranked.front();
+  if (best.figures.step < found.ranked.front().figures.step && !runs(best.layout))
+    found.beyond = best;
+  return found;
+}
+
+}  // namespace
+
+Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
+  if (options.runnable && with_runnable_choices(scenario).search != scenario.search)
+    return sweep(with_runnable_choices(scenario), profile, options);
+  return options.target.form ? sweep_for_target(scenario, profile, options)
+                             : sweep_with_margin(scenario, profile, options);
 }
 
 }  // namespace polyphony::sim

@@ -10,6 +10,9 @@
 // a smaller estimate. (Stage splits and ranges of recomputed blocks are excepted, because only some
 // are tried.) A gap of 2 % means that an unseen layout could be up to 2 % faster.
 //
+// For a trainer (SweepOptions::target), the search is repeated among the layouts that it can run;
+// predictions of the first search are not made again.
+//
 // The first `compared` candidates, and all within the profile's stated error of the best, are
 // compared with it: a 90 % interval of the difference, and P(faster than the best)
 // (shared/chance/belief.h). Candidates are tied with the best if the interval contains zero. Of the
@@ -17,6 +20,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,11 +29,20 @@
 
 namespace polyphony::sim {
 
+// A trainer that must be able to run the answer.
+struct SweepTarget {
+  RunnableForm form;  // absent: any layout will do
+  // Returns the scenario with its search restricted to what the trainer may run: all that `form`
+  // accepts, and little else. Absent: the scenario's own search is.
+  std::function<Scenario(Scenario)> restricted;
+};
+
 struct SweepOptions {
   int jobs = 2;
   std::size_t at_least = 3;   // simulated candidates per placement
   double effort = 1;          // scales the search budgets: 2 is twice the default
   bool runnable = false;      // search only layouts that the executor can run
+  SweepTarget target;         // rank only layouts that this trainer can run
   int cores = 0;              // of this machine, if the scenario runs on it; 0: not checked
   Bytes memory{};             // free memory for all threads together; 0: not checked
   std::size_t compared = 32;  // candidates compared with the best, plus the best of each placement
@@ -56,6 +69,10 @@ struct Sweep {
   double stated_error = 0;      // step_error of the profile
   Footing footing = Footing::stated;
   std::vector<Candidate> ranked;  // fastest first
+  // With SweepOptions::target: the fastest layout of any trainer, if that one cannot run it and it
+  // is faster than all that it can.
+  std::optional<Candidate> beyond;
+  bool none_runs = false;  // the target can run none that fits: `ranked` are any trainer's
   std::vector<BaselineResult> baselines;
   std::vector<Rejection> rejected;  // illegal combinations
   double combinations = 0;          // number of combinations in the whole space

@@ -85,6 +85,14 @@ class Sweep(harness.SystemTest):
         simulated = self.assert_answered(run(POLYPHONY, "simulate", out, "--format", "json"))
         self.assertAlmostEqual(simulated["step_seconds"], first["step_seconds"], places=9)
         self.assertEqual({b["name"] for b in answer["baselines"]}, {"rule of thumb"})
+        # The layout that a file states is what its sweep is compared with.
+        again = self.assert_answered(run(POLYPHONY, "sweep", out, "--format", "json"))
+        self.assertEqual([b["name"] for b in again["baselines"]], ["layout of the file", "rule of thumb"])
+        own = again["baselines"][0]
+        self.assertEqual(own["layout"], first["layout"])
+        self.assertAlmostEqual(own["step_seconds"], first["step_seconds"], places=9)
+        for row in again["ranked"][:3]:
+            self.assertAlmostEqual(row["step_change"], row["step_seconds"] / own["step_seconds"] - 1, places=6)
 
     def test_cost_goals(self):
         path, journal = self.question(), self.folder / "journal.jsonl"

@@ -12,7 +12,9 @@ using namespace sim;
 TEST_CASE("a run's summary states what there is, and nothing that there is not") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");  // 32 samples a step
   nlohmann::json summary = {{"steps", 1}, {"median_step_seconds", 0.0}, {"interrupted", false}};
-  CHECK(trained_text(scenario, summary) == "1 step of 32 samples");
+  CHECK(trained_text(scenario, summary) ==
+        "1 step of 32 samples, all done before: nothing was left to train (more training.steps "
+        "continue the run)");
   summary = {{"steps", 20},     {"median_step_seconds", 2.0}, {"interrupted", true},
              {"loss", nullptr}, {"accuracy", 0.75},           {"device", "cuda"}};
   CHECK(trained_text(scenario, summary) ==

@@ -1,0 +1,78 @@
+#include "shared/split/encoder_stage.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "shared/check/check.h"
+#include "shared/model/chain_grid.h"
+#include "shared/plan/partition.h"
+#include "shared/plan/stages.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/screen/bound.h"
+#include "shared/split/balanced_plan.h"
+
+namespace polyphony {
+namespace {
+
+std::vector<ModuleId> modules_of_chain(const Model& model) {
+  std::vector<ModuleId> owners;
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind != ModuleKind::projector) owners.emplace_back(m);
+  return owners;
+}
+
+}  // namespace
+
+int blocks_of_encoders(const Model& model) {
+  int blocks = 0;
+  const ModuleId language = language_module(model);
+  for (std::size_t m = 0; m < language.value; ++m)
+    if (model.modules[m].kind != ModuleKind::projector) blocks += model.modules[m].layers;
+  return blocks;
+}
+
+bool leaves_encoder_stage(const Model& model, const Layout& layout) {
+  const ModuleLayout& grid = layout.modules.back();
+  return layout.placement == Placement::homogeneous && layout.actions.empty() &&
+         grid.blocks.empty() && grid.pp * grid.vpp > 1 && blocks_of_encoders(model) > 0;
+}
+
+std::optional<Layout> with_encoder_stage(const Scenario& scenario, const Layout& layout,
+                                         const HardwareProfile& profile,
+                                         const std::vector<WorkSize>& typical) {
+  const Model& model = scenario.model;
+  const int encoders = blocks_of_encoders(model);
+  const ModuleLayout grid = chain_grid(model, layout);
+  if (model.modules[language_module(model).value].layers < grid.pp * grid.vpp - 1) return {};
+  const std::vector<int> ranks = ranks_of_stages(layout, grid, true);
+  Splitting by = splitting(scenario, layout, profile, typical);
+  const auto split_by = [&](const Splitting& costs) {
+    Chain chain = chain_of(model, layout, costs, modules_of_chain(model), grid, ranks);
+    chain.hop = [hop = chain.hop, encoders](int stage, int begin) {
+      constexpr double kNever = std::numeric_limits<double>::infinity();
+      if (begin < encoders) return Hop{kNever, kNever};
+      return hop ? hop(stage, begin) : Hop{};
+    };
+    Layout split = layout;
+    split.modules.back().blocks = partition_ranks(chain, ranks);
+    return split;
+  };
+  Layout split = split_by(by);
+  const Bytes room = scenario.cluster.device.memory;
+  if (room.value > 0 && layout.balance != Balance::unaware) {
+    Screen screen(scenario, profile, typical_batch(scenario));
+    if (screen.footprint(split).memory > room) {
+      by.lacks = [&, quickest = split](ModuleId first, const std::vector<int>& blocks, int stage) {
+        Layout tried = quickest;
+        tried.modules.back().blocks = blocks;
+        const Bytes more = screen.memory(tried, first, stage) - room;
+        return static_cast<double>(std::max(more, Bytes{}).value);
+      };
+      split = split_by(by);
+    }
+  }
+  if (split.modules.back().blocks.front() < encoders || check_layout(scenario, split)) return {};
+  return split;
+}
+
+}  // namespace polyphony
