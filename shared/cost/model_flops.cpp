@@ -30,15 +30,54 @@ Flops model_flops(const Model& model, const Batch& batch, NumberFormat precision
   return total;
 }
 
-Flops megatron_flops(const Module& m, double sequences, double length, CountedAttention counted) {
+namespace {
+
+// The form up to core 0.11: all blocks alike.
+Flops megatron_011_flops(const Module& m, double sequences, double length) {
   const double h = m.hidden, blocks = m.layers;
   const double width = m.heads * m.head_dim / h;
   const double ffn = m.experts > 0 ? m.experts_per_token * m.expert_ffn + m.shared_ffn : m.ffn;
-  const double square = counted == CountedAttention::half ? length / h / 2 : length / h;
-  const double attention = (1 + static_cast<double>(m.kv_heads) / m.heads + square) * width;
+  const double attention = (1 + static_cast<double>(m.kv_heads) / m.heads + length / h) * width;
   const double feed_forward = ffn / h * (m.gated ? 1.5 : 1);
   const double logits = m.vocab / (2 * blocks * h);
   return Flops(12 * sequences * length * blocks * h * h * (attention + feed_forward + logits));
+}
+
+// The multiply-adds of a token in one block's attention, of a forward pass.
+double megatron_attention(const Module& m, AttentionKind kind, double length) {
+  const double h = m.hidden;
+  if (kind == AttentionKind::linear) {
+    const double d = m.linear_head_dim, keys = d * m.linear_key_heads,
+                 values = d * m.linear_value_heads;
+    return h * (2 * keys + 2 * values + 2 * m.linear_value_heads) +
+           m.linear_conv * (2 * keys + values) + 4 * d * values + h * values;
+  }
+  const double heads = m.heads, queries = heads * m.head_dim, outputs = heads * value_width(m);
+  if (m.key_value_rank > 0) {
+    const double rotated = heads * (m.head_dim + m.rotary_dim), rank = m.key_value_rank;
+    const double query = m.query_rank > 0 ? m.query_rank * (h + rotated + 1) : h * rotated;
+    return query + rank * (h + queries + outputs + 1) + h * m.rotary_dim + outputs * h +
+           length * (rotated + outputs) / 2;
+  }
+  const double gate = m.attention_gate ? queries : 0;
+  return h * (queries + 2.0 * m.kv_heads * m.head_dim + gate) + queries * h + length * queries;
+}
+
+}  // namespace
+
+Flops megatron_flops(const Module& m, double sequences, double length, CountedAttention counted) {
+  if (counted == CountedAttention::full) return megatron_011_flops(m, sequences, length);
+  const double matrices = m.gated ? 3 : 2, h = m.hidden;
+  double token = h * m.vocab;
+  for (int block = 0; block < m.layers; ++block) {
+    const BlockKind kind = block_at(m, block);
+    const double ffn = kind.feed_forward == FeedForwardKind::experts
+                           ? m.experts_per_token * m.expert_ffn + m.shared_ffn
+                           : m.ffn;
+    token += megatron_attention(m, kind.attention, length) + matrices * ffn * h;
+  }
+  constexpr double kTrained = 3 * 2;  // forward, two products of the backward; multiply and add
+  return Flops(kTrained * sequences * length * token);
 }
 
 Flops torchtitan_flops(const Module& m, double sequences, double length) {

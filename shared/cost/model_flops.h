@@ -8,15 +8,17 @@
 //                     module alone, on whole sequences, with the full square of attention and all
 //                     modules trained. With the actual MLP, gates, experts and key/value heads:
 //                     12·B·L·s·h² ((1 + K/A + s/h)·A·D/h + F/h·(3/2 if gated) + V/(2·L·h)).
-//                     Megatron-LM from core 0.12 on counts half of causal attention: s/(2h)
-//                     instead of s/h ("Only half of the attention matrix is non-zero")
+//                     Megatron-LM from core 0.12 on counts half of causal attention (s/(2h)
+//                     instead of s/h), each block by its kind: dense or of experts, with latent or
+//                     (newer) gated or linear attention
 //   torchtitan_flops  as torchtitan prints: s·B·(6·(N − embedding) + 6·L·A·(D + width of values)·s)
 //                     of the language module: N parameters, of experts those that a token goes to;
 //                     L blocks with attention
 // B samples; s the longest language sequence of the batch, to which these frameworks pad; L blocks;
 // h hidden width; A heads, K key/value heads of width D; F feed-forward width; V vocabulary.
 // Sources: Narayanan et al., arXiv 2104.04473 eq. 3 (96 with recomputation, 72 without);
-// NVIDIA/Megatron-LM, megatron/training/training.py, num_floating_point_operations;
+// NVIDIA/Megatron-LM, megatron/training/training.py, num_floating_point_operations, of core_v0.11.0
+// (full), core_v0.12.0 and d98e8a64 (half);
 // torchtitan 0.3.0, models/utils.py, get_moe_model_nparams_and_flops.
 #pragma once
 

@@ -1,5 +1,7 @@
 #include "shared/datasets/chat_template.h"
 
+#include <nlohmann/json.hpp>
+
 namespace polyphony {
 namespace {
 
@@ -54,6 +56,56 @@ std::vector<RenderedPart> render(ChatTemplate chat, const std::vector<Turn>& tur
     add(marks.after, false);
   }
   return parts;
+}
+
+std::string jinja_text(ChatTemplate chat, const std::string& image, const std::string& system) {
+  // Jinja reads escapes in strings as JSON writes them.
+  const std::string before =
+      system.empty() ? ""
+                     : R"({%- if not messages or messages[0].role != "system" -%}
+{%- set messages = [{"role": "system", "content": )" +
+                           nlohmann::json(system).dump(-1, ' ', false,
+                                                       nlohmann::json::error_handler_t::replace) +
+                           R"(}] + messages -%}
+{%- endif -%}
+)";
+  const std::string text = before + R"({%- macro text(content) -%}
+{%- if content is string -%}{{ content }}
+{%- else -%}{%- for part in content -%}{{ ")" +
+                           image + R"(" if part.type == "image" else part.text }}{%- endfor -%}
+{%- endif -%}
+{%- endmacro -%}
+{%- for message in messages -%}
+)";
+  switch (chat) {
+    case ChatTemplate::chatml:
+      return text +
+             R"({{- "<|im_start|>" + message.role + "\n" + text(message.content) + "<|im_end|>\n" -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{- "<|im_start|>assistant\n" -}}
+{%- endif -%})";
+    case ChatTemplate::llama3:
+      return R"({{- "<|begin_of_text|>" -}}
+)" + text + R"({{- "<|start_header_id|>" + message.role + "<|end_header_id|>\n\n" -}}
+{{- text(message.content) | trim + "<|eot_id|>" -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{- "<|start_header_id|>assistant<|end_header_id|>\n\n" -}}
+{%- endif -%})";
+    case ChatTemplate::vicuna:
+      return text + R"({%- set said = text(message.content) | trim -%}
+{%- if message.role == "system" -%}{{- said + " " -}}
+{%- elif message.role == "user" -%}{{- "USER: " + said + " " -}}
+{%- else -%}{{- "ASSISTANT: " + said + eos_token -}}{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- "ASSISTANT: " -}}{%- endif -%})";
+    case ChatTemplate::plain:
+      break;
+  }
+  return text +
+         R"({{- text(message.content) + (eos_token if message.role == "assistant" else "") -}}
+{%- endfor -%})";
 }
 
 std::vector<std::string> marks_of(ChatTemplate chat) {

@@ -32,6 +32,11 @@ std::vector<RenderedPart> render(ChatTemplate chat, const std::vector<Turn>& tur
 // Returns whether the template writes `eos`, and whether its text begins with what the tokenizer
 // puts in front of every text (<s>).
 bool writes_eos(ChatTemplate chat);
+// Returns the template as the Jinja text by which transformers' apply_chat_template() renders the
+// same (scripts/oracle_chat compares them). Contents are texts, or lists of parts, of which `image`
+// stands for {"type": "image"}. `system`: the system message of conversations that have none;
+// empty: they get none.
+std::string jinja_text(ChatTemplate chat, const std::string& image, const std::string& system);
 // Returns the marks of the template that are tokens of a model made for it.
 std::vector<std::string> marks_of(ChatTemplate chat);
 

@@ -9,6 +9,7 @@
 
 #include "shared/checkpoint/checkpoint_reader.h"
 #include "shared/checkpoint/tensor_size.h"
+#include "shared/datasets/chat_template.h"
 #include "shared/error.h"
 #include "shared/export/export_config_json.h"
 #include "shared/export/llava_json.h"
@@ -29,6 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kChatTemplate = "chat_template.jinja";
 constexpr std::array kCarried = {"tokenizer.json",
                                  "tokenizer_config.json",
                                  "tokenizer.model",
@@ -37,7 +39,7 @@ constexpr std::array kCarried = {"tokenizer.json",
                                  "vocab.json",
                                  "merges.txt",
                                  "vocab.txt",
-                                 "chat_template.jinja",
+                                 kChatTemplate,
                                  "chat_template.json",
                                  "generation_config.json",
                                  "preprocessor_config.json",
@@ -456,16 +458,40 @@ class Export {
           copied.emplace_back(name);
         }
     }
-    if (!options_.llava) return copied;
     const auto add = [&](const char* name, const std::string& text) {
       if (fs::exists(fs::path(folder) / name)) return;
       write_file(folder + "/" + name, text);
       copied.emplace_back(name);
     };
+    if (const auto chat = chat_of_training(); chat && lacks_chat_template(folder))
+      add(kChatTemplate, jinja_text(chat->first, options_.image_token, chat->second));
+    if (!options_.llava) return copied;
     const Module& vision = module(llava_.vision);
     add("processor_config.json", llava_processor(vision, options_.image_token));
     add("preprocessor_config.json", plain_preprocessor(vision));
     return copied;
+  }
+
+  // Returns the template and the system message of the conversations that the run trained on;
+  // nothing if there are none, or if they have several.
+  std::optional<std::pair<ChatTemplate, std::string>> chat_of_training() const {
+    std::set<std::pair<ChatTemplate, std::string>> found;
+    if (const auto* one = std::get_if<ConversationData>(&scenario_.data.source))
+      found.emplace(one->chat, one->system);
+    if (const auto* mixture = std::get_if<MixtureData>(&scenario_.data.source))
+      for (const MixturePart& part : mixture->parts)
+        if (const auto* one = std::get_if<ConversationData>(&part.source))
+          found.emplace(one->chat, one->system);
+    return found.size() == 1 ? std::optional(*found.begin()) : std::nullopt;
+  }
+  // A folder with a tokenizer, of which no file has a template.
+  static bool lacks_chat_template(const std::string& folder) {
+    const fs::path in(folder);
+    const fs::path config = in / "tokenizer_config.json";
+    return fs::exists(in / "tokenizer.json") && !fs::exists(in / kChatTemplate) &&
+           !fs::exists(in / "chat_template.json") &&
+           !(fs::exists(config) &&
+             read_file(config.string()).find("\"chat_template\"") != std::string::npos);
   }
 
   const Scenario& scenario_;

@@ -8,7 +8,8 @@
 //   its own, or, merged, whole weights. Parts of composite models must be merged: PEFT looks for
 //   layers under the names of the whole model's modules, which files do not have.
 //   With ExportOptions::llava, modules of several folders become one LLaVA.
-// Tokenizer and processor files that lie beside the module's config.json are copied.
+// Tokenizer and processor files beside the module's config.json are copied. If none of them
+// has a chat template, chat_template.jinja is that of the conversations that the run trained on.
 #pragma once
 
 #include <cstdint>

@@ -20,6 +20,36 @@ Actions one_and_one(int warm_up, int microbatches, int stage) {
   return order;
 }
 
+// The k-th forward belongs to microbatch group k / (pp·vpp) and chunk k / pp mod vpp. A branch that
+// the pipeline feeds holds microbatches n … n + after before it returns the gradient of the n-th.
+// Therefore the last rank runs the last chunk of microbatch n + after, up to ⌈after / pp⌉ groups
+// later, before its first backward.
+Actions interleaved_order(const Pipeline& pipeline, int rank, int per_rank) {
+  const int chunks = pipeline.virtual_stages, group = pipeline.ranks, after = pipeline.after;
+  POLYPHONY_CHECK(pipeline.microbatches % group == 0, pipeline.microbatches
+                                                          << " microbatches, " << group
+                                                          << " ranks; check_layout() refuses it");
+  const int total = pipeline.microbatches * chunks;
+  const auto action = [&](ActionKind kind, int k) {
+    const int chunk = k / group % chunks;
+    return make_action(kind,
+                       (kind == ActionKind::forward ? chunk : chunks - 1 - chunk) * group + rank,
+                       k / (group * chunks) * group + k % group);
+  };
+  const int groups_after = (after + group - 1) / group;
+  const int warm_up = std::min(
+      total, per_rank * (group - rank - 1) + (chunks - 1) * group * (1 + groups_after) + after);
+  Actions order;
+  order.reserve(2 * static_cast<std::size_t>(total));
+  for (int k = 0; k < warm_up; ++k) order.push_back(action(ActionKind::forward, k));
+  for (int k = warm_up; k < total; ++k) {
+    order.push_back(action(ActionKind::forward, k));
+    order.push_back(action(ActionKind::backward, k - warm_up));
+  }
+  for (int k = total - warm_up; k < total; ++k) order.push_back(action(ActionKind::backward, k));
+  return order;
+}
+
 namespace schedules {
 
 Actions gpipe(const Pipeline& pipeline, int rank) {
@@ -42,34 +72,8 @@ Actions eager_one_f_one_b(const Pipeline& pipeline, int rank) {
   return one_and_one(2 * (pipeline.ranks - rank - 1) + pipeline.after, pipeline.microbatches, rank);
 }
 
-// The k-th forward belongs to microbatch group k / (pp·vpp) and chunk k / pp mod vpp. A branch that
-// the pipeline feeds holds microbatches n … n + after before it returns the gradient of the n-th.
-// Therefore the last rank runs the last chunk of microbatch n + after, up to ⌈after / pp⌉ groups
-// later, before its first backward.
 Actions interleaved(const Pipeline& pipeline, int rank) {
-  const int chunks = pipeline.virtual_stages, group = pipeline.ranks, after = pipeline.after;
-  POLYPHONY_CHECK(pipeline.microbatches % group == 0, pipeline.microbatches
-                                                          << " microbatches, " << group
-                                                          << " ranks; check_layout() refuses it");
-  const int total = pipeline.microbatches * chunks;
-  const auto action = [&](ActionKind kind, int k) {
-    const int chunk = k / group % chunks;
-    return make_action(kind,
-                       (kind == ActionKind::forward ? chunk : chunks - 1 - chunk) * group + rank,
-                       k / (group * chunks) * group + k % group);
-  };
-  const int groups_after = (after + group - 1) / group;
-  const int warm_up =
-      std::min(total, 2 * (group - rank - 1) + (chunks - 1) * group * (1 + groups_after) + after);
-  Actions order;
-  order.reserve(2 * static_cast<std::size_t>(total));
-  for (int k = 0; k < warm_up; ++k) order.push_back(action(ActionKind::forward, k));
-  for (int k = warm_up; k < total; ++k) {
-    order.push_back(action(ActionKind::forward, k));
-    order.push_back(action(ActionKind::backward, k - warm_up));
-  }
-  for (int k = total - warm_up; k < total; ++k) order.push_back(action(ActionKind::backward, k));
-  return order;
+  return interleaved_order(pipeline, rank, 2);
 }
 
 }  // namespace schedules

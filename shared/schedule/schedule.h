@@ -19,11 +19,19 @@
 //   dualpipe-v   the same V placement; forwards are paired with backwards of the other direction
 //   eager-1f1b   1f1b with a warm-up of 2·(stages after it), so that each message has the time of
 //                one forward and one backward to arrive; up to 2·pp − 1 microbatches in flight
+//   v-half       two virtual stages per rank, placed as in zb-v; half the saved activations of 1f1b
+//                (⌊(pp + 2) / 2⌋ microbatches) at half its bubble, if F = I = W
+//   v-min        the same with a third of them (⌊(pp + 4) / 3⌋), at two thirds of the bubble if
+//                F = I = W; otherwise its stages wait for each other in every microbatch
+//   interleaved-zb  interleaved with split backwards: a warm-up of (pp − p − 1) + (vpp − 1)·pp, and
+//                the weight part of rank p runs p backwards later, as in zero-bubble
 //
 // Sources: Huang et al., arXiv 1811.06965 (gpipe); Narayanan et al., arXiv 2104.04473 §2.2 (1f1b,
 // interleaved); Qi et al., arXiv 2401.10241 §3 and §6 (zero-bubble, zb-h2) and arXiv 2405.15362
-// (zb-v); DualPipe-V: DeepSeek-V3, arXiv 2412.19437 §3.2.1, cut in half as in Sea AI Lab's note of
-// 2025; eager: Zhuang et al., arXiv 2211.05322.
+// (zb-v, and the memory and bubbles of v-half and v-min, whose orders are our own); DualPipe-V:
+// DeepSeek-V3, arXiv 2412.19437 §3.2.1, cut in half as in Sea AI Lab's note of 2025; eager: Zhuang
+// et al., arXiv 2211.05322; interleaved-zb: ScheduleInterleavedZeroBubble of
+// torch/distributed/pipelining/schedules.py (PyTorch 2.11).
 #pragma once
 
 #include <iterator>
@@ -42,7 +50,10 @@ enum class ScheduleKind : std::uint8_t {
   zero_bubble_h2,
   zero_bubble_v,
   dualpipe_v,
-  eager_one_f_one_b
+  eager_one_f_one_b,
+  v_half,
+  v_min,
+  interleaved_zero_bubble
 };
 
 struct Pipeline {
@@ -74,6 +85,9 @@ Actions zero_bubble_h2(const Pipeline& pipeline, int rank);
 Actions zero_bubble_v(const Pipeline& pipeline, int rank);
 Actions dualpipe_v(const Pipeline& pipeline, int rank);
 Actions eager_one_f_one_b(const Pipeline& pipeline, int rank);
+Actions v_half(const Pipeline& pipeline, int rank);
+Actions v_min(const Pipeline& pipeline, int rank);
+Actions interleaved_zero_bubble(const Pipeline& pipeline, int rank);
 }  // namespace schedules
 
 // A row of the table: what a schedule does, and what it needs of a layout. Code outside this folder
@@ -94,6 +108,9 @@ struct Schedule {
   int min_microbatches_per_rank = 0;
   // Microbatches run in groups of pp: their number must be a multiple of pp.
   bool groups_of_ranks = false;
+
+  // A search that names no schedules lists it. Others are tried by climbs (shared/search/space.h).
+  bool listed = true;
 
   // Properties.
   // Some or all backwards are split into an input part (I) and a weight part (W).
@@ -161,6 +178,33 @@ inline constexpr Schedule kSchedules[] = {
      .name = "eager-1f1b",
      .refusal = schedules::one_stage_a_rank,
      .order = schedules::eager_one_f_one_b},
+    {.kind = ScheduleKind::v_half,
+     .name = "v-half",
+     .refusal = schedules::two_stages_a_rank,
+     .order = schedules::v_half,
+     .place = schedules::v_shape,
+     .min_virtual_stages = 2,
+     .max_virtual_stages = 2,
+     .listed = false,
+     .splits_backward = true},
+    {.kind = ScheduleKind::v_min,
+     .name = "v-min",
+     .refusal = schedules::two_stages_a_rank,
+     .order = schedules::v_min,
+     .place = schedules::v_shape,
+     .min_virtual_stages = 2,
+     .max_virtual_stages = 2,
+     .listed = false,
+     .splits_backward = true},
+    {.kind = ScheduleKind::interleaved_zero_bubble,
+     .name = "interleaved-zb",
+     .refusal = schedules::groups_of_ranks,
+     .order = schedules::interleaved_zero_bubble,
+     .min_virtual_stages = 2,
+     .max_virtual_stages = kAnyVirtualStages,
+     .groups_of_ranks = true,
+     .listed = false,
+     .splits_backward = true},
 };
 inline constexpr auto kLastSchedule = static_cast<ScheduleKind>(std::size(kSchedules) - 1);
 
@@ -178,5 +222,8 @@ constexpr ScheduleKind default_schedule(int virtual_stages) {
 // Returns `warm_up` forwards, then one forward, one backward, alternating, then the remaining
 // backwards; all of one stage of branch 0.
 Actions one_and_one(int warm_up, int microbatches, int stage = 0);
+
+// Returns the order of interleaved, with `per_rank` forwards of the warm-up for each later rank.
+Actions interleaved_order(const Pipeline& pipeline, int rank, int per_rank);
 
 }  // namespace polyphony

@@ -2,8 +2,10 @@
 // the first layers and the loss of a microbatch, and every rank holds one early and one late stage.
 // `way` is kDown or kUp.
 #include <algorithm>
+#include <array>
 #include <deque>
 
+#include "shared/error.h"
 #include "shared/schedule/schedule.h"
 
 namespace polyphony::schedules {
@@ -122,6 +124,99 @@ Actions dualpipe_v(const Pipeline& pipeline, int rank) {
   for (int i = 0; i < behind; ++i) to.weight(), to.input(kDown);
   for (int i = 0; i <= rank; ++i) to.weight();
   return to.take();
+}
+
+namespace {
+
+// When a rank runs the four F and I of a microbatch, in units of one of them: forward down, forward
+// up, input part up, input part down. The next microbatch follows kPeriod later.
+using Block = std::array<int, 4>;
+constexpr int kPeriod = 6;  // four of these, and two weight parts
+
+// `steps`: from a rank to the next one, on each of the four ways. `turns`: additional units where
+// the way turns: at the last rank, at the loss, and at the last rank again.
+Block block_of(int rank, int ranks, const Block& steps, const std::array<int, 3>& turns) {
+  const int last = ranks - 1, behind = last - rank;
+  const int up = steps[0] * last + 1 + turns[0], loss = up + steps[1] * last + 1 + turns[1],
+            down = loss + steps[2] * last + 1 + turns[2];
+  return {steps[0] * rank, up + steps[1] * behind, loss + steps[2] * rank,
+          down + steps[3] * behind};
+}
+
+// Returns whether no rank runs two of its four at the same time in any period.
+bool repeats(int ranks, const Block& steps, const std::array<int, 3>& turns) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    unsigned taken = 0;
+    for (const int at : block_of(rank, ranks, steps, turns)) {
+      const unsigned slot = 1U << static_cast<unsigned>(at % kPeriod);
+      if ((taken & slot) != 0) return false;
+      taken |= slot;
+    }
+  }
+  return true;
+}
+
+// Returns the turns of least sum that let the block repeat.
+std::array<int, 3> turns_of(int ranks, const Block& steps) {
+  for (int sum = 0; sum <= 3 * (kPeriod - 1); ++sum)
+    for (int first = 0; first <= std::min(sum, kPeriod - 1); ++first)
+      for (int second = 0; second <= std::min(sum - first, kPeriod - 1); ++second) {
+        const std::array<int, 3> turns{first, second, sum - first - second};
+        if (turns[2] < kPeriod && repeats(ranks, steps, turns)) return turns;
+      }
+  POLYPHONY_CHECK(false, "no block repeats on " << ranks << " ranks");
+}
+
+// Repeats a block for every microbatch. The period's two other units are for weight parts; where
+// there are none yet, or no forwards any more, later parts move up when the order is played.
+// `held`: weight parts that wait once the rank's forwards down are over, so that input parts of the
+// last microbatches come first.
+Actions repeated(const Pipeline& pipeline, int rank, const Block& steps, int held) {
+  const Block block = block_of(rank, pipeline.ranks, steps, turns_of(pipeline.ranks, steps));
+  struct Event {
+    int time, part, work;
+    auto operator<=>(const Event&) const = default;
+  };
+  std::vector<Event> events;
+  for (int work = 0; work < pipeline.microbatches; ++work)
+    for (int part = 0; part < 4; ++part)
+      events.push_back({block[static_cast<std::size_t>(part)] + kPeriod * work, part, work});
+  std::sort(events.begin(), events.end());
+  const int forwards_end = block[0] + kPeriod * (pipeline.microbatches - 1);
+  Writer to(pipeline, rank);
+  const auto waiting = [&] { return to.waiting(kDown) + to.waiting(kUp); };
+  int now = 0;
+  for (const Event& event : events) {
+    for (; now < event.time && waiting() > (now > forwards_end ? held : 0); ++now) to.weight();
+    now = event.time + 1;
+    switch (event.part) {
+      case 0:
+        to.forward(kDown);
+        break;
+      case 1:
+        to.forward(kUp);
+        break;
+      case 2:
+        to.input(kUp);
+        break;
+      default:
+        to.input(kDown);
+    }
+  }
+  while (waiting() > 0) to.weight();
+  return to.take();
+}
+
+}  // namespace
+
+// A microbatch's activations on a rank live for 6·pp units of both stages together, of which one
+// microbatch begins every six: pp halves. Those of v-min live for 4·pp.
+Actions v_half(const Pipeline& pipeline, int rank) {
+  return repeated(pipeline, rank, {2, 1, 2, 1}, rank);
+}
+
+Actions v_min(const Pipeline& pipeline, int rank) {
+  return repeated(pipeline, rank, {1, 1, 1, 1}, 0);
 }
 
 }  // namespace polyphony::schedules

@@ -16,10 +16,11 @@ namespace {
 
 constexpr int kMostEncoderWorks = 64;
 
-std::vector<ScheduleKind> all_schedules() {
-  std::vector<ScheduleKind> all;
-  for (const Schedule& row : kSchedules) all.push_back(row.kind);
-  return all;
+std::vector<ScheduleKind> listed_schedules() {
+  std::vector<ScheduleKind> listed;
+  for (const Schedule& row : kSchedules)
+    if (row.listed) listed.push_back(row.kind);
+  return listed;
 }
 
 std::string without_digits(const std::string& text) {
@@ -169,7 +170,7 @@ std::vector<Drive> Space::drives(const Division& division, const ModuleLayout& l
   std::sort(counts.begin(), counts.end(), std::greater<>());  // the smallest microbatch first
   std::vector<Drive> drives;
   const bool pipeline = language.pp * language.vpp > 1;
-  for (const ScheduleKind kind : pipeline ? choice(search_.schedule, all_schedules())
+  for (const ScheduleKind kind : pipeline ? choice(search_.schedule, listed_schedules())
                                           : only(search_.schedule, ScheduleKind::one_f_one_b)) {
     for (const int microbatches : without_repeats(counts))
       for (const EncoderOrder order : shared

@@ -18,7 +18,8 @@
 //               other modules: 1
 //   ep          powers of two and the number of experts; expert_tp is tp, or 1 under sequence
 //               parallelism
-//   sp shard recompute schedule    all
+//   sp shard recompute    all
+//   schedule    all that are listed (Schedule::listed); climbs try the others
 //   tp_pieces   1. Other values are tried only if they are listed, because profiles do not model
 //               how much less efficient smaller GEMMs are.
 //   cp_attention    of the language module: all. In a space of more than 30,000 combinations

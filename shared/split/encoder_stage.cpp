@@ -39,7 +39,7 @@ bool leaves_encoder_stage(const Model& model, const Layout& layout) {
 
 std::optional<Layout> with_encoder_stage(const Scenario& scenario, const Layout& layout,
                                          const HardwareProfile& profile,
-                                         const std::vector<WorkSize>& typical) {
+                                         const std::vector<WorkSize>& typical, Bytes room) {
   const Model& model = scenario.model;
   const int encoders = blocks_of_encoders(model);
   const ModuleLayout grid = chain_grid(model, layout);
@@ -58,7 +58,6 @@ std::optional<Layout> with_encoder_stage(const Scenario& scenario, const Layout&
     return split;
   };
   Layout split = split_by(by);
-  const Bytes room = scenario.cluster.device.memory;
   if (room.value > 0 && layout.balance != Balance::unaware) {
     Screen screen(scenario, profile, typical_batch(scenario));
     if (screen.footprint(split).memory > room) {

@@ -22,11 +22,11 @@ int blocks_of_encoders(const Model& model);
 bool leaves_encoder_stage(const Model& model, const Layout& layout);
 
 // Returns the layout with the `blocks` that make its most expensive rank as cheap as possible with
-// all encoders on the first stage; if memory is short, those that fit. Nothing if the language
-// module has too few blocks for the other stages. Requires leaves_encoder_stage(). `typical`:
-// module_sizes() of the typical batch.
+// all encoders on the first stage; if they take more than `room` on a rank (0: no limit), those
+// that do not. Nothing if the language module has too few blocks for the other stages. Requires
+// leaves_encoder_stage(). `typical`: module_sizes() of the typical batch.
 std::optional<Layout> with_encoder_stage(const Scenario& scenario, const Layout& layout,
                                          const HardwareProfile& profile,
-                                         const std::vector<WorkSize>& typical);
+                                         const std::vector<WorkSize>& typical, Bytes room);
 
 }  // namespace polyphony

@@ -229,7 +229,7 @@ const JsonKeys<SweepOf>& sweep_keys() {
          return rows;
        }},
       {"baselines", list_of(reference_to("candidate")),
-       "layouts that are commonly chosen without a search",
+       "the scenario's own layout, and those that are commonly chosen without a search",
        [](const Of& of) {
          return array_of(candidate_keys(), of.sweep.baselines, [&](const BaselineResult& beside) {
            return CandidateOf{beside.candidate, of.model, beside.name, true, of.sweep.ranks};
@@ -312,7 +312,7 @@ json sweep_schema_value() {
   for (const JsonKey<QuestionWords>& key : question_keys())
     question["properties"][key.name] = key.schema;
   root["properties"]["target"] =
-      schema_of(target_keys(), "which rows the framework of --for can run");
+      schema_of(target_keys(), "what a search for the framework of --for found");
   const json what_if = schema_of(what_if_keys(), "");  // with --set
   root["properties"].update(what_if["properties"]);
   return root;

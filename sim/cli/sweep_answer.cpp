@@ -75,6 +75,15 @@ SweepAnswer answer_of(GoalSweep found, const HardwareProfile& profile) {
   return answered;
 }
 
+std::string add_target(const Arguments& args, SweepAnswer& answered) {
+  const VariantSweep& best = answered.found.best();
+  if (!args.has("for") || best.sweep.ranked.empty() || best.sweep.stopped) return "";
+  const TargetFound target =
+      target_found(best.scenario, answered.profile, best.sweep, parse_target(args.text("for")));
+  answered.json["target"] = to_json(target);
+  return found_text(target);
+}
+
 SweepAnswer answer_sweep(const Arguments& args, const Scenario& written,
                          const HardwareProfile& profile, const std::string& label,
                          const std::function<std::optional<Unchanged>()>& unchanged) {
@@ -89,16 +98,12 @@ SweepAnswer answer_sweep(const Arguments& args, const Scenario& written,
   if (what_if && !found.reached.empty())
     what_if->changed = found.candidate(found.reached.front()).figures;
   if (what_if && !result.ranked.empty()) answered.json.update(to_json(*what_if));
-  std::optional<TargetFound> target;
-  if (args.has("for") && !result.ranked.empty() && !result.stopped) {
-    target = target_found(scenario, profile, result, parse_target(args.text("for")));
-    answered.json["target"] = to_json(*target);
-  }
+  const std::string target = add_target(args, answered);
   if (args.csv())
     std::cout << csv_text(result, scenario.model);
   else if (!args.json())
     print(found, scenario, profile, answered.asked, what_if, args);
-  if (target && !args.csv() && !args.json()) std::cout << "\n" << paragraph(found_text(*target));
+  if (!target.empty() && !args.csv() && !args.json()) std::cout << "\n" << paragraph(target);
   return answered;
 }
 

@@ -36,6 +36,10 @@ SweepAnswer answer_sweep(const Arguments& args, const Scenario& written,
 // Returns the search with its answer as JSON; prints nothing.
 SweepAnswer answer_of(GoalSweep found, const HardwareProfile& profile);
 
+// With --for: adds what was found for the framework to the answer's JSON, and returns it as text;
+// otherwise returns an empty text.
+std::string add_target(const Arguments& args, SweepAnswer& answered);
+
 // Prints the answer if it is asked for as JSON, then calls `save`, and writes the files that
 // options name. `title`: of the page. Returns the command's exit code.
 int finish_sweep(const Arguments& args, const SweepAnswer& answer, const std::string& title,

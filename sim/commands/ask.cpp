@@ -96,7 +96,7 @@ LeastNodes find_least(const Arguments& args, AskOptions question, const std::str
       progress.show(share, counted(nodes, "node", "nodes") + ": " + what);
     };
     const Sweep found = sweep(scenario, load_profile(scenario, args.profile()), options);
-    return !found.ranked.empty() && !found.over_margin;
+    return !found.ranked.empty() && !found.over_margin && !found.none_runs;
   });
 }
 
@@ -195,7 +195,9 @@ int ask_command(int argc, char** argv) {
     answered = answer_of(search_shown(args, scenario, profile, "ask"), profile);
     QuestionWords words = answered.asked;
     words.cluster.clear();  // it has the most nodes
+    const std::string target = add_target(args, answered);
     if (shown) std::cout << headline(words) << "\n" << least_text(*least, answered.found);
+    if (shown && !target.empty()) std::cout << "\n" << paragraph(target);
   } else {
     answered = answer_sweep(args, scenario, profile, "ask");
   }

@@ -11,7 +11,9 @@
 #include "sim/console/console.h"
 #include "sim/datasets/count.h"
 #include "sim/datasets/pack.h"
+#include "sim/datasets/shown_samples.h"
 #include "sim/datasets/spreads.h"
+#include "sim/shown_runs/shown_samples_text.h"
 #include "sim/shown_runs/spreads_text.h"
 
 namespace polyphony::sim {
@@ -20,6 +22,32 @@ namespace {
 bool is_utf8(const Found& found) {
   return !tokenizing::first_invalid_byte(found.conversation.prompts()) &&
          !tokenizing::first_invalid_byte(found.conversation.answers());
+}
+
+// Shows what a run of the scenario would train on.
+int show_samples(const Scenario& scenario, const Arguments& args) {
+  const int count = args.integer("show");
+  if (count < 1)
+    throw InputError("--show", "", "must be at least 1, got " + std::to_string(count),
+                     "3 shows the first three samples");
+  for (const char* other : {"out", "native", "tokenizer", "bytes-per-token", "clip-tokens",
+                            "pictures", "pack", "limit"})
+    if (args.has(other))
+      throw InputError(std::string("--") + other, "", "does not go with --show",
+                       "leave one of the two out; --show reads what the scenario states");
+  if (args.has("dataset"))
+    throw InputError("--show", "", "shows the samples of the scenario's own data",
+                     "leave out the data set " + args.text("dataset") +
+                         ", or name it in the scenario as data.source.dataset");
+  const ShownSamples samples =
+      shown_samples(scenario, static_cast<std::size_t>(count), setup_downloads());
+  for (const std::string& remark : samples.remarks) std::cerr << message_line(remark);
+  if (args.json())
+    std::cout << to_json(samples).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+              << "\n";
+  else
+    std::cout << shown_samples_text(samples.samples);
+  return 0;
 }
 
 }  // namespace
@@ -33,8 +61,10 @@ int scan_command(int argc, char** argv) {
       "shapes, `run` trains on random content.\n"
       "DATASET: a folder of images and audio files with a text file of the same name, WebDataset "
       "tar shards (one, or a folder of them), or JSON lines of conversations with paths of images "
-      "and audio (LLaVA). Only headers are read.",
-      "SCENARIO DATASET",
+      "and audio (LLaVA). Only headers are read.\n"
+      "--show needs no DATASET: it prints what a run would train on.",
+      "SCENARIO [DATASET]",
+      "  polyphony scan my.json --show 3\n"
       "  polyphony scan my.json photos/ --native --out mix.jsonl\n"
       "  polyphony simulate my.json --set data.source='{\"recorded\": \"mix.jsonl\"}' --set "
       "data.images=null --set data.text=null --batches 40\n"
@@ -44,8 +74,11 @@ int scan_command(int argc, char** argv) {
              "scenario file: its model gives patch size, image size, merge, audio tokens",
              cxxopts::value<std::string>())("dataset", "folder, tar shards or JSON lines to count",
                                             cxxopts::value<std::string>())(
-      "out", "file for the samples; the summary then goes to stdout",
-      cxxopts::value<std::string>())(
+      "show",
+      "print the first N samples of the scenario's conversations as the model reads them, with "
+      "the template's marks, and which text is trained on",
+      cxxopts::value<int>(), "N")("out", "file for the samples; the summary then goes to stdout",
+                                  cxxopts::value<std::string>())(
       "native",
       "images keep their size, as the image processor of the model's weights rounds it "
       "(Qwen2-VL's); "
@@ -72,6 +105,7 @@ int scan_command(int argc, char** argv) {
   if (args.parse(argc, argv)) return 0;
   const Scenario scenario =
       read_scenario_file(args.require("scenario"), args.overrides(), args.phase());
+  if (args.has("show")) return show_samples(scenario, args);
   const std::string path = args.require("dataset");
   const auto positive = [&](const char* option) {
     if (!(args.real(option) > 0))

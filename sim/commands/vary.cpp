@@ -54,6 +54,8 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
       if (asked.answer.ranked.empty())
         asked.why_not = layouts && !asked.answer.failed.empty() ? asked.answer.failed.front()
                                                                 : "no layout fits";
+      else if (asked.answer.none_runs)
+        asked.why_not = asked.answer.notes.back();
     } catch (const InputError& error) {
       if (!layouts) throw;
       asked.why_not = error.what();  // one of the layouts is not legal: others may be

@@ -18,6 +18,8 @@ void check_common(const Scenario& scenario, const Layout& layout, Emitted& emitt
     const ModuleLayout& grid = layout.modules[m];
     const std::string& module = scenario.model.modules[m].name;
     const auto refuse = [&](const std::string& what) { cannot.push_back(module + ": " + what); };
+    if (scenario.model.modules[m].kind == ModuleKind::diffusion)
+      refuse("a diffusion model behind the language model");
     if (grid.offload_activations) refuse("activations that wait on the host (offload_activations)");
     if (grid.tp_pieces > 1)
       emitted.notes.push_back(module + ": GEMMs in " + std::to_string(grid.tp_pieces) +

@@ -166,6 +166,7 @@ class Writer {
 
   // Before layouts, only the first and the last stage could have a number of their own.
   void write_first_and_last(const std::vector<int>& blocks) {
+    if (blocks.empty()) return refuse("stages whose blocks are not known");
     const bool others_even =
         blocks.size() < 3 ||
         std::all_of(blocks.begin() + 1, blocks.end() - 1, [&](int b) { return b == blocks[1]; });

@@ -48,10 +48,10 @@ std::string python(const Json& value) {
   return value.dump();
 }
 
-const char* schedule_of(ScheduleKind kind) {
+const char* schedule_of(ScheduleKind kind, int virtual_stages) {
   switch (kind) {
     case ScheduleKind::gpipe:
-      return "GPipe";
+      return virtual_stages > 1 ? "LoopedBFS" : "GPipe";
     case ScheduleKind::one_f_one_b:
       return "1F1B";
     case ScheduleKind::interleaved:
@@ -60,9 +60,13 @@ const char* schedule_of(ScheduleKind kind) {
       return "ZBVZeroBubble";
     case ScheduleKind::dualpipe_v:
       return "DualPipeV";
+    case ScheduleKind::interleaved_zero_bubble:
+      return "InterleavedZeroBubble";
     case ScheduleKind::zero_bubble:
     case ScheduleKind::zero_bubble_h2:
     case ScheduleKind::eager_one_f_one_b:
+    case ScheduleKind::v_half:
+    case ScheduleKind::v_min:
       return nullptr;
   }
   return nullptr;
@@ -195,7 +199,7 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
         g.tokens == TokenAssignment::zigzag ? Json("headtail") : Json();
   }
   if (g.pp > 1) {
-    const char* schedule = schedule_of(in.layout.schedule);
+    const char* schedule = schedule_of(in.layout.schedule, g.vpp);
     if (in.layout.actions.empty()) {
       if (!schedule)
         refuse(std::string("schedule ") + schedule_name(in.layout) +
@@ -204,6 +208,10 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
         set["parallelism.pipeline_parallel_schedule"] = schedule;
       if (in.layout.schedule == ScheduleKind::interleaved && g.vpp == 1)
         refuse("interleaved without virtual stages");
+      if (in.layout.schedule == ScheduleKind::gpipe && g.vpp > 1)
+        out.notes.push_back(
+            "LoopedBFS runs the backward passes from the last microbatch to the first; the "
+            "prediction runs them from the first to the last");
     } else {
       // PyTorch reads no recipes ("F0.1:full"): its pattern ends before them.
       if (csv_text(in.layout.actions).find(':') != std::string::npos)

@@ -86,8 +86,9 @@ TargetFound target_found(const Scenario& scenario, const HardwareProfile& profil
                                           : nullptr;
   if (best == nullptr) return found;
   found.best = layout_words(scenario.model, best->layout, scenario.cluster);
-  found.best_step = best->figures.step;
-  found.slower = sweep.ranked.front().figures.step / best->figures.step - 1;
+  const bool by_p95 = wants(scenario.goal, Objective::p95);
+  found.best_step = measure_of(*best, by_p95);
+  found.slower = measure_of(sweep.ranked.front(), by_p95) / found.best_step - 1;
   found.missing = emit_planned(scenario, best->layout, profile, target).cannot;
   return found;
 }

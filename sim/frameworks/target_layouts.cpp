@@ -24,11 +24,11 @@ void restrict_list(std::vector<T>& list, const std::vector<T>& allowed) {
   if (!kept.empty()) list = std::move(kept);
 }
 
-struct Limits {
+struct Limits {  // empty: all
   std::vector<Placement> placements;
   std::vector<ScheduleKind> schedules;
   std::vector<Shard> shards;
-  std::vector<ContextAttention> attention;  // empty: all
+  std::vector<ContextAttention> attention;
 };
 
 // What emit_megatron() and emit_torchtitan() refuse, whatever the rest of the layout is.
@@ -36,51 +36,79 @@ Limits limits_of(const TargetVersion& target) {
   const std::vector<ScheduleKind> megatron{ScheduleKind::one_f_one_b, ScheduleKind::interleaved};
   switch (target.target) {
     case Target::megatron_lm:
-      return {{Placement::homogeneous},
-              megatron,
-              {Shard::none, Shard::optimizer, Shard::gradients, Shard::full},
-              {}};
+      return {{Placement::homogeneous}, megatron, {}, {}};
     case Target::megatron_bridge:
-      return {{Placement::homogeneous, Placement::non_colocated},
-              megatron,
-              {Shard::none, Shard::optimizer, Shard::gradients, Shard::full},
-              {}};
+      return {{Placement::homogeneous, Placement::non_colocated}, megatron, {}, {}};
     case Target::ms_swift:
       return {{Placement::homogeneous}, megatron, {Shard::none, Shard::optimizer}, {}};
     case Target::torchtitan:
       return {{Placement::homogeneous},
               {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
-               ScheduleKind::zero_bubble_v, ScheduleKind::dualpipe_v},
+               ScheduleKind::interleaved_zero_bubble, ScheduleKind::zero_bubble_v,
+               ScheduleKind::dualpipe_v},
               {Shard::none, Shard::gradients, Shard::full},
               {ContextAttention::all_gather}};
   }
   return {};
 }
 
+// Megatron-LM before pipeline layouts: only the first and the last stage have sizes of their own.
+bool few_splits(const TargetVersion& target) {
+  return target == Target::megatron_lm && target.before({0, 13, 0});
+}
+
+// Returns even stages, or of several numbers of blocks on the inner stages the one whose first and
+// last stage differ the least from it; nothing if there is none.
+std::optional<Layout> with_first_and_last(const Scenario& scenario, Layout layout,
+                                          const TargetVersion& target) {
+  ModuleLayout& grid = layout.modules.back();
+  const int stages = grid.pp * grid.vpp, blocks = scenario.model.modules.back().layers;
+  std::vector<std::vector<int>> splits;
+  for (const int inner : {blocks / stages, blocks / stages + 1}) {
+    const int ends = blocks - inner * (stages - 2);
+    if (stages < 2 || ends < 2) continue;
+    std::vector<int> split(static_cast<std::size_t>(stages), inner);
+    split.front() = (ends + 1) / 2;
+    split.back() = ends / 2;  // it has the head
+    splits.push_back(split);
+  }
+  std::stable_sort(splits.begin(), splits.end(), [](const auto& a, const auto& b) {
+    return std::max(a.front(), a[a.size() / 2]) < std::max(b.front(), b[b.size() / 2]);
+  });
+  for (const std::vector<int>& split : splits) {
+    grid.blocks = split;
+    if (!check_layout(scenario, layout) && runs(scenario, layout, target)) return layout;
+  }
+  return {};
+}
+
+// Returns the form of a layout whose recomputation the framework has.
+std::optional<Layout> split_form(const PlanInputs& inputs, const Layout& layout,
+                                 const TargetVersion& target) {
+  const Scenario& scenario = inputs.scenario();
+  const auto form_if_runs = [&](const Layout& form) {
+    return runs(scenario, form, target) ? std::optional(form) : std::nullopt;
+  };
+  const bool chain = leaves_encoder_stage(scenario.model, layout);
+  if (is_split(scenario, layout) || !(chain || few_splits(target))) return form_if_runs(layout);
+  if (chain && !runs(scenario, layout, target)) return {};  // the split does not matter
+  const Layout planned =
+      with_blocks(layout, balanced_plan(scenario, layout, inputs.profile(), inputs.sizes()));
+  if (runs(scenario, planned, target)) return layout;
+  if (!chain) return with_first_and_last(scenario, layout, target);
+  const std::optional<Layout> split = with_encoder_stage(scenario, layout, inputs.profile(),
+                                                         inputs.sizes(), scenario.memory_limit());
+  return split ? form_if_runs(*split) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Layout> runnable_form(const PlanInputs& inputs, const Layout& layout,
                                     const TargetVersion& target) {
-  const Scenario& scenario = inputs.scenario();
-  if (!runs(scenario, layout, target)) return {};
-  if (leaves_encoder_stage(scenario.model, layout)) {
-    const std::optional<Layout> split =
-        with_encoder_stage(scenario, layout, inputs.profile(), inputs.sizes());
-    return split && runs(scenario, *split, target) ? split : std::nullopt;
-  }
-  // Before pipeline layouts, Megatron-LM had few ways to split blocks into stages.
-  if (target.target != Target::megatron_lm || !target.before({0, 13, 0}) ||
-      is_split(scenario, layout))
-    return layout;
-  const Layout planned =
-      with_blocks(layout, balanced_plan(scenario, layout, inputs.profile(), inputs.sizes()));
-  if (runs(scenario, planned, target)) return layout;
-  Layout even = layout;
-  ModuleLayout& grid = even.modules.back();
-  const int stages = grid.pp * grid.vpp, blocks = scenario.model.modules.back().layers;
-  if (blocks % stages != 0) return {};
-  grid.blocks.assign(static_cast<std::size_t>(stages), blocks / stages);
-  return check_layout(scenario, even) ? std::nullopt : std::optional(even);
+  if (std::optional<Layout> form = split_form(inputs, layout, target)) return form;
+  Layout whole = layout;
+  for (ModuleLayout& grid : whole.modules) grid.recompute_blocks.clear();
+  return whole == layout ? std::nullopt : split_form(inputs, whole, target);
 }
 
 Scenario restricted_to(const TargetVersion& target, Scenario scenario) {
@@ -90,7 +118,8 @@ Scenario restricted_to(const TargetVersion& target, Scenario scenario) {
   search.modules.resize(scenario.model.modules.size());
   restrict_list(search.placement, limits.placements);
   restrict_list(search.schedule, limits.schedules);
-  for (ModuleSearch& module : search.modules) restrict_list(module.shard, limits.shards);
+  if (!limits.shards.empty())
+    for (ModuleSearch& module : search.modules) restrict_list(module.shard, limits.shards);
   if (!limits.attention.empty())
     restrict_list(search.modules[language_module(scenario.model).value].cp_attention,
                   limits.attention);
@@ -98,7 +127,8 @@ Scenario restricted_to(const TargetVersion& target, Scenario scenario) {
 }
 
 SweepTarget sweep_target(const TargetVersion& target) {
-  return {[target](const PlanInputs& inputs, const Layout& layout) {
+  return {target_text(target),
+          [target](const PlanInputs& inputs, const Layout& layout) {
             return runnable_form(inputs, layout, target);
           },
           [target](Scenario scenario) { return restricted_to(target, std::move(scenario)); }};

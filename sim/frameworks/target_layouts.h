@@ -6,8 +6,9 @@
 
 namespace polyphony::sim {
 
-// Returns the layout if emit() of it is complete; with all encoders on the first pipeline stage if
-// that is what it lacks; or nothing.
+// Returns the layout if emit() of it is complete; otherwise the nearest for which that is so: with
+// all encoders on the first pipeline stage, with whole recomputation in place of some blocks', with
+// other sizes of stages (Megatron-LM before 0.13). Nothing if there is none.
 std::optional<Layout> runnable_form(const PlanInputs& inputs, const Layout& layout,
                                     const TargetVersion& target);
 

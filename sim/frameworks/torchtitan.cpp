@@ -72,13 +72,17 @@ void read_schedule(SettingReader& s, RunSettings& run, const std::optional<Named
     is(ScheduleKind::one_f_one_b, 1);
     s.approximated("parallelism.pipeline_parallel_schedule_csv",
                    "the file of actions is not here: 1F1B");
-  } else if (schedule == "LoopedBFS" || schedule == "InterleavedZeroBubble") {
-    is(ScheduleKind::interleaved, 2);
+  } else if (schedule == "InterleavedZeroBubble") {
+    is(ScheduleKind::interleaved_zero_bubble, 2);
+  } else if (schedule == "LoopedBFS") {
+    is(ScheduleKind::gpipe, 2);
     s.approximated("parallelism.pipeline_parallel_schedule",
-                   "no layout here has this schedule: interleaved 1F1B");
+                   "GPipe over virtual stages: its backwards take the microbatches in order, "
+                   "LoopedBFS takes the last one first");
   } else {
     s.refuse("parallelism.pipeline_parallel_schedule", "is a schedule that is not known",
-             "1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV");
+             "1F1B, GPipe, LoopedBFS, Interleaved1F1B, InterleavedZeroBubble, ZBVZeroBubble, "
+             "DualPipeV");
   }
   run.grid.vpp = virtual_stages;
   if (s.has("parallelism.pipeline_parallel_schedule_csv"))

@@ -41,9 +41,10 @@ std::vector<TrainingPhase> read_phases_file(const std::string& path,
   return read_phases(read_file(path), path, read_file, of_scenario(overrides));
 }
 
+std::string setup_downloads() { return download_folder(environment_variable); }
+
 void read_samples(Scenario& scenario, const std::string& downloads) {
-  load_samples(scenario, downloads.empty() ? download_folder(environment_variable) : downloads,
-               read_records);
+  load_samples(scenario, downloads.empty() ? setup_downloads() : downloads, read_records);
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides,

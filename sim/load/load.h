@@ -27,6 +27,8 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
 Scenario read_scenario_file(const std::string& path, const std::vector<Override>& overrides = {},
                             const std::string& phase = "");
 void read_samples(Scenario& scenario, const std::string& downloads = "");
+// Returns the folder of downloaded data sets of the set-up.
+std::string setup_downloads();
 
 // Return the names of a scenario file's phases, and all phases without samples (with the overrides
 // applied to each); empty if the file has none. Throw InputError.

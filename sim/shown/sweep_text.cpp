@@ -258,8 +258,10 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
       (options.all || leading[i] ? later : alike) = true;
     }
   }
-  for (const BaselineResult& baseline : result.baselines)
-    add("", baseline.candidate, baseline.name + ": ");
+  for (const BaselineResult& baseline : result.baselines) {
+    const bool fits = device.value == 0 || baseline.candidate.figures.needed_memory() <= device;
+    add("", baseline.candidate, baseline.name + (fits ? ": " : " (does not fit): "));
+  }
   std::cout << "\n" << table.text_with("layout", layouts, screen_columns()) << "\n";
   print_decision(result, leading);
   if (alike || later) std::cout << paragraph(left_out_text(alike, later, options.most));

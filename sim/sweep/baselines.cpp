@@ -92,7 +92,8 @@ class Rules {
 std::vector<Baseline> baselines(const Scenario& scenario, Screen& screen) {
   Rules rules(scenario, screen);
   std::vector<Baseline> found;
-  if (scenario.layout && !check_layout(scenario, *scenario.layout))
+  if (scenario.layout && scenario.layout->actions.empty() &&
+      !check_layout(scenario, *scenario.layout))
     found.push_back({kOwnLayout, *scenario.layout});
   if (const auto layout = rules.find(false)) found.push_back({"rule of thumb", *layout});
   if (blocks_before(scenario.model, language_module(scenario.model)) > 0)

@@ -52,6 +52,8 @@ void Contest::enter(const Screened& screened) {
   may_fit_if_resplit_ = screened.may_fit_if_resplit;
 }
 
+void Contest::enter(const Layout& layout) { position(layout, screen_.bound(layout), {}); }
+
 std::vector<TaskResult<std::string>> Contest::ask(
     const std::string& what, const std::vector<std::size_t>& positions,
     const std::pair<std::string, std::int64_t>& saying,
@@ -204,22 +206,34 @@ void Contest::simulate_best(Placement placement, std::size_t at_least, std::int6
     }
     if (round.empty()) return;
     ops -= cost;
-    const auto answers =
-        ask("simulate", round, {"simulating", simulated_}, [&](const Layout& layout, Bytes memory) {
-          return to_text(examine_candidate(question_, Predictor::simulate, layout, memory));
-        });
-    for (std::size_t i = 0; i < round.size(); ++i) {
-      Candidate found = candidates_[round[i]];
-      read_answer(answers[i], found);
-      if (found.why_not.empty()) {
-        candidates_[round[i]] = found;
-        ++simulated_;
-        ++done;
-      } else {
-        failed.insert(round[i]);  // its estimate remains
-      }
-    }
+    done += simulate_all(round);
+    for (const std::size_t at : round)
+      if (!candidates_[at].simulated) failed.insert(at);
   }
+}
+
+std::size_t Contest::simulate_all(const std::vector<std::size_t>& positions) {
+  const auto answers = ask(
+      "simulate", positions, {"simulating", simulated_}, [&](const Layout& layout, Bytes memory) {
+        return to_text(examine_candidate(question_, Predictor::simulate, layout, memory));
+      });
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    Candidate found = candidates_[positions[i]];
+    read_answer(answers[i], found);
+    if (!found.why_not.empty()) continue;
+    candidates_[positions[i]] = found;
+    ++simulated_;
+    ++done;
+  }
+  return done;
+}
+
+void Contest::simulate(std::size_t position, std::int64_t ops) {
+  const Candidate& c = candidates_[position];
+  if (c.simulated || !c.why_not.empty() || stopped()) return;
+  const double need = need_of(question_.scenario, c.layout, {}).ops;
+  if (need <= static_cast<double>(kFirstSimulated * ops)) simulate_all({position});
 }
 
 std::size_t Contest::estimate(const Layout& layout) {

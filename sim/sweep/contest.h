@@ -51,6 +51,7 @@ class Contest {
 
   // Adds the screened candidates as waiting. Candidates that are already known are not changed.
   void enter(const Screened& screened);
+  void enter(const Layout& layout);
   // Estimates candidates of the placement until no waiting one can be faster than the best by more
   // than the fraction `within`, or `ops` are spent.
   void estimate_best(Placement placement, std::int64_t ops, double within);
@@ -65,6 +66,8 @@ class Contest {
   void simulate_best(Placement placement, std::size_t at_least, std::int64_t ops);
   // Estimates one layout immediately, runnable or not, and returns its position in all().
   std::size_t estimate(const Layout& layout);
+  // Simulates one estimated candidate, unless that costs more than `ops` times four.
+  void simulate(std::size_t position, std::int64_t ops);
   // Adds effects of the profile's errors, or 95th percentiles, to the candidates at `positions`.
   void add_effects(const std::vector<std::size_t>& positions);
   void add_p95(const std::vector<std::size_t>& positions);
@@ -118,7 +121,12 @@ class Contest {
   std::vector<std::size_t> runnable(const std::vector<std::size_t>& positions);
   std::int64_t estimate_all(const std::vector<std::size_t>& positions, const std::string& what);
   std::int64_t expected_ops(std::size_t at) const;
+  // Simulates these and returns how many succeed; of those that fail the estimates remain.
+  std::size_t simulate_all(const std::vector<std::size_t>& positions);
   void recompute_more(std::size_t misfit);
+  // Returns the layout, whose stages are not stated, with stages that fit in `room` bytes or that
+  // can be run; nothing if there are none.
+  std::optional<Layout> fitting_form(const Layout& layout, Bytes room);
   void climb_from(std::size_t start, std::int64_t& ops);
   std::vector<std::size_t> affordable(std::vector<std::size_t> near, std::size_t from,
                                       std::int64_t ops) const;

@@ -20,9 +20,17 @@ void Contest::recompute_more(std::size_t misfit) {
   }
   Layout even = c.layout;
   for (ModuleLayout& grid : even.modules) grid.blocks.clear();
-  if (const auto split = fitting_split(question_.scenario, even, question_.profile, question_.sizes,
-                                       target, screen_))
+  if (const auto split = fitting_form(even, target))
     position(*split, screen_.bound(*split), standings_[misfit].kind);
+}
+
+std::optional<Layout> Contest::fitting_form(const Layout& layout, Bytes room) {
+  if (options_.runnable_form) {
+    std::optional<Layout> form = options_.runnable_form(*question_.inputs, layout);
+    if (form != layout) return form;
+  }
+  return fitting_split(question_.scenario, layout, question_.profile, question_.sizes, room,
+                       screen_);
 }
 
 void Contest::split_misfits(Placement placement, std::size_t tries, std::int64_t ops,
@@ -34,8 +42,7 @@ void Contest::split_misfits(Placement placement, std::size_t tries, std::int64_t
     if (layout.placement != placement) continue;
     if (tries-- == 0 || stopped()) break;
     if (kept.listed.bound.step.count() >= best(placement).count() * (1 - within)) break;
-    const auto split = fitting_split(question_.scenario, layout, question_.profile, question_.sizes,
-                                     question_.scenario.memory_limit(), screen_);
+    const auto split = fitting_form(layout, question_.scenario.memory_limit());
     if (!split) continue;
     position(*split, screen_.bound(*split), kind_of(kept));
     if (++found % kAtOnce == 0) estimate_best(placement, ops, within);

@@ -72,7 +72,7 @@ class Asking {
       Bytes limit = variant.cluster.device.memory;
       for (int asked = 0; asked < (less_memory ? kMostLimits : 1) && !result_.stopped; ++asked) {
         const Sweep& found = ask(all[i], variant, limit);
-        if (found.ranked.empty()) break;
+        if (found.ranked.empty() || found.none_runs) break;
         limit = Bytes(static_cast<std::int64_t>(
             kLessMemory * static_cast<double>(found.ranked.front().figures.peak_memory.value)));
       }
@@ -105,8 +105,13 @@ class Asking {
 
   void gather() {
     const bool two = scenario_.goal.objectives.size() == 2;
+    // Layouts that the target cannot run count only if it can run none at all.
+    const bool some_run = std::any_of(
+        result_.sweeps.begin(), result_.sweeps.end(),
+        [](const VariantSweep& of) { return !of.sweep.ranked.empty() && !of.sweep.none_runs; });
     for (std::size_t s = 0; s < result_.sweeps.size(); ++s) {
       const VariantSweep& of = result_.sweeps[s];
+      if (some_run && of.sweep.none_runs) continue;
       const std::vector<Candidate>& ranked = of.sweep.ranked;
       for (std::size_t place = 0; place < ranked.size(); ++place) {
         // Estimates are too low if links are shared, so they are not compared with simulations.

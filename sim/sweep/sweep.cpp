@@ -128,8 +128,9 @@ Scenario with_runnable_choices(Scenario scenario) {
   return scenario;
 }
 
+// `starts`: layouts that are tried as well, if the space allows them.
 Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profile,
-                         const SweepOptions& options) {
+                         const SweepOptions& options, const std::vector<Layout>& starts) {
   const Model& model = scenario.model;
   Sweep result;
   result.profile = profile.name;
@@ -192,6 +193,8 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
                    [&](double part, const std::string& what) { screening(part, what + so_far); });
   add_counts(screened, model, result);
   contest.enter(screened);
+  for (const Layout& layout : starts)
+    if (space.allows(layout)) contest.enter(layout);
 
   for (const Placement placement : kPlacements) {
     share = 0.4 + 0.15 * static_cast<double>(placement);
@@ -205,14 +208,19 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
     if (!std::isfinite(contest.best(placement).count())) result.gaps.erase(placement);
   }
   std::vector<std::size_t> set_beside;
+  const std::size_t searched = contest.all().size();
+  std::optional<std::size_t> written;  // the scenario's layout
   for (const Baseline& baseline : baselines(scenario, screen)) {
     set_beside.push_back(contest.estimate(baseline.layout));
     result.baselines.push_back({baseline.name, {}});
+    if (baseline.name != kOwnLayout) continue;
+    written = set_beside.back();
+    if (options.predictor == Predictor::simulate) contest.simulate(*written, ops(kSimulatedOps));
   }
   std::vector<std::size_t> order = contest.ranking();
   std::erase_if(order, [&](std::size_t at) {  // baselines may be outside the search space
     const Layout& layout = contest.all()[at].layout;
-    return !space.allows(layout) ||
+    return !space.allows(layout) || (at == written && at >= searched) ||
            (options.target.form && options.target.form(*question.inputs, layout) != layout);
   });
   if (wants(scenario.goal, Objective::p95)) rank_by_p95(contest, order);
@@ -243,27 +251,36 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   return result;
 }
 
+Scenario without_margin(Scenario scenario) {
+  if (!scenario.search) scenario.search.emplace();
+  scenario.search->memory_margin = 0;
+  return scenario;
+}
+
+void note_over_margin(const Scenario& scenario, Sweep& found) {
+  found.over_margin = true;
+  found.notes.push_back("no layout leaves " + percent_text(scenario.memory_margin(), 0) +
+                        " of the device's memory free: these take more (search.memory_margin)");
+}
+
 Sweep sweep_with_margin(const Scenario& scenario, const HardwareProfile& profile,
                         const SweepOptions& options) {
-  Sweep found = sweep_within_limit(scenario, profile, options);
+  Sweep found = sweep_within_limit(scenario, profile, options, {});
   const bool misfits = found.ranked.empty() && found.too_large > 0 && !found.stopped;
   if (!misfits || scenario.memory_margin() <= 0) return found;
-  Scenario without_margin = scenario;
-  if (!without_margin.search) without_margin.search.emplace();
-  without_margin.search->memory_margin = 0;
-  Sweep whole_device = sweep_within_limit(without_margin, profile, options);
+  Sweep whole_device = sweep_within_limit(without_margin(scenario), profile, options, {});
   if (whole_device.ranked.empty()) return found;
-  whole_device.over_margin = true;
-  whole_device.notes.push_back(
-      "no layout leaves " + percent_text(scenario.memory_margin(), 0) +
-      " of the device's memory free: these take more (search.memory_margin)");
+  note_over_margin(scenario, whole_device);
   return whole_device;
 }
 
-// Searches twice, with the same known answers: for any trainer, and for the target.
+// Searches twice, with the same known answers: for any trainer, and for the target. What the target
+// runs of the first answer is a start of the second search.
 Sweep sweep_for_target(const Scenario& scenario, const HardwareProfile& profile,
                        const SweepOptions& options) {
   constexpr double kShareOfFirst = 0.6;  // of the progress
+  constexpr std::size_t kMostStarts = 64;
+  const SweepTarget& target = options.target;
   KnownAnswers own;
   SweepOptions any = options, bound = options;
   any.target = {};
@@ -276,31 +293,47 @@ Sweep sweep_for_target(const Scenario& scenario, const HardwareProfile& profile,
       options.progress(kShareOfFirst + share * (1 - kShareOfFirst), what);
     };
   }
+  const auto not_restricted = [&](Sweep& found) {
+    found.notes.push_back("these rows are not restricted to what " + target.name + " can run");
+  };
   Sweep all = sweep_with_margin(scenario, profile, any);
+  if (all.stopped) not_restricted(all);
   if (all.ranked.empty() || all.stopped) return all;
   const auto inputs = borrow_inputs(scenario, profile);
-  const auto runs = [&](const Layout& layout) {
-    return options.target.form(*inputs, layout) == layout;
-  };
-  if (std::all_of(all.ranked.begin(), all.ranked.end(),
-                  [&](const Candidate& c) { return runs(c.layout); }))
-    return all;
-  const Scenario restricted =
-      options.target.restricted ? options.target.restricted(scenario) : scenario;
-  Sweep found = sweep_with_margin(restricted, profile, bound);
+  std::vector<Layout> starts;
+  bool all_run = true;
+  for (const Candidate& c : all.ranked) {
+    const std::optional<Layout> form = target.form(*inputs, c.layout);
+    all_run = all_run && form == c.layout;
+    if (form && starts.size() < kMostStarts) starts.push_back(*form);
+  }
+  if (all_run) return all;
+  const Scenario within = all.over_margin ? without_margin(scenario) : scenario;
+  Sweep found = sweep_within_limit(target.restricted ? target.restricted(within) : within, profile,
+                                   bound, starts);
   if (found.ranked.empty()) {
     all.none_runs = !found.stopped;
     all.stopped = found.stopped;
-    if (found.stopped) all.notes.insert(all.notes.end(), found.notes.begin(), found.notes.end());
+    if (all.none_runs)
+      all.notes.push_back(target.name + " can run none of the layouts that were searched");
+    else
+      not_restricted(all);
     return all;
   }
+  if (all.over_margin) note_over_margin(scenario, found);
   const Candidate& best = all.ranked.front();
-  if (best.figures.step < found.ranked.front().figures.step && !runs(best.layout))
+  const bool by_p95 = wants(scenario.goal, Objective::p95);
+  if (measure_of(best, by_p95) < measure_of(found.ranked.front(), by_p95) &&
+      target.form(*inputs, best.layout) != best.layout)
     found.beyond = best;
   return found;
 }
 
 }  // namespace
+
+Seconds measure_of(const Candidate& candidate, bool by_p95) {
+  return by_p95 && candidate.p95 ? *candidate.p95 : candidate.figures.step;
+}
 
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
   if (options.runnable && with_runnable_choices(scenario).search != scenario.search)

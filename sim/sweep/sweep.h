@@ -31,6 +31,7 @@ namespace polyphony::sim {
 
 // A trainer that must be able to run the answer.
 struct SweepTarget {
+  std::string name;   // for notes
   RunnableForm form;  // absent: any layout will do
   // Returns the scenario with its search restricted to what the trainer may run: all that `form`
   // accepts, and little else. Absent: the scenario's own search is.
@@ -72,7 +73,8 @@ struct Sweep {
   // With SweepOptions::target: the fastest layout of any trainer, if that one cannot run it and it
   // is faster than all that it can.
   std::optional<Candidate> beyond;
-  bool none_runs = false;  // the target can run none that fits: `ranked` are any trainer's
+  // The target can run none that fits: `ranked` are any trainer's, as if there were no target.
+  bool none_runs = false;
   std::vector<BaselineResult> baselines;
   std::vector<Rejection> rejected;  // illegal combinations
   double combinations = 0;          // number of combinations in the whole space
@@ -105,6 +107,9 @@ struct Sweep {
 
 // Runs the search.
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options);
+
+// Returns what a candidate is ranked by: its step, or with `by_p95` the 95th percentile, if known.
+Seconds measure_of(const Candidate& candidate, bool by_p95);
 
 // Returns a digest of everything that the answers of a sweep depend on. It tells whether a journal
 // belongs to this scenario and profile.

@@ -107,6 +107,12 @@ std::string schedule_words(const Layout& layout) {
       return "DualPipe-V";
     case ScheduleKind::eager_one_f_one_b:
       return "eager 1F1B";
+    case ScheduleKind::v_half:
+      return "V-Half";
+    case ScheduleKind::v_min:
+      return "V-Min";
+    case ScheduleKind::interleaved_zero_bubble:
+      return "interleaved zero-bubble";
   }
   return "?";
 }

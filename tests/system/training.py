@@ -64,6 +64,10 @@ class TrainYourOwn(harness.SystemTest):
         self.assertEqual(after.keys(), before.keys())
         self.assertNotEqual(after, before)
         self.assertTrue((runs / "model/language/tokenizer.json").is_file())
+        # The tokenizer has no chat template: that of the conversations goes with it.
+        template = (runs / "model/language/chat_template.jinja").read_text()
+        self.assertIn("for message in messages", template)
+        self.assertIn("eos_token", template)
         self.assertTrue((runs / "model/vision/config.json").is_file())
 
     def test_patience(self):
@@ -135,6 +139,36 @@ class TrainYourOwn(harness.SystemTest):
         done = harness.run(BUILD / "polyphony", "run", folder / "scenario.json", "--out", folder / "run", limit=120)
         self.assertEqual(done.returncode, 2)
         self.assertIn("2 of 3 samples are skipped", done.stderr)
+
+    def test_scan_shows_what_is_trained_on(self):
+        save_model(self.folder / "small")
+        turns = [[("human", "say a"), ("gpt", "aaa"), ("human", "and b"), ("gpt", "b\nb")], [("human", "say c"), ("gpt", "c")]]
+        (self.folder / "chat.jsonl").write_text("\n".join(
+            json.dumps({"conversations": [{"from": speaker, "value": value} for speaker, value in each]}) for each in turns))
+        scenario = self.folder / "scenario.json"
+        text = {"polyphony": 1, "model": {"language": {"weights": "small"}}, "cluster": {"node": "this-machine", "ranks": 1},
+                "data": {"source": {"dataset": "chat.jsonl", "tokenizer": "small/tokenizer.json", "template": "vicuna"}, "sequence": 400, "global_batch": 2},
+                "training": {"precision": "fp32"}}
+        scenario.write_text(json.dumps(text))
+        done = harness.run(BUILD / "polyphony", "scan", scenario, "--show", 2, "--format", "json")
+        self.assert_ok(done)
+        shown = json.loads(done.stdout)["samples"]
+        self.assertEqual([sample["sample"] for sample in shown], [0, 1])
+        first = shown[0]["parts"]
+        self.assertEqual([part["trained"] for part in first], [False, True, False, True])
+        self.assertEqual([part["text"] for part in first], ["USER: say a ASSISTANT: ", "aaa</s>", "USER: and b ASSISTANT: ", "b\nb</s>"])
+        # One id a character, and one for </s>: 4 + 4 are trained on, and all but the last are read.
+        self.assertEqual(shown[0]["language_tokens"], 23 + 4 + 23 + 4 - 1)
+        self.assertEqual(shown[0]["trained_tokens"], 8)
+        done = harness.run(BUILD / "polyphony", "scan", scenario, "--show", 1)
+        self.assert_ok(done)
+        self.assertIn("\n  trained   aaa</s>\n", done.stdout)
+        self.assertIn("\n  trained   b\\n\n            b</s>\n", done.stdout)
+        for wrong, named in (([scenario, "--show", 0], "must be at least 1"), ([scenario, self.folder / "chat.jsonl", "--show", 1], "leave out the data set"),
+                             ([ROOT / "scenarios/tiny.json", "--show", 1], "has no conversations to show")):
+            refused = harness.run(BUILD / "polyphony", "scan", *wrong)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(named, refused.stderr)
 
 
 if __name__ == "__main__":

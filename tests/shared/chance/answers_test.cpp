@@ -128,6 +128,40 @@ TEST_CASE("Megatron's formula equals the paper's for the paper's model") {
         doctest::Approx(72 * b * layers * s * h * h * (1 + s / (6 * h) + v / (12 * layers * h))));
 }
 
+// Megatron-LM from core 0.12 on. Of 8 experts each token goes to 2; block 0 is dense.
+TEST_CASE("Megatron's newer formula counts each block by its kind") {
+  Module sparse = dense();
+  sparse.experts = 8;
+  sparse.experts_per_token = 2;
+  sparse.expert_ffn = 32;
+  sparse.shared_ffn = 16;
+  sparse.gated = true;
+  sparse.dense_blocks = 1;
+  const double s = 32, standard = 4 * 64 * 64 + s * 64;
+  const auto flops = [&](const Module& module) {
+    return megatron_flops(module, 8, s, CountedAttention::half).value;
+  };
+  const double feed_forward = 3 * 64 * 256 + 2 * 3 * 64 * (2 * 32 + 16), logits = 64 * 1000;
+  CHECK(flops(sparse) == doctest::Approx(6 * 8 * s * (3 * standard + feed_forward + logits)));
+  // Up to core 0.11 all three blocks have the experts, and attention its full square.
+  CHECK(
+      megatron_flops(sparse, 8, s).value ==
+      doctest::Approx(6 * 8 * s * (3 * (standard + s * 64) + 3 * 3 * 64 * (2 * 32 + 16) + logits)));
+  // Gates are as wide as the queries.
+  Module gated = sparse;
+  gated.attention_gate = true;
+  CHECK(flops(gated) == doctest::Approx(flops(sparse) + 6 * 8 * s * 3 * 64 * 64));
+  // Latent attention: 4 heads of 16 + 8 wide keys and 16 wide values, ranks 24 and 20.
+  Module latent = sparse;
+  latent.query_rank = 24;
+  latent.key_value_rank = 20;
+  latent.rotary_dim = 8;
+  latent.value_dim = 16;
+  const double block = 24 * (64 + 4 * 24 + 1) + 20 * (64 + 4 * 32 + 1) + 64 * 8 + 64 * 64 +
+                       s * (4 * 24 + 4 * 16) / 2.0;
+  CHECK(flops(latent) == doctest::Approx(6 * 8 * s * (3 * block + feed_forward + logits)));
+}
+
 // Blocks: q, k, v, out 4·64², two matrices 2·64·256, two norms of 64; last norm 64; output matrix.
 TEST_CASE("torchtitan's formula counts all parameters but the embedding") {
   const double n = 3 * (4 * 64 * 64 + 2 * 64 * 256 + 2 * 64) + 64 + 1000 * 64;

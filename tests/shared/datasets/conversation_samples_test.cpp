@@ -442,6 +442,13 @@ TEST_SUITE("conversations") {
       texts += whole(parts) + '\0' + whole(parts, true) + '\0';
     }
     spill(std::getenv("POLYPHONY_TEXTS"), texts);
+    std::string templates;
+    for (const std::string& known : enum_names<ChatTemplate>())
+      for (const std::string& system :
+           {std::string(), std::string(std::getenv("POLYPHONY_SYSTEM"))})
+        templates += known + (system.empty() ? "" : " with system") + '\0' +
+                     jinja_text(enum_named<ChatTemplate>(known), "<image>", system) + '\0';
+    spill(std::string(std::getenv("POLYPHONY_TEXTS")) + ".jinja", templates);
   }
 }
 

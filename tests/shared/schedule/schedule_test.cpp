@@ -85,6 +85,11 @@ constexpr Columns kColumns[] = {
     {ScheduleKind::dualpipe_v, 2, 2, 2, false, true, false, false},
     // 1f1b with more forwards in the warm-up. The order with encoders has no such warm-up.
     {ScheduleKind::eager_one_f_one_b, 1, 1, 0, false, false, false, false},
+    // A V has two arms.
+    {ScheduleKind::v_half, 2, 2, 0, false, true, false, false},
+    {ScheduleKind::v_min, 2, 2, 0, false, true, false, false},
+    // interleaved's groups; all backwards are split.
+    {ScheduleKind::interleaved_zero_bubble, 2, kAnyVirtualStages, 0, true, true, false, false},
 };
 
 }  // namespace
@@ -139,9 +144,28 @@ TEST_CASE("bubbles") {
     CHECK(bubble(ScheduleKind::zero_bubble_h2, one) == 0);
     CHECK(bubble(ScheduleKind::zero_bubble_v, two) == 0);
     CHECK(bubble(ScheduleKind::dualpipe_v, two) == pp - 1);
+    CHECK(bubble(ScheduleKind::interleaved_zero_bubble, two) == pp - 1);
+    CHECK(bubble(ScheduleKind::interleaved_zero_bubble, {pp, 3, 6 * pp}) == pp - 1);
     const ActionLengths uneven{Seconds(2), Seconds(3), Seconds(1), Seconds(4)};
     CHECK(bubble(ScheduleKind::one_f_one_b, one, uneven) == 6 * (pp - 1));
     CHECK(bubble(ScheduleKind::zero_bubble, one, uneven) == (2 + 3 - 1) * (pp - 1));
+  }
+}
+
+// Stages are half as large as those of 1f1b, whose bubble is 6·(pp − 1) of their F. The published
+// bubbles are 1/2 and 2/3 of it, the published memory is in whole microbatches, two halves each
+// (Qi et al., arXiv 2405.15362; huggingface.co/spaces/sail/pipeline-parallelism-with-controllable-memory).
+TEST_CASE("v-half and v-min: published bubbles and activations") {
+  for (const int pp : {2, 3, 4, 5, 6, 8, 12, 16, 32}) {
+    CAPTURE(pp);
+    const Pipeline two{pp, 2, 6 * pp};
+    CHECK(bubble(ScheduleKind::v_half, two) <= 16 * pp / 5 + 1);  // 3·pp grows with the ranks
+    CHECK(bubble(ScheduleKind::v_min, two) <= 4 * pp);
+    for (int rank = 0; rank < pp; ++rank) {
+      CAPTURE(rank);
+      CHECK(most_tapes(ScheduleKind::v_half, two, rank) <= 2 * ((pp + 2) / 2));
+      CHECK(most_tapes(ScheduleKind::v_min, two, rank) <= 2 * ((pp + 4) / 3));
+    }
   }
 }
 
@@ -158,6 +182,7 @@ TEST_CASE("microbatches in flight by rank") {
       CHECK(most_tapes(ScheduleKind::zero_bubble, one, rank) == behind + 1);
       CHECK(most_tapes(ScheduleKind::zero_bubble_h2, one, rank) == 2 * behind + 1);
       CHECK(most_tapes(ScheduleKind::interleaved, two, rank) == 2 * behind + pp + 1);
+      CHECK(most_tapes(ScheduleKind::interleaved_zero_bubble, two, rank) == behind + pp + 1);
       // Half as large and twice as many: every rank has the bytes of 1f1b's first rank.
       CHECK(most_tapes(ScheduleKind::zero_bubble_v, two, rank) ==
             2 * most_tapes(ScheduleKind::one_f_one_b, one, 0));

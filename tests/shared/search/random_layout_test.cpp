@@ -43,7 +43,8 @@ TEST_CASE("random layouts: legal, reproducible, with every value of every field"
   for (const ScheduleKind kind :
        {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
         ScheduleKind::zero_bubble, ScheduleKind::zero_bubble_h2, ScheduleKind::zero_bubble_v,
-        ScheduleKind::dualpipe_v, ScheduleKind::eager_one_f_one_b})
+        ScheduleKind::dualpipe_v, ScheduleKind::eager_one_f_one_b, ScheduleKind::v_half,
+        ScheduleKind::v_min, ScheduleKind::interleaved_zero_bubble})
     features[name(kind)] = [kind](const Layout& layout) { return layout.schedule == kind; };
   for (int p = 0; p <= static_cast<int>(last_of(Placement{})); ++p)
     features[name(static_cast<Placement>(p))] = [p](const Layout& layout) {

@@ -72,7 +72,8 @@ void all_splits(std::vector<int> begun, std::size_t stages, int left,
 }
 
 std::vector<int> blocks_of(const Question& q) {
-  const auto split = with_encoder_stage(q.scenario, q.layout, q.profile, q.sizes);
+  const auto split = with_encoder_stage(q.scenario, q.layout, q.profile, q.sizes,
+                                        q.scenario.cluster.device.memory);
   REQUIRE(split);
   return split->modules.back().blocks;
 }
@@ -122,7 +123,7 @@ TEST_SUITE("encoder stage") {
     Model alone{{q.scenario.model.modules.back()}, {}};
     CHECK_FALSE(leaves_encoder_stage(alone, q.layout));
     Question deep = question(4, 2);  // 7 stages behind the encoder's, for 6 blocks
-    CHECK_FALSE(with_encoder_stage(deep.scenario, deep.layout, deep.profile, deep.sizes));
+    CHECK_FALSE(with_encoder_stage(deep.scenario, deep.layout, deep.profile, deep.sizes, {}));
   }
 }
 

@@ -69,7 +69,7 @@ TEST_CASE(
     "every schedule ends on devices that run one kernel at a time: 2 to 16 stages, 1 to 16 "
     "virtual ones") {
   int layouts = 0;
-  for (int k = 0; k <= static_cast<int>(ScheduleKind::eager_one_f_one_b); ++k)
+  for (int k = 0; k <= static_cast<int>(kLastSchedule); ++k)
     for (const int pp : {2, 3, 4, 8, 16})
       for (const int vpp : {1, 2, 3, 4, 8, 12, 16})
         for (const int microbatches : {pp, 2 * pp}) {

@@ -129,6 +129,52 @@ TEST_CASE("round trip: 200 random layouts for each framework are read again as t
   }
 }
 
+TEST_CASE("round trip: torchtitan's schedules by their names") {
+  const Scenario scenario = scenario_of("llama-3.1-8b");
+  const HardwareProfile profile = load_profile(scenario, {});
+  struct Named {
+    ScheduleKind kind;
+    int vpp;
+    const char* name;
+  };
+  for (const auto& [kind, vpp, name] :
+       {Named{ScheduleKind::gpipe, 1, "GPipe"}, Named{ScheduleKind::gpipe, 2, "LoopedBFS"},
+        Named{ScheduleKind::one_f_one_b, 1, "1F1B"},
+        Named{ScheduleKind::interleaved, 2, "Interleaved1F1B"},
+        Named{ScheduleKind::interleaved_zero_bubble, 2, "InterleavedZeroBubble"},
+        Named{ScheduleKind::zero_bubble_v, 2, "ZBVZeroBubble"},
+        Named{ScheduleKind::dualpipe_v, 2, "DualPipeV"}}) {
+    CAPTURE(name);
+    ModuleLayout grid;
+    grid.ranks = 64;
+    grid.pp = 4;
+    grid.vpp = vpp;
+    grid.shard = Shard::full;
+    Layout layout;
+    layout.modules = {grid};
+    layout.schedule = kind;
+    layout.microbatches = 16;
+    REQUIRE_FALSE(check_layout(scenario, layout));
+    const PlannedLayout planned = plan_layout(borrow_inputs(scenario, profile), layout);
+    const Emitted emitted = emit(scenario, planned.resolved, Target::torchtitan);
+    REQUIRE(emitted.cannot.empty());
+    CHECK(emitted.arguments["parallelism.pipeline_parallel_schedule"] == name);
+    ImportOptions options;
+    options.gpus = parse_gpus("8x8xH100");
+    options.models = {"llama-3.1-8b"};
+    std::vector<NamedText> files;
+    for (const NamedText& file : emitted.files)
+      if (file.path == file_of(Target::torchtitan)) files.push_back(file);
+    const Imported again = import_settings(read_settings(files, no_file), options, no_file, "");
+    const Scenario read = read_scenario(again.text, "again.json", no_file, {});
+    REQUIRE(read.layout);
+    CHECK(read.layout->schedule == kind);
+    CHECK(read.layout->modules[0].vpp == vpp);
+    // LoopedBFS runs its backwards in another order than GPipe does.
+    CHECK(again.report.approximated.empty() == (name != std::string("LoopedBFS")));
+  }
+}
+
 TEST_CASE("emit: what a framework cannot run is named") {
   const Scenario dense = scenario_of("llama-3.1-8b");
   Layout layout;

@@ -115,6 +115,53 @@ TEST_CASE("target: before Megatron-LM 0.13 stages that have no setting are made 
   CHECK(runnable_form(*inputs, *scenario.layout, Target::megatron_lm) == scenario.layout);
 }
 
+// 36 blocks on 8 stages, 80 on 12: no even stages.
+TEST_CASE("target: before Megatron-LM 0.13 the first and the last stage take what is left over") {
+  const TargetVersion old = parse_target("megatron-lm@0.12");
+  const auto form_of = [&](const std::string& preset, int pp) {
+    const std::string count = std::to_string(pp);
+    const Scenario scenario = read_scenario(
+        R"({"polyphony": 1, "training": {"precision": "bf16"}, "model": {"language": {"preset": ")" +
+            preset + R"("}}, "cluster": {"node": {"device": "H100", "ranks": 4}, "nodes": )" +
+            std::to_string(pp / 4) + R"(}, "data": {"source": "synthetic",
+             "text": {"tokens": 4096}, "sequence": 4096, "global_batch": 64},
+             "layout": {"placement": "homogeneous", "microbatches": 64, "schedule": "1f1b",
+             "all": {"pp": )" +
+            count + "}}}",
+        "s.json", test::file_text);
+    const HardwareProfile profile = load_profile(scenario, {});
+    const std::optional<Layout> form =
+        runnable_form(*borrow_inputs(scenario, profile), *scenario.layout, old);
+    REQUIRE(form);
+    CHECK(runs(scenario, *form, old));
+    return *form;
+  };
+  form_of("qwen3-8b", 8);
+  form_of("llama-3.1-70b", 12);
+}
+
+TEST_CASE("target: where some blocks cannot recompute alone, all do") {
+  Scenario scenario = captions(kPipelines);
+  const HardwareProfile profile = load_profile(scenario, {});
+  ModuleLayout grid;
+  grid.ranks = 16;
+  grid.pp = 2;
+  grid.recompute = Recompute::full;
+  grid.recompute_blocks = {0, 8};
+  Layout layout;
+  layout.modules.assign(3, grid);
+  layout.microbatches = 8;
+  REQUIRE_FALSE(runs(scenario, layout, Target::megatron_bridge));
+  const std::optional<Layout> form =
+      runnable_form(*borrow_inputs(scenario, profile), layout, Target::megatron_bridge);
+  REQUIRE(form);
+  for (const ModuleLayout& of : form->modules) {
+    CHECK(of.recompute == Recompute::full);
+    CHECK(of.recompute_blocks.empty());
+  }
+  CHECK(runs(scenario, *form, Target::megatron_bridge));
+}
+
 TEST_CASE("target: the search is restricted to what the framework has") {
   const Scenario open = captions("{}"),
                  some = captions(R"({"placement": ["colocated", "homogeneous"],
