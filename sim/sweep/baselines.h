@@ -1,7 +1,7 @@
 // Layouts that a sweep compares its results with: the scenario's own, and those that are commonly
 // chosen without a search.
 //   layout of the file   The scenario's layout, if it is legal on the question's ranks; it need not
-//                        fit in memory. Not one with actions of its own, which searches do not list.
+//                        fit in memory. Not one with actions of its own: searches do not list such.
 //   rule of thumb        One pipeline over all modules, with as little model parallelism as fits:
 //                        tensor parallelism up to 8 ranks of an NVLink domain, then pipeline
 //                        stages. Selective recomputation, or full if nothing else fits; sequence
