@@ -1,7 +1,5 @@
 #include "shared/datasets/chat_template.h"
 
-#include <nlohmann/json.hpp>
-
 namespace polyphony {
 namespace {
 
@@ -10,6 +8,16 @@ std::string trimmed(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(kBlank);
   return begin == std::string::npos ? std::string()
                                     : text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+// Returns the text as a string of Jinja, which reads the escapes of Python.
+std::string jinja_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c == '\n' ? "\\n" : std::string(1, c);
+  }
+  return quoted + "\"";
 }
 
 // The texts around a turn. All but `end` of an assistant's turn is input only.
@@ -59,14 +67,11 @@ std::vector<RenderedPart> render(ChatTemplate chat, const std::vector<Turn>& tur
 }
 
 std::string jinja_text(ChatTemplate chat, const std::string& image, const std::string& system) {
-  // Jinja reads escapes in strings as JSON writes them.
-  const std::string before =
-      system.empty() ? ""
-                     : R"({%- if not messages or messages[0].role != "system" -%}
+  const std::string before = system.empty()
+                                 ? ""
+                                 : R"({%- if not messages or messages[0].role != "system" -%}
 {%- set messages = [{"role": "system", "content": )" +
-                           nlohmann::json(system).dump(-1, ' ', false,
-                                                       nlohmann::json::error_handler_t::replace) +
-                           R"(}] + messages -%}
+                                       jinja_string(system) + R"(}] + messages -%}
 {%- endif -%}
 )";
   const std::string text = before + R"({%- macro text(content) -%}
