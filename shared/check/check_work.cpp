@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "shared/check/checks.h"
+#include "shared/model/chain_grid.h"
 #include "shared/plan/plan.h"
 
 namespace polyphony::checks {
@@ -110,9 +111,7 @@ Verdict check_stage_costs(const std::string& subject, const ModuleLayout& grid,
 Verdict check_searched(const Scenario& scenario, const Layout& layout, const Encoders& encoders) {
   const Model& model = scenario.model;
   const std::string subject = "planner dip";
-  std::vector<ModuleId> owners;
-  for (std::size_t m = 0; m < model.modules.size(); ++m)
-    if (model.modules[m].kind != ModuleKind::projector) owners.emplace_back(m);
+  const std::vector<ModuleId> owners = chain_modules(model);
   if (layout.placement == Placement::homogeneous && owners.size() > 1)
     return refuse(
         subject +

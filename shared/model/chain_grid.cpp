@@ -12,6 +12,13 @@ void take_language_part(ModuleLayout& to, const ModuleLayout& from) {
 
 }  // namespace
 
+std::vector<ModuleId> chain_modules(const Model& model) {
+  std::vector<ModuleId> modules;
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind != ModuleKind::projector) modules.emplace_back(m);
+  return modules;
+}
+
 ModuleLayout chain_grid(const Model& model, const Layout& layout) {
   ModuleLayout grid = layout.modules.back();
   take_language_part(grid, layout.modules[language_module(model).value]);

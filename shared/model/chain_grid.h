@@ -3,10 +3,16 @@
 // settings of the language module only.
 #pragma once
 
+#include <vector>
+
 #include "shared/model/layout.h"
 #include "shared/model/model.h"
 
 namespace polyphony {
+
+// Returns the modules that a chain joins, in order: all but projectors, which belong to the block
+// before them.
+std::vector<ModuleId> chain_modules(const Model& model);
 
 // Returns the chain's grid: that of the last module, which lists the chain's blocks, with the
 // language module's own settings.

@@ -106,9 +106,7 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& 
                            ? Splitting{.layers = count_flops(scenario, layout)}
                            : given;
   const Model& model = scenario.model;
-  std::vector<ModuleId> owners;  // modules that are not projectors
-  for (std::size_t m = 0; m < model.modules.size(); ++m)
-    if (model.modules[m].kind != ModuleKind::projector) owners.emplace_back(m);
+  const std::vector<ModuleId> owners = chain_modules(model);
   const ModuleId language = language_module(model);
   const ModuleLayout& grid = layout.modules[language.value];
   Plan plan;

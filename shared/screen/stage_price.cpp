@@ -136,12 +136,6 @@ LayerTimes StagePrices::time_layer(const BranchLoad& branch, ModuleId id, LayerR
     return visited && splits ? std::min(time(Phase::backward_input, size), backward(size))
                              : backward(size);
   };
-  // Two parts may take less than one pass: what hides behind GEMMs differs.
-  const auto all_of_back = [&](const WorkSize& size) {
-    return visited && splits ? std::min(backward(size), time(Phase::backward_input, size) +
-                                                            time(Phase::backward_weight, size))
-                             : backward(size);
-  };
   LayerTimes times;
   times.forward = forward(load.smallest);
   times.backward = back(load.smallest);
@@ -150,9 +144,14 @@ LayerTimes StagePrices::time_layer(const BranchLoad& branch, ModuleId id, LayerR
   for (std::size_t kind = 0; kind < load.sizes.size(); ++kind) {
     const WorkSize& size = load.sizes[kind];
     const int count = branch.counts[kind];
-    const Seconds whole = all_of_back(size);
+    Seconds whole = backward(size);
+    if (visited && splits) {
+      const Seconds input = time(Phase::backward_input, size), returned = std::min(input, whole);
+      // Two parts may take less than one pass: what hides behind GEMMs differs.
+      whole = std::min(whole, input + time(Phase::backward_weight, size));
+      times.weights += (whole - returned) * count;
+    }
     times.lane += (forward(size) + whole) * count;
-    if (splits) times.weights += std::max(Seconds(0), whole - back(size)) * count;
   }
   return times;
 }

@@ -34,6 +34,19 @@ Splitting splitting(const Scenario& scenario, const Layout& layout, const Hardwa
   return by;
 }
 
+std::function<double(ModuleId, const std::vector<int>&, int)> bytes_above(Bytes room,
+                                                                          const Layout& quickest,
+                                                                          bool one_branch,
+                                                                          Screen& screen) {
+  return [room, quickest, one_branch, &screen](ModuleId first, const std::vector<int>& blocks,
+                                               int stage) {
+    Layout split = quickest;
+    split.modules[one_branch ? split.modules.size() - 1 : first.value].blocks = blocks;
+    const Bytes more = screen.memory(split, first, stage) - room;
+    return static_cast<double>(std::max(more, Bytes{}).value);
+  };
+}
+
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
   if (is_split(scenario, layout)) return make_plan(scenario, layout);
   return balanced_plan(scenario, layout, profile,
@@ -45,12 +58,7 @@ namespace {
 // Returns the most equal split that fits in `room`; if none does, memory is ignored.
 Plan split_for(const Scenario& scenario, const Layout& layout, Splitting by, const Layout& quickest,
                bool one_branch, Bytes room, Screen& screen) {
-  by.lacks = [&, one_branch](ModuleId first, const std::vector<int>& blocks, int stage) {
-    Layout split = quickest;
-    split.modules[one_branch ? split.modules.size() - 1 : first.value].blocks = blocks;
-    const Bytes more = screen.memory(split, first, stage) - room;
-    return static_cast<double>(std::max(more, Bytes{}).value);
-  };
+  by.lacks = bytes_above(room, quickest, one_branch, screen);
   return make_plan(scenario, layout, by);
 }
 

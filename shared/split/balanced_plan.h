@@ -9,6 +9,7 @@
 //   the most promising are tried again with fitting_split().
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -34,6 +35,12 @@ std::optional<Layout> fitting_split(const Scenario& scenario, const Layout& layo
                                     const HardwareProfile& profile,
                                     const std::vector<WorkSize>& typical, Bytes room,
                                     Screen& screen);
+
+// Returns Splitting::lacks: the bytes that a rank takes above `room` if one branch is split into
+// other blocks and the others as in `quickest`, whose only branch it is if `one_branch`. `screen`
+// must outlive it.
+std::function<double(ModuleId first, const std::vector<int>& blocks, int stage)> bytes_above(
+    Bytes room, const Layout& quickest, bool one_branch, Screen& screen);
 
 // Returns the costs by which balanced_plan() splits, without the check of memory.
 Splitting splitting(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,

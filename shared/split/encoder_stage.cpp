@@ -1,6 +1,5 @@
 #include "shared/split/encoder_stage.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "shared/check/check.h"
@@ -12,22 +11,11 @@
 #include "shared/split/balanced_plan.h"
 
 namespace polyphony {
-namespace {
-
-std::vector<ModuleId> modules_of_chain(const Model& model) {
-  std::vector<ModuleId> owners;
-  for (std::size_t m = 0; m < model.modules.size(); ++m)
-    if (model.modules[m].kind != ModuleKind::projector) owners.emplace_back(m);
-  return owners;
-}
-
-}  // namespace
 
 int blocks_of_encoders(const Model& model) {
   int blocks = 0;
-  const ModuleId language = language_module(model);
-  for (std::size_t m = 0; m < language.value; ++m)
-    if (model.modules[m].kind != ModuleKind::projector) blocks += model.modules[m].layers;
+  for (const ModuleId id : chain_modules(model))
+    if (id < language_module(model)) blocks += model.modules[id.value].layers;
   return blocks;
 }
 
@@ -47,7 +35,7 @@ std::optional<Layout> with_encoder_stage(const Scenario& scenario, const Layout&
   const std::vector<int> ranks = ranks_of_stages(layout, grid, true);
   Splitting by = splitting(scenario, layout, profile, typical);
   const auto split_by = [&](const Splitting& costs) {
-    Chain chain = chain_of(model, layout, costs, modules_of_chain(model), grid, ranks);
+    Chain chain = chain_of(model, layout, costs, chain_modules(model), grid, ranks);
     chain.hop = [hop = chain.hop, encoders](int stage, int begin) {
       constexpr double kNever = std::numeric_limits<double>::infinity();
       if (begin < encoders) return Hop{kNever, kNever};
@@ -61,12 +49,7 @@ std::optional<Layout> with_encoder_stage(const Scenario& scenario, const Layout&
   if (room.value > 0 && layout.balance != Balance::unaware) {
     Screen screen(scenario, profile, typical_batch(scenario));
     if (screen.footprint(split).memory > room) {
-      by.lacks = [&, quickest = split](ModuleId first, const std::vector<int>& blocks, int stage) {
-        Layout tried = quickest;
-        tried.modules.back().blocks = blocks;
-        const Bytes more = screen.memory(tried, first, stage) - room;
-        return static_cast<double>(std::max(more, Bytes{}).value);
-      };
+      by.lacks = bytes_above(room, split, /*one_branch=*/true, screen);
       split = split_by(by);
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shared/split/encoder_stage.h"
 #include "shared/text/figure_text.h"
 
 namespace polyphony::sim {
@@ -49,10 +50,7 @@ Emitted emit(const Scenario& scenario, const Layout& layout, const TargetVersion
   // Blocks of the language module alone: a chain's stages begin with its encoders' blocks.
   input.blocks = grid.blocks;
   if (layout.placement == Placement::homogeneous && !input.blocks.empty()) {
-    int encoders = 0;
-    for (const Module& other : scenario.model.modules)
-      if (other.kind == ModuleKind::vision || other.kind == ModuleKind::audio)
-        encoders += other.layers;
+    const int encoders = blocks_of_encoders(scenario.model);
     if (encoders > input.blocks.front())
       emitted.cannot.push_back(
           "the encoder's blocks on several pipeline stages: frameworks keep it in the first");

@@ -14,8 +14,8 @@ bool runs(const Scenario& scenario, const Layout& layout, const TargetVersion& t
   return emit(scenario, layout, target).cannot.empty();
 }
 
-// Keeps those values of a list that are allowed; an empty list stands for all. If none is allowed,
-// the list remains: no layout of it will run.
+// Keeps those values of a list that are allowed; an empty list stands for all, in either. If none
+// of its values is allowed, the list remains: no layout of it will run.
 template <class T>
 void restrict_list(std::vector<T>& list, const std::vector<T>& allowed) {
   std::vector<T> kept;
@@ -82,7 +82,7 @@ std::optional<Layout> with_first_and_last(const Scenario& scenario, Layout layou
   return {};
 }
 
-// Returns the form of a layout whose recomputation the framework has.
+// Returns the layout, or the same with other stages, if the framework can run it.
 std::optional<Layout> split_form(const PlanInputs& inputs, const Layout& layout,
                                  const TargetVersion& target) {
   const Scenario& scenario = inputs.scenario();
@@ -118,11 +118,9 @@ Scenario restricted_to(const TargetVersion& target, Scenario scenario) {
   search.modules.resize(scenario.model.modules.size());
   restrict_list(search.placement, limits.placements);
   restrict_list(search.schedule, limits.schedules);
-  if (!limits.shards.empty())
-    for (ModuleSearch& module : search.modules) restrict_list(module.shard, limits.shards);
-  if (!limits.attention.empty())
-    restrict_list(search.modules[language_module(scenario.model).value].cp_attention,
-                  limits.attention);
+  for (ModuleSearch& module : search.modules) restrict_list(module.shard, limits.shards);
+  restrict_list(search.modules[language_module(scenario.model).value].cp_attention,
+                limits.attention);
   return scenario;
 }
 

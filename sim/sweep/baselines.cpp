@@ -4,17 +4,12 @@
 #include <utility>
 
 #include "shared/check/check.h"
+#include "shared/split/encoder_stage.h"
 
 namespace polyphony::sim {
 namespace {
 
 constexpr int kWidestTensor = 8;
-
-int blocks_before(const Model& model, ModuleId language) {
-  int blocks = 0;
-  for (std::size_t m = 0; m < language.value; ++m) blocks += model.modules[m].layers;
-  return blocks;
-}
 
 class Rules {
  public:
@@ -71,7 +66,7 @@ class Rules {
     std::vector<int> each;
     for (int stage = 0; stage < pp; ++stage)
       each.push_back(blocks * (stage + 1) / pp - blocks * stage / pp);
-    each.front() += blocks_before(model, language_);
+    each.front() += blocks_of_encoders(model);
     for (std::size_t m = language_.value + 1; m < model.modules.size(); ++m)
       each.back() += model.modules[m].layers;
     layout.modules.back().blocks = each;
@@ -96,7 +91,7 @@ std::vector<Baseline> baselines(const Scenario& scenario, Screen& screen) {
       !check_layout(scenario, *scenario.layout))
     found.push_back({kOwnLayout, *scenario.layout});
   if (const auto layout = rules.find(false)) found.push_back({"rule of thumb", *layout});
-  if (blocks_before(scenario.model, language_module(scenario.model)) > 0)
+  if (blocks_of_encoders(scenario.model) > 0)
     if (const auto layout = rules.find(true)) found.push_back({"encoder in stage 0", *layout});
   return found;
 }

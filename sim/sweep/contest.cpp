@@ -238,6 +238,7 @@ void Contest::simulate(std::size_t position, std::int64_t ops) {
 
 std::size_t Contest::estimate(const Layout& layout) {
   const std::size_t at = position(layout, screen_.bound(layout), {});
+  runnable({at});  // so that rankings leave it out if it is not
   if (standings_[at].refused && candidates_[at].estimate == Seconds(0))
     standings_[at].waiting = true;
   estimate_all({at}, "estimating");

@@ -219,9 +219,7 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   }
   std::vector<std::size_t> order = contest.ranking();
   std::erase_if(order, [&](std::size_t at) {  // baselines may be outside the search space
-    const Layout& layout = contest.all()[at].layout;
-    return !space.allows(layout) || (at == written && at >= searched) ||
-           (options.target.form && options.target.form(*question.inputs, layout) != layout);
+    return !space.allows(contest.all()[at].layout) || (at == written && at >= searched);
   });
   if (wants(scenario.goal, Objective::p95)) rank_by_p95(contest, order);
   std::vector<std::size_t> compared = set_beside, ranked;
@@ -301,13 +299,14 @@ Sweep sweep_for_target(const Scenario& scenario, const HardwareProfile& profile,
   if (all.ranked.empty() || all.stopped) return all;
   const auto inputs = borrow_inputs(scenario, profile);
   std::vector<Layout> starts;
-  bool all_run = true;
-  for (const Candidate& c : all.ranked) {
-    const std::optional<Layout> form = target.form(*inputs, c.layout);
-    all_run = all_run && form == c.layout;
+  std::size_t run = 0;  // of the rows, from the first on
+  for (std::size_t i = 0; i < all.ranked.size(); ++i) {
+    if (run < i && starts.size() == kMostStarts) break;
+    const std::optional<Layout> form = target.form(*inputs, all.ranked[i].layout);
+    if (run == i && form == all.ranked[i].layout) ++run;
     if (form && starts.size() < kMostStarts) starts.push_back(*form);
   }
-  if (all_run) return all;
+  if (run == all.ranked.size()) return all;
   const Scenario within = all.over_margin ? without_margin(scenario) : scenario;
   Sweep found = sweep_within_limit(target.restricted ? target.restricted(within) : within, profile,
                                    bound, starts);
@@ -323,8 +322,7 @@ Sweep sweep_for_target(const Scenario& scenario, const HardwareProfile& profile,
   if (all.over_margin) note_over_margin(scenario, found);
   const Candidate& best = all.ranked.front();
   const bool by_p95 = wants(scenario.goal, Objective::p95);
-  if (measure_of(best, by_p95) < measure_of(found.ranked.front(), by_p95) &&
-      target.form(*inputs, best.layout) != best.layout)
+  if (run == 0 && measure_of(best, by_p95) < measure_of(found.ranked.front(), by_p95))
     found.beyond = best;
   return found;
 }

@@ -13,18 +13,15 @@
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/bound.h"
 #include "tests/shared/support/example_models.h"
+#include "tests/shared/support/split_question.h"
 
 namespace polyphony {
 namespace {
 
+using Question = SplitQuestion;
+
 // A language model of 10 blocks on `pp` stages, 8 microbatches: earlier stages hold more
 // activations.
-struct Question {
-  Scenario scenario = examples::small_on_cpu(4, 8);
-  Layout layout;
-  HardwareProfile profile = *find_profile("cpu-core-roofline");
-};
-
 Question pipeline(int pp, int vpp = 1) {
   Question q;
   q.scenario.model = {{q.scenario.model.modules.back()}, {}};
@@ -39,13 +36,6 @@ Question pipeline(int pp, int vpp = 1) {
   q.layout.microbatches = 8;
   if (vpp > 1) q.layout.schedule = ScheduleKind::interleaved;
   return q;
-}
-
-Bytes memory_of(const Question& q, const std::vector<int>& blocks) {
-  Screen screen(q.scenario, q.profile, typical_batch(q.scenario));
-  Layout layout = q.layout;
-  layout.modules[0].blocks = blocks;
-  return screen.footprint(layout).memory;
 }
 
 std::vector<int> blocks_of(const Question& q) {

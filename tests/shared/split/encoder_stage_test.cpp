@@ -12,16 +12,13 @@
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/bound.h"
 #include "shared/split/balanced_plan.h"
-#include "tests/shared/support/example_models.h"
+#include "tests/shared/support/split_question.h"
 
 namespace polyphony {
 namespace {
 
 // 4 blocks of an encoder and 6 of a language model, on pp · vpp stages.
-struct Question {
-  Scenario scenario = examples::small_on_cpu(4, 8);
-  Layout layout;
-  HardwareProfile profile = *find_profile("cpu-core-roofline");
+struct Question : SplitQuestion {
   std::vector<WorkSize> sizes;
   std::vector<int> ranks;
   Chain chain;
@@ -48,13 +45,6 @@ Question question(int pp, int vpp, int images = 1) {
 double slowest(const Question& q, const std::vector<int>& blocks) {
   const std::vector<double> costs = rank_costs(q.chain, q.ranks, blocks);
   return *std::max_element(costs.begin(), costs.end());
-}
-
-Bytes memory_of(const Question& q, const std::vector<int>& blocks) {
-  Screen screen(q.scenario, q.profile, typical_batch(q.scenario));
-  Layout layout = q.layout;
-  layout.modules.back().blocks = blocks;
-  return screen.footprint(layout).memory;
 }
 
 // Calls `visit` with every split of 10 blocks whose first stage has the encoder's 4.
