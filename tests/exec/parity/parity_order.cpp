@@ -49,21 +49,47 @@ std::string find_lone_collective(const Program& program, const std::vector<Span>
   return {};
 }
 
-// Exchanges that one thread queued: those with one launch, with the same other rank and in the same
-// direction, run one after another in the order in which they were queued.
-std::string find_crossed_exchange(const Program& program, const std::vector<Span>& spans) {
-  for (std::uint32_t r = 0; r < program.rank_ops.size(); ++r) {
-    const QueueOrder order(program, Rank(r));
-    std::map<std::pair<Rank, bool>, OpId> last;
-    for (const Launch& launch : order.launches()) {
-      if (launch.messages.size() == 0 || !launch.first || !launch.last) continue;
+struct Place {
+  OpId op;
+  std::uint32_t stream;  // a StreamId; or, of queued exchanges, the other rank and the direction
+  bool exchange;
+};
+// Returns a rank's launches in the order in which one thread queues them. Exchanges of several
+// launches are left out, because their spans cover other ops.
+std::vector<Place> queued_places(const Program& program, Rank rank) {
+  std::vector<Place> places;
+  const QueueOrder order(program, rank);
+  for (const Launch& launch : order.launches()) {
+    const Op& op = program.ops[launch.op.value];
+    if (launch.messages.size() == 0) {
+      places.push_back({launch.op, op.stream.value, false});
+    } else if (launch.first && launch.last) {
       const Message& ends = program.messages[order.messages(launch).front().value];
-      const bool sends = std::get<Exchange>(program.ops[launch.op.value].what).sends;
-      const auto [before, first] =
-          last.try_emplace({sends ? ends.destination : ends.source, sends}, launch.op);
-      if (!first && spans[launch.op.value].start < spans[before->second.value].end)
-        return describe(program, launch.op) + " ran before " + describe(program, before->second);
-      before->second = launch.op;
+      const bool sends = std::get<Exchange>(op.what).sends;
+      const Rank other = sends ? ends.destination : ends.source;
+      places.push_back({launch.op, 2 * other.value + sends, true});
+    }
+  }
+  return places;
+}
+std::vector<Place> places_of(const Program& program, Rank rank) {
+  std::vector<Place> places;
+  const Range own = program.ops_of(rank);
+  for (std::uint32_t i = own.begin; i < own.end; ++i)
+    places.push_back({OpId(i), program.ops[i].stream.value, false});
+  return places;
+}
+
+std::string find_overlap(const Program& program, const std::vector<Span>& spans, bool queued) {
+  for (std::uint32_t r = 0; r < program.rank_ops.size(); ++r) {
+    std::map<std::pair<bool, std::uint32_t>, OpId> latest;  // op of each stream
+    for (const Place& place :
+         queued ? queued_places(program, Rank(r)) : places_of(program, Rank(r))) {
+      const auto [before, first] = latest.try_emplace({place.exchange, place.stream}, place.op);
+      if (!first && spans[place.op.value].start < spans[before->second.value].end)
+        return describe(program, place.op) + " started before " +
+               describe(program, before->second) + " ended, the op before it on its stream";
+      before->second = place.op;
     }
   }
   return {};
@@ -79,23 +105,17 @@ std::string find_disorder(const Program& program, const std::vector<torch::Tenso
     const double* time = times[r].const_data_ptr<double>();
     for (std::uint32_t i = ops.begin; i < ops.end; ++i, time += 2) spans[i] = {time[0], time[1]};
   }
-  std::map<StreamId, double> stream_end;
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
+  for (std::size_t i = 0; i < spans.size(); ++i)
     if (!(spans[i].start > 0 && spans[i].end >= spans[i].start))
       return describe(program, OpId(i)) + " never ran";
-    const bool in_order = !queued || !std::holds_alternative<Exchange>(op.what);
-    if (in_order && spans[i].start < stream_end[op.stream])
-      return describe(program, OpId(i)) + " ran before its action";
-    stream_end[op.stream] = spans[i].end;
-    for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w)
-      if (spans[i].start < spans[program.waits[w].value].end)
-        return describe(program, OpId(i)) + " did not wait for " +
-               describe(program, program.waits[w]);
-  }
+  if (std::string text = find_overlap(program, spans, queued); !text.empty()) return text;
+  for (std::size_t i = 0; i < program.ops.size(); ++i)
+    for (const Range waits = program.ops[i].waits_for;
+         const OpId before : std::span(program.waits).subspan(waits.begin, waits.size()))
+      if (spans[i].start < spans[before.value].end)
+        return describe(program, OpId(i)) + " did not wait for " + describe(program, before);
   if (std::string text = find_lone_message(program, spans, apart); !text.empty()) return text;
-  if (std::string text = find_lone_collective(program, spans, apart); !text.empty()) return text;
-  return queued ? find_crossed_exchange(program, spans) : "";
+  return find_lone_collective(program, spans, apart);
 }
 
 }  // namespace polyphony::exec::testing

@@ -14,8 +14,8 @@ namespace polyphony::exec::testing {
 
 // Describes the first violation; empty if there is none. `times`: by rank, start and end in
 // seconds, [ops of the rank × 2]. `apart`: by how much clocks of different ranks may differ.
-// `queued`: one thread queued all ops, so that exchanges ran in the order of their turns and those
-// with different ranks side by side (shared/program/queue_order.h).
+// `queued`: one thread queued all ops, so that those of a stream ran in the order of their turns,
+// and exchanges with different ranks side by side (shared/program/queue_order.h).
 std::string find_disorder(const Program& program, const std::vector<torch::Tensor>& times,
                           double apart = 0, bool queued = false);
 

@@ -223,7 +223,8 @@ TEST_SUITE("parity") {
       CHECK((text.size() >= end.size() && text.substr(text.size() - end.size()) == end));
     };
     ends_with(disorder([](std::uint32_t, std::uint32_t) { return 0.0; }), "never ran");
-    ends_with(disorder([](std::uint32_t, std::uint32_t) { return 1.0; }), "ran before its action");
+    ends_with(disorder([](std::uint32_t, std::uint32_t) { return 1.0; }),
+              "the op before it on its stream");
     ends_with(disorder([](std::uint32_t rank, std::uint32_t i) { return 1.0 + i + 1000.0 * rank; }),
               "ended before its receive began");
     ends_with(

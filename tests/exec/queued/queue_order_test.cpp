@@ -10,6 +10,7 @@
 
 #include "exec/runner/run_ahead.h"
 #include "tests/exec/parity/parity.h"
+#include "tests/exec/parity/parity_order.h"
 
 namespace polyphony::exec::testing {
 
@@ -69,6 +70,35 @@ TEST_SUITE("queued device") {
         CHECK(ended.size() == program.ops_of(Rank(r)).size());
       }
     }
+  }
+
+  // A gather of parameters comes after sums of gradients that the Program has later, if its task
+  // has a later turn.
+  TEST_CASE("ops that one thread queued are held to the order of their turns") {
+    const std::vector<Case> all = parity_matrix().cases;
+    const auto c = std::find_if(all.begin(), all.end(), [](const Case& one) {
+      return one.name == "colocated + fully sharded";
+    });
+    REQUIRE(c != all.end());
+    const Program program = whole_program(*c);
+    std::vector<torch::Tensor> times;  // as if one device ran every rank's launches in turn
+    for (std::uint32_t r = 0; r < program.rank_ops.size(); ++r) {
+      std::vector<double> spans(2 * program.rank_ops[r].size(), 0.0);
+      double now = 1;
+      const QueueOrder order(program, Rank(r));
+      for (const Launch& launch : order.launches()) {
+        double* span = &spans[2 * std::size_t{launch.op.value - program.rank_ops[r].begin}];
+        if (launch.first) span[0] = now;
+        if (launch.last) span[1] = now + 0.5;
+        now += 1;
+      }
+      times.push_back(torch::tensor(spans, torch::kFloat64));
+    }
+    const double apart = 1e6;  // clocks of different ranks are not compared
+    CHECK(find_disorder(program, times, apart, true) == "");
+    const std::string in_order = find_disorder(program, times, apart, false);
+    INFO(in_order);
+    CHECK(in_order.find("the op before it on its stream") != std::string::npos);
   }
 
   TEST_CASE("a step ends on devices that run one launch at a time, in the order of the queues") {
