@@ -91,7 +91,8 @@ enum class Bridge : std::uint8_t { sharded, leader };
 constexpr auto names(Bridge) { return names_of<Bridge>("sharded", "leader"); }
 
 // How layers are split into stages where `blocks` is empty. aware: by forward and backward times,
-// messages and memory. unaware: by forward times alone, as if every layer were trained.
+// messages and memory. unaware: by forward times alone, so that frozen layers count as if they were
+// trained.
 enum class Balance : std::uint8_t { aware, unaware };
 constexpr auto names(Balance) { return names_of<Balance>("aware", "unaware"); }
 
@@ -171,10 +172,13 @@ struct Layout {
   Balance balance = Balance::aware;
   Planning planner = Planning::none;
   int placements = 1000;  // planner dip: number of complete schedules that its search tries
+  // Planner entrain: whether the language module may process a sample one microbatch later than the
+  // encoders, so that its work is even, too.
+  bool deferral = true;
   // The actions of each rank of the language module's pipeline, replacing those of its schedule. A
   // stage belongs to the rank that runs its actions. Branches with ranks of their own follow the
-  // order of the stage that they feed or that feeds them. Colocated: lists the microbatches that
-  // one encoder microbatch feeds.
+  // order of the stage that they feed or that feeds them. With encoder_order in_turn the list
+  // covers the microbatches of one encoder microbatch and is repeated for each.
   std::vector<Actions> actions = {};
   bool operator==(const Layout&) const = default;
 };

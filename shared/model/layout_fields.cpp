@@ -347,6 +347,13 @@ constexpr LayoutField kWhole[] = {
               "encoders fill the bubbles of the language module's schedule; 1000 when absent",
      .written = [](const Layout& layout) { return layout.planner == Planning::dip; },
      .column = 0},
+    {.key = "deferral",
+     .member = &Layout::deferral,
+     .about =
+         "planner entrain: true: the language module may process a sample one microbatch later "
+         "than the encoders, so that its work is even, too; false: only the encoders' work is "
+         "balanced, and no encoder output waits; true when absent",
+     .column = 0},
 };
 // Members without a row: modules and actions.
 static_assert(member_count<Layout>() == std::size(kWhole) + 2, "a row for each member");

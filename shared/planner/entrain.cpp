@@ -284,8 +284,13 @@ double least_spread(std::vector<double> samples, int microbatches) {
   return std::sqrt(squares / microbatches);
 }
 
-std::vector<Slot> plan_replica(const std::vector<SampleWork>& samples, int microbatches) {
-  return defer(samples, deal_encoder_work(samples, microbatches));
+std::vector<Slot> plan_replica(const std::vector<SampleWork>& samples, int microbatches,
+                               bool deferral) {
+  const std::vector<Positions> assigned = deal_encoder_work(samples, microbatches);
+  if (deferral) return defer(samples, assigned);
+  std::vector<Slot> slots;
+  for (const Positions& kept : assigned) slots.push_back({kept, {}});
+  return slots;
 }
 
 }  // namespace polyphony::entrain

@@ -103,8 +103,10 @@ std::vector<double> language_works(const std::vector<SampleWork>& samples,
 //   (λ − 1) / √(n − 1).
 double least_spread(std::vector<double> samples, int microbatches);
 
-// Runs steps 2 and 3 for one replica.
-std::vector<Slot> plan_replica(const std::vector<SampleWork>& samples, int microbatches);
+// Runs steps 2 and 3 for one replica. Without deferral, step 3 is left out, and the slots have the
+// order of step 2.
+std::vector<Slot> plan_replica(const std::vector<SampleWork>& samples, int microbatches,
+                               bool deferral = true);
 
 }  // namespace polyphony::entrain
 

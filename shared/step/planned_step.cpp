@@ -25,12 +25,12 @@ std::vector<SampleWork> sample_works(const Model& model, const Plan& plan, const
 
 // Returns the slots of each replica, as positions in the batch.
 std::vector<std::vector<Slot>> plan_replicas(const std::vector<SampleWork>& works, int replicas,
-                                             int microbatches) {
+                                             int microbatches, bool deferral) {
   std::vector<std::vector<Slot>> planned;
   for (const entrain::Positions& mine : entrain::deal_replicas(works, replicas)) {
     std::vector<SampleWork> own;
     for (const int s : mine) own.push_back(works[static_cast<std::size_t>(s)]);
-    planned.push_back(entrain::plan_replica(own, microbatches));
+    planned.push_back(entrain::plan_replica(own, microbatches, deferral));
     for (Slot& slot : planned.back())
       for (entrain::Positions* list : {&slot.kept, &slot.deferred})
         for (int& s : *list) s = mine[static_cast<std::size_t>(s)];
@@ -79,10 +79,10 @@ double sample_work(const Model& model, const Branch& branch, const Sample& sampl
   return work;
 }
 
-WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch) {
+WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch, bool deferral) {
   const Branch& language = plan.branches[plan.language];
   const std::vector<SampleWork> works = sample_works(model, plan, batch);
-  const auto replicas = plan_replicas(works, language.grid.dp(), language.microbatches);
+  const auto replicas = plan_replicas(works, language.grid.dp(), language.microbatches, deferral);
   return assign_work(model, plan, batch, [&](std::size_t branch, int index) {
     std::vector<Members> assigned;
     for (const std::vector<Slot>& slots : replicas) {
@@ -105,7 +105,8 @@ WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch
   });
 }
 
-PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& batch) {
+PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& batch,
+                           bool deferral) {
   const Branch& language = plan.branches[plan.language];
   const std::vector<SampleWork> works = sample_works(model, plan, batch);
   PlannedWorks result;
@@ -120,7 +121,8 @@ PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& ba
       sum.language += works[in_order.work_samples[i]].language;
     }
   }
-  for (const auto& slots : plan_replicas(works, language.grid.dp(), language.microbatches)) {
+  for (const auto& slots :
+       plan_replicas(works, language.grid.dp(), language.microbatches, deferral)) {
     const std::vector<double> language_works = entrain::language_works(works, slots);
     for (std::size_t s = 0; s < slots.size(); ++s) {
       SampleWork& sum = result.after.emplace_back(SampleWork{0, language_works[s]});

@@ -18,8 +18,10 @@
 
 namespace polyphony {
 
-// Returns the work table of a batch. The branches of the plan must have item costs.
-WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch);
+// Returns the work table of a batch. The branches of the plan must have item costs. `deferral`:
+// Layout::deferral.
+WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch,
+                        bool deferral = true);
 
 // Expands an order of actions on whole microbatches to one on works, where encoders have more
 // works than the language module: the deferred ones, or the sub-microbatches of planner dip.
@@ -35,6 +37,7 @@ struct PlannedWorks {
 // Returns the work of one sample for one branch, in the unit of item costs.
 double sample_work(const Model& model, const Branch& branch, const Sample& sample);
 // Compares the planner's assignment with the default one.
-PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& batch);
+PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& batch,
+                           bool deferral = true);
 
 }  // namespace polyphony

@@ -241,8 +241,9 @@ class Orders {
 StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
                         const Batch& batch) {
   StepPlan step = make_orders(layout, plan);
-  step.works = layout.planner == Planning::entrain ? planned_works(scenario.model, plan, batch)
-                                                   : assign_work(scenario.model, plan, batch);
+  step.works = layout.planner == Planning::entrain
+                   ? planned_works(scenario.model, plan, batch, layout.deferral)
+                   : assign_work(scenario.model, plan, batch);
   step.totals = totals_of(batch);
   if (layout.planner == Planning::dip)
     search_orders(scenario.model, plan, batch, {.placements = layout.placements}, step);

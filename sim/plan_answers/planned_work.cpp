@@ -107,7 +107,7 @@ std::vector<MicrobatchWork> microbatch_work(const Plan& plan, const Prediction& 
 
 PlannedWork planned_work(const Scenario& scenario, const Layout& layout, const Plan& plan,
                          const Batch& batch) {
-  const PlannedWorks works = compare_works(scenario.model, plan, batch);
+  const PlannedWorks works = compare_works(scenario.model, plan, batch, layout.deferral);
   const auto compared = [&](double SampleWork::* by) {
     std::vector<double> samples;
     for (const SampleWork& sample : works.of_samples) samples.push_back(sample.*by);

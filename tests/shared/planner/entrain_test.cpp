@@ -239,6 +239,9 @@ TEST_SUITE("entrain") {
       const double before = largest(works_of(samples, dealt, &SampleWork::language)),
                    after = largest(entrain::language_works(samples, slots));
       CHECK(after <= before);
+      const std::vector<Slot> plain = entrain::plan_replica(samples, microbatches, false);
+      REQUIRE(plain.size() == dealt.size());
+      for (std::size_t s = 0; s < plain.size(); ++s) CHECK(plain[s] == Slot{dealt[s], {}});
       before_sum += before;
       after_sum += after;
     }

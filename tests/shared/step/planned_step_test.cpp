@@ -126,6 +126,16 @@ TEST_CASE("a pair of microbatches: the deferred samples' encoder work returns wi
   CHECK(text(step, 1) == "F0.0 B0.0 F0.1 B0.1 F0.2 B0.2 F0.3 B0.3 F0.4 B0.4");
 }
 
+TEST_CASE("without deferral no sample of a step waits for the next microbatch") {
+  const Scenario scenario = varied(2, 24);
+  Layout layout = apart(grid(0, 1), grid(1, 1), 5);
+  CHECK(deferred_items(make(scenario, layout).step) > 0);
+  layout.deferral = false;
+  const auto [plan, batch, step] = make(scenario, layout);
+  CHECK(deferred_items(step) == 0);
+  CHECK(verify(lower(scenario, layout, plan, step, batch)).empty());
+}
+
 TEST_CASE("planned microbatches are even where those in the order of the batch are not") {
   const Scenario scenario = varied(8, 128);
   const Layout layout = apart(grid(0, 4, 1, 2), grid(4, 4, 1, 2), 8);
@@ -137,6 +147,18 @@ TEST_CASE("planned microbatches are even where those in the order of the batch a
     REQUIRE(works.after.size() == 16);
     CHECK(works.samples == 128);
     CHECK(works.deferred > 0);
+    const PlannedWorks plain =
+        compare_works(scenario.model, plan, batch_of_step(scenario, at), false);
+    CHECK(plain.deferred == 0);
+    const auto most = [](const PlannedWorks& of, double entrain::SampleWork::* by) {
+      double largest = 0;
+      for (const entrain::SampleWork& work : of.after) largest = std::max(largest, work.*by);
+      return largest;
+    };
+    CHECK(most(plain, &entrain::SampleWork::encoder) ==
+          doctest::Approx(most(works, &entrain::SampleWork::encoder)));
+    CHECK(most(plain, &entrain::SampleWork::language) >
+          most(works, &entrain::SampleWork::language));
     const auto spread = [&](const std::vector<entrain::SampleWork>& of,
                             double entrain::SampleWork::* by) {
       double sum = 0, squares = 0;
