@@ -22,6 +22,16 @@ function(polyphony_library name)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 endfunction()
 
+# polyphony_standard_header(TARGET): compiles TARGET with the precompiled header of standard headers: the compiler's
+# front end takes half the time. Measured on 14 files of shared: 31 s without, 16 s with. GCC 12 then warns wrongly
+# of array bounds where strings are added (GCC's PR 105651).
+function(polyphony_standard_header target)
+  target_precompile_headers(${target} PRIVATE <shared/text/standard_pch.h>)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>
+                                           $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
+                                           $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
+endfunction()
+
 # polyphony_json_header(TARGET): compiles TARGET with the precompiled header of standard headers and nlohmann::json,
 # a third less processor time. The angle brackets keep the checkout's path out of it, so that ccache recognizes it
 # in another clone.

@@ -1,25 +1,12 @@
 // The precompiled header of sim/, traces/ and their tests (scripts/cmake/targets.cmake). It holds
-// standard headers that most files include, and nlohmann::json, whose members are instantiated once
-// (shared/text/json_instances_json.cpp) instead of in every file. Files still
-// include what they use.
+// standard headers, and nlohmann::json, whose members are instantiated once
+// (shared/text/json_instances_json.cpp) instead of in every file. Files still include what they
+// use.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <filesystem>
-#include <functional>
-#include <iostream>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <optional>
-#include <set>
-#include <sstream>
-#include <string>
-#include <variant>
-#include <vector>
+
+#include "shared/text/standard_pch.h"
 
 namespace polyphony {
 // The input adapter with which json::parse() reads a std::string.

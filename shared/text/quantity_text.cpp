@@ -77,7 +77,7 @@ std::string list_of(const Units& all) {
 }
 
 // Returns a user's text for a message: shortened and printable.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string shown = "\"";
   for (std::size_t i = 0; i < text.size() && i < 40; ++i)
     shown += text[i] >= ' ' && text[i] < 127 ? text[i] : '?';
@@ -86,7 +86,7 @@ std::string quoted(const std::string& text) {
 
 double parse(UnitKind kind, const std::string& text) {
   const Units all = units(kind);
-  const std::string is_not = quoted(text) + " is not " + all.what;
+  const std::string is_not = in_quotes(text) + " is not " + all.what;
   const std::string example = std::string("write it like \"") + all.example + "\"";
   double number = 0;
   const char* const end = text.data() + text.size();
@@ -97,15 +97,15 @@ double parse(UnitKind kind, const std::string& text) {
   std::string unit_name(parsed.ptr, end);
   if (unit_name.starts_with(' ')) unit_name.erase(0, 1);
   if (unit_name.empty())
-    throw InputError("", "", quoted(text) + " has no unit", example + "; units: " + list_of(all));
-  if (number < 0) throw InputError("", "", quoted(text) + " is negative", "it must be 0 or more");
+    throw InputError("", "", in_quotes(text) + " has no unit", example + "; units: " + list_of(all));
+  if (number < 0) throw InputError("", "", in_quotes(text) + " is negative", "it must be 0 or more");
   for (const Unit* unit = all.begin; unit != all.end; ++unit) {
     if (unit_name != unit->name) continue;
     const double value = number * unit->scale;
     if (!std::isfinite(value)) throw InputError("", "", is_not, "the number is out of range");
     return value;
   }
-  throw InputError("", "", is_not + ": unknown unit " + quoted(unit_name),
+  throw InputError("", "", is_not + ": unknown unit " + in_quotes(unit_name),
                    "units: " + list_of(all));
 }
 
@@ -163,7 +163,7 @@ Bytes parse_bytes(const std::string& text) {
     return Bytes(whole);
   const double value = parse(UnitKind::bytes, text);
   if (value > static_cast<double>(kMostBytes))
-    throw InputError("", "", quoted(text) + " is too large", "at most 4000000TB");
+    throw InputError("", "", in_quotes(text) + " is too large", "at most 4000000TB");
   return Bytes(std::llround(value));
 }
 
