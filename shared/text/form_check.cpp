@@ -6,6 +6,17 @@
 
 namespace polyphony {
 
+namespace {
+
+// Returns whether a key whose value is not an object is meant as a known key, and not as a name of
+// its own (a module in a layout).
+bool is_misspelt(const std::string& key, const std::vector<std::string>& known, const Form& other) {
+  return !hint_for_other_word(key, known).empty() ||
+         (other.kind == Form::Kind::object && !nearest(key, known).empty());
+}
+
+}  // namespace
+
 void check_object(const JsonValue& value, const ObjectForm& form) {
   std::vector<std::string> known;
   for (const Field& field : form.fields) known.push_back(field.key);
@@ -14,7 +25,7 @@ void check_object(const JsonValue& value, const ObjectForm& form) {
     if (field != known.end()) {
       value.at(key).check(form.fields[static_cast<std::size_t>(field - known.begin())].form);
     } else if (!form.others.empty() &&
-               (value.at(key).is_object() || hint_for_other_word(key, known).empty())) {
+               (value.at(key).is_object() || !is_misspelt(key, known, form.others.front()))) {
       value.at(key).check(form.others.front());
     } else {
       value.refuse_at(key, "unknown key \"" + key + "\"", suggest(key, known));

@@ -408,6 +408,8 @@ TEST_CASE("errors have file, pointer, what is wrong, and a hint") {
       {"\"placement\": \"homogeneous\"", "\"placement\": \"colocated\"",
        "s.json: /layout/all: \"all\" must not be given in this placement: each module has its own "
        "grid (write one grid per module, or \"placement\": \"homogeneous\")"},
+      {"\"microbatches\": 4", "\"microbatchs\": 4",
+       "s.json: /layout/microbatchs: unknown key \"microbatchs\" (did you mean \"microbatches\"?)"},
       {"homogeneous\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"all\"",
        "colocated\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"visoin\"",
        "s.json: /layout/visoin: unknown key \"visoin\", and no module has this name (did you mean "
