@@ -147,14 +147,15 @@ int ask_command(int argc, char** argv) {
       cxxopts::value<std::string>(),
       "N")("audio", "clips of audio of a sample (default: 1)", cxxopts::value<int>(), "N")(
       "merge",
-      "patches a side that the projector joins into one token (default: the model's; 2 if parts "
-      "were not one model)",
-      cxxopts::value<int>(), "N")(
-      "global-batch", "samples of a step (default: 4 Mi tokens, and a sample for each accelerator)",
-      cxxopts::value<std::string>(),
-      "N")("train", "modules that are trained: projector,lora:language (default: all)",
-           cxxopts::value<std::string>(), "MODULES")("precision", "bf16, fp32, fp8 (default: bf16)",
-                                                     cxxopts::value<std::string>())(
+      "patches a side that the projector joins into one token (default: the composite "
+      "model's; of separate models 2, or 1 if an image has an odd number of patches a side)",
+      cxxopts::value<int>(),
+      "N")("global-batch",
+           "samples of a step (default: about 4 Mi tokens, at least one sample per accelerator)",
+           cxxopts::value<std::string>(),
+           "N")("train", "modules that are trained: projector,lora:language (default: all)",
+                cxxopts::value<std::string>(), "MODULES")(
+      "precision", "bf16, fp32, fp8 (default: bf16)", cxxopts::value<std::string>())(
       "thorough",
       "search all choices, not only the usual ones, with --effort 1: minutes instead of seconds")(
       "save", "also write the question as a scenario to this file", cxxopts::value<std::string>(),

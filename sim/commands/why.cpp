@@ -26,8 +26,8 @@ void print_times(const WhyAnswer& answer) {
   const Rank critical = now.busiest;
   const traces::PartTimes part_mean = traces::mean(now.parts);
   const traces::IdleTimes idle_mean = traces::mean(answer.idle);
-  Table table({"part", "busiest rank (" + std::to_string(critical.value) + ")", "share",
-               "mean of ranks", "share"});
+  Table table({"part", "critical rank: " + std::to_string(critical.value), "share", "mean of ranks",
+               "share"});
   const auto add = [&](const std::string& what, Seconds here, Seconds mean) {
     table.add({what, seconds_text(here), percent_text(here / now.figures.step), seconds_text(mean),
                percent_text(mean / now.figures.step)});
@@ -95,7 +95,7 @@ void print_changes(const WhyAnswer& answer, const Scenario& scenario) {
   }
   const std::string text =
       among +
-      "; a change brings what must change with it. P(faster): probability "
+      "; what a change needs besides is changed with it. P(faster): probability "
       "of being faster at all, from the profile's stated errors. ~: "
       "estimated (longest path); by the same estimate this layout takes " +
       seconds_text(answer.estimate) + ". " +

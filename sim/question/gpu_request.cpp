@@ -128,7 +128,7 @@ GpuRequest parse_gpus(const std::string& text, const std::string& option) {
         option, "",
         name.empty() ? "\"" + text + "\" names no accelerator"
                      : "there is no accelerator \"" + name + "\"",
-        suggest(name, device_names()) + ", or the path of a device file (.json); " + kForms);
+        suggest(name, device_names()) + " Or write the path of a device file (.json); " + kForms);
   if (parts.size() > 3)
     throw InputError(option, "", "\"" + text + "\" has more than two numbers", kForms);
   request.device = device ? device->device.name : name;

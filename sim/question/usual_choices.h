@@ -20,7 +20,7 @@ struct ChoiceOf {
 // Adds the choices to the value of a scenario's key "search"; those that are there stay.
 //   sequence parallelism wherever there is tensor parallelism (arXiv 2205.05198)
 //   context parallelism of the language module while a rank keeps 4,096 tokens
-//   microbatches of at most 16,384 tokens, in powers of two
+//   microbatches of at most 32,768 tokens and 8 samples, in powers of two
 //   ZeRO-1 or ZeRO-3
 //   ranks of a non-colocated encoder: the two powers of two (of nodes, if there are several) around
 //   its share of the floating-point operations

@@ -145,8 +145,8 @@ std::string step_text(const StepAnswer& answer, const Scenario& scenario, const 
   if (answer.megatron_mfu > 0 && rank_word(scenario.cluster) == std::string("GPU"))
     text += paragraph(frameworks_text(answer));
   text += certainty_text(answer) + "\n";
-  Table table({"part", "busiest rank (" + std::to_string(answer.busiest.value) + ")",
-               "share of step", "mean of ranks"});
+  Table table({"part", "critical rank: " + std::to_string(answer.busiest.value), "share of step",
+               "mean of ranks"});
   const traces::PartTimes& average = answer.mean_parts;
   const traces::PartTimes& busiest = answer.parts[answer.busiest.value];
   for (const traces::Part part : traces::parts_shown(answer.parts)) {

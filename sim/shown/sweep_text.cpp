@@ -90,8 +90,10 @@ void print_decision(const Sweep& result, const std::vector<bool>& leading) {
               : count_text(static_cast<std::int64_t>(result.tied)) + " of " +
                     count_text(static_cast<std::int64_t>(result.ranked.size())) +
                     " rows are tied with the best") +
-      ": the 90 % interval of the difference in step time contains zero. Row " + simplest +
-      " is the simplest of those within 2 % of the best.";
+      ": the 90 % interval of the difference in step time contains zero. (Of published pairs such "
+      "intervals contained 70 %, so that more rows may be tied than listed; similar layouts share "
+      "most errors, so that a near row may not be.) Row " +
+      simplest + " is the simplest of those within 2 % of the best.";
   if (const auto other = rival(result, leading))
     text +=
         " To decide, measure a few steps of rows " + simplest + " and " +
@@ -112,7 +114,9 @@ const char* baseline_meaning(const std::string& name) {
   return name == "rule of thumb"
              ? "rule of thumb: the least model parallelism that fits (TP inside a node, then PP), "
                "ZeRO-1, one sample a microbatch, 1F1B."
-             : "encoder in stage 0: the same, every encoder layer in the first pipeline stage.";
+             : "encoder in stage 0: by the same rule among pipelines of two or more stages, with "
+               "every "
+               "encoder layer in the first one.";
 }
 
 // Why rows are missing between and after those that are printed.
