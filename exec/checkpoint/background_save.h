@@ -3,8 +3,9 @@
 //                    thread of the lowest priority, which copies the rank's state, and writes and
 //                    syncs its file
 //   wait_for_copy()  before the next update changes the state
-//   go_on()          at the end of a later step, when the threads of all ranks are free: rank 0's
-//                    publishes the checkpoint
+//   go_on()          at the end of later steps at which works() is false on all ranks. The first
+//                    call gathers checksums, and rank 0's thread publishes the checkpoint; the
+//                    second call ends it
 // A checkpoint counts when it is published: a run that is killed before that resumes from the one
 // before. The copies take as much host memory as the rank's part of the checkpoint.
 #pragma once
@@ -32,7 +33,7 @@ class BackgroundSave {
   bool begun() const { return stage_ != Stage::none; }
   struct How {
     bool copies = true;  // without them the next update waits for the file
-    bool meets = true;   // the ranks have not met since rank 0 made the folder: meet here
+    bool meets = true;   // begin() calls a barrier, as none was since rank 0 made the folder
   };
   // Begins a checkpoint. Requires !begun(). `how` is the same on all ranks. Collective if the ranks
   // must meet.
@@ -42,10 +43,10 @@ class BackgroundSave {
   void wait_for_copy();
   // Returns whether wait_for_copy() would wait.
   bool copies() const { return copying_.load(std::memory_order_acquire) != 0; }
-  // Returns whether this rank's thread works.
+  // Returns whether this rank's background thread is running.
   bool works() const { return !thread_.free(); }
-  // Goes on with a checkpoint after the threads of all ranks have been seen not to work. Throws if
-  // this rank could not write its part, on rank 0 if any could not. Collective.
+  // Advances a checkpoint by one stage, where works() is false on all ranks. Throws if this rank
+  // could not write its part; on rank 0 if any could not, or if publishing failed. Collective.
   void go_on();
   // Waits until the checkpoint is published. Collective.
   void finish();

@@ -52,14 +52,16 @@ RankState runner_state(Runner& runner, Rank rank, const Program& structure, cons
 
 // Which checkpoints of earlier steps stay when a new one is written.
 struct KeptCheckpoints {
-  int newest = 2;                        // so many, the new one included; at least 1
-  std::optional<std::int64_t> best{};    // and that of this step
-  std::optional<std::int64_t> rewind{};  // and that of this step
+  int newest = 2;  // number of newest checkpoints kept, the new one included; at least 1
+  std::optional<std::int64_t> best{};    // also this step's: lowest held-out loss
+  std::optional<std::int64_t> rewind{};  // also this step's: where a rewind would go
 };
 
 // Writes the checkpoint of a step, then removes those that need not be kept. Checkpoints of later
-// steps, which must come from another run, stay. `structure` provides the model, the
-// number format and the number of ranks. Collective.
+// steps, which must come from another run, stay. `structure` provides the model, the number format
+// and the number of ranks. Throws if this rank's part cannot be written, and on rank 0 if any
+// cannot. Collective, as are all loads: where one rank throws, the others wait until it ends and
+// then throw LostPeer.
 void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
                      const RankState& state, const Program& structure,
                      const KeptCheckpoints& keep = {});
@@ -70,24 +72,27 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
 // a file is missing, or a file has the wrong size.
 std::optional<std::int64_t> newest_checkpoint(const std::string& folder);
 // Returns ModuleLayout::blocks by module, of the run that wrote the newest checkpoint; empty if
-// there is no checkpoint or it does not contain them.
+// there is no checkpoint or it does not contain them. Throws as newest_checkpoint().
 std::vector<std::vector<int>> newest_blocks(const std::string& folder);
 // Sets values, moments, master weights and AdamW's step count to those of the checkpoint, bit for
 // bit.
 // Returns descriptions of other values that differ in the scenario ("data.seed was 1, is 2").
-// Throws InputError if the model or number format differs, or a file is missing or damaged
-// (checksums). Collective.
+// Throws InputError if the model or number format differs, if a parameter that is trained now was
+// frozen then, or if a file is missing or damaged (checksums). Collective.
 std::vector<std::string> load_checkpoint(const std::string& folder, std::int64_t step,
                                          Transport& transport, RankState& state,
                                          const Program& structure);
-// Load the checkpoint of a step, and the newest one, if there is one; collective.
+// What a load returns: the step, and what load_checkpoint() returns.
 struct Loaded {
   std::int64_t step = 0;
   std::vector<std::string> changed;
   BadStepState bad_steps{};
 };
+// Loads the checkpoint of `step`. Throws as load_checkpoint(). Collective.
 Loaded load_step(const std::string& folder, std::int64_t step, Transport& transport, Runner& runner,
                  const Program& structure, const std::string& run);
+// Loads the newest checkpoint; returns nothing if there is none. Throws as load_checkpoint().
+// Collective.
 std::optional<Loaded> load_newest(const std::string& folder, Transport& transport, Runner& runner,
                                   const Program& structure, const std::string& run);
 // Sets values and master weights to those of the newest checkpoint of another run, which may have

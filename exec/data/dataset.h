@@ -53,7 +53,8 @@ class Dataset {
   // Returns what was skipped or cut when the data set was read, in lines; empty: nothing.
   virtual std::string remarks() const { return {}; }
   // Returns the content of `sample`, which comes from batch() or held_out(). Parts that are not
-  // wanted may be left empty. Thread-safe.
+  // wanted may be left empty. A damaged image or clip is replaced (gray, silence) and counted;
+  // throws std::runtime_error if too many are. Thread-safe.
   virtual SampleContent content(const Sample& sample, ContentParts parts) const = 0;
   // Returns the text of token ids of `sample`; nothing if the data set has no texts.
   virtual std::optional<std::string> text(const Sample& /*sample*/,

@@ -12,11 +12,11 @@
 // open_gradient().
 //
 // The calls of one step, for each value of the layout's `shard`:
-//     none        backwards, reduce_partial, all_reduce(replicas), norm, step
-//     optimizer   backwards, reduce_partial, reduce_scatter, all_reduce(replicas), norm, step,
-//                 gather
+//     none        backwards, reduce_partial, reduce_tied, all_reduce(replicas), squared_norm, step
+//     optimizer   backwards, reduce_partial, reduce_tied, reduce_scatter, all_reduce(replicas),
+//                 squared_norm, step, gather
 //     gradients   (open_gradient, backward, reduce_partial, reduce_scatter) for every microbatch,
-//                 all_reduce(replicas), norm, step, gather
+//                 all_reduce(replicas), squared_norm, step, gather; no tied embeddings
 //     full        the same, with each forward and backward between gather and release, and no
 //                 gather at the end
 //
@@ -143,8 +143,10 @@ class HeldParameters {
   HeldOptions options_;
   std::vector<LocalParameter*> parameters_;
   Flat trained_, frozen_;
-  std::int64_t partial_ = 0;   // number of leading elements of trained_ that are partial sums
-  std::vector<Place> shared_;  // the trained parameters whose k and v other ranks have, too
+  std::int64_t partial_ = 0;  // number of leading elements of trained_ that are partial sums
+  // Trained projections of key and value heads that several tensor-parallel ranks hold
+  // (Parameter::shares_heads()).
+  std::vector<Place> shared_;
   torch::Tensor gradient_, owned_gradient_;
   torch::Tensor first_moment_, second_moment_, master_;  // of the owned elements
   std::vector<HeldPiece> pieces_;

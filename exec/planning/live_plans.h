@@ -1,7 +1,8 @@
 // Live planning: rank 0 plans a step while earlier steps train.
 //   planner   a thread of the lowest priority (nice 19, at most one core) looks ahead at the data,
-//             at most as far as the ring has slots, and makes plans. It is told to stop when the
-//             time budget of a plan is used up or the step has begun. After a plan that was late it
+//             at most as far as the ring has slots, and makes plans. Planner dip is
+//             told to stop when the time budget of a plan is used up or the step has begun;
+//             entrain runs to its end. After a plan that was late it
 //             plans for steps one further ahead.
 //   decision  a step uses its plan if that exists when rank 0 begins the step. Otherwise the step
 //             is late and uses the layout's own schedule and assignment (without_planner()). A
@@ -11,7 +12,9 @@
 //   check     up to kProveWhole ranks, the planner's thread verifies a plan's whole Program and
 //             checks its memory. A plan that cannot run is replaced like a late one, with the
 //             reason; a replayed plan that cannot run is an error.
-// An exception thrown while planning a step is rethrown to the caller that asks for the step.
+// An exception on the planner's or the decider's thread ends live planning: on rank 0, open and
+// later calls of ask() and finish() throw it. Other ranks are not told: the caller on rank 0 must
+// call Transport::abort(), after which they throw LostPeer.
 #pragma once
 
 #include <functional>
@@ -27,8 +30,8 @@
 
 namespace polyphony::exec {
 
-// Makes the plan of a step. It calls `stop` often, and when that returns true ends with the best
-// plan found so far.
+// Makes the plan of a step. A search calls `stop` often, and ends with the best plan found so far
+// when that returns true.
 using MakePlan = std::function<StepPlan(std::uint64_t step, const Batch& batch,
                                         const std::function<bool()>& stop)>;
 

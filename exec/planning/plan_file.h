@@ -10,7 +10,8 @@
 namespace polyphony::exec {
 
 // Writes records to a file; without a path it writes nothing. If a run resumes at step `first`, an
-// existing file keeps the records of the steps before it. Throws InputError.
+// existing file keeps the records of the steps before it; they can be lost if the process dies in
+// the constructor, which rewrites the file. Throws InputError.
 class PlanFile {
  public:
   PlanFile(const std::string& path, std::uint64_t first);

@@ -3,7 +3,8 @@
 //   Step s uses slot s modulo kPlanSlots, with one letter per rank (Transport::post). A rank that
 //   has read its letter leaves an acknowledgment. Rank 0 reuses a slot once all ranks have
 //   acknowledged it, so it is never more than the ring's length ahead, and the store holds no more
-//   than that. After all ranks have read the last letter (end), nothing is left in the store.
+//   than that. After all ranks have read the last letter (end) and rank 0 has returned
+//   from drain(), nothing is left in the store.
 #pragma once
 
 #include <cstdint>

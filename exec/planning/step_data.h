@@ -47,6 +47,7 @@ class StepPlanner {
   // Null unless the run is planned live.
   LivePlans* live() const { return live_.get(); }
   // Returns this rank's part of a step. If rank 0 plans, every rank must ask for every step once.
+  // Not for live planning, which uses live()->ask().
   StepPart part(std::uint64_t step) const;
   Program lower(const StepPart& part) const;
   // Like part() and lower(), but always planned on this rank, whatever the Planner.
@@ -65,7 +66,7 @@ class StepPlanner {
   const Plan& plan_;
   const Dataset& dataset_;
   Planner planner_;
-  // What steps use whose plan was late.
+  // Layout and plan of steps whose live plan was late.
   struct Plain {
     Layout layout;
     Plan plan;
@@ -76,7 +77,7 @@ class StepPlanner {
 
 struct StepData {
   std::uint64_t step = 0;
-  std::uint64_t plan = 0;  // digest of the whole StepPlan
+  std::uint64_t plan = 0;  // digest of the whole StepPlan and the batch
   bool late = false;       // live planning: the plan was late, the layout's planner was not used
   Program program;         // of this rank
   std::map<WorkId, WorkInput> inputs;
@@ -96,7 +97,8 @@ class StepLoader {
   ~StepLoader();
 
   // Returns the data of `step`, ready for use on any stream, and starts loading step + 1. Rethrows
-  // what loading threw. With live planning a step that may be late is loaded for that case, too.
+  // what loading threw. With live planning a step that may be late is loaded for that case, too;
+  // returns an empty StepData (no ops) after live planning has ended.
   StepData take(std::uint64_t step);
   // Waits until loading has ended.
   void finish();

@@ -14,8 +14,10 @@
 //   Emulated compute (Pace): a compute op that ends early sleeps until its stated duration is over
 //   (shared/hardware/pace.h).
 //
-// Errors: LostPeer from the transport, and any exception an op throws. The first one stops all
-// streams of the rank and is rethrown by the step functions.
+// Errors: LostPeer from the transport, InputError if the device has too few multiprocessors for the
+// kernels that wait for other ranks, and any exception an op throws. The first one stops all
+// streams of the rank and is rethrown by the step functions; all but LostPeer end all ranks
+// (Transport::abort).
 #pragma once
 
 #include <functional>
@@ -64,13 +66,14 @@ struct StepLimits {
   double gradient_norm = std::numeric_limits<double>::infinity();
 };
 
-// Results of one training step, equal on every rank.
+// Results of one training step, equal on every rank except for not_finite.
 struct StepScalars {
   double loss = 0;           // mean over the global batch's loss tokens
   double gradient_norm = 0;  // before clipping
-  bool finite = true;        // both are
+  bool finite = true;        // loss and gradient norm are finite
   bool skipped = false;      // the update was skipped on all ranks: not finite, or above a limit
-  std::string not_finite;    // where this rank saw the first non-finite value; empty: others did
+  // First op or gradient of this rank with a non-finite value; empty if this rank has none.
+  std::string not_finite;
 };
 
 class Runner {
@@ -97,9 +100,9 @@ class Runner {
   // head this rank runs.
   std::map<WorkId, Predicted> evaluate(const Program& program, const Inputs& inputs);
 
-  // Returns when this rank's ops ran, in steady_now() (exec/system/process.h). Ranks of one host
-  // share that clock; others are aligned by exec/runner/clock.h. Call before the next step; waits
-  // for a device.
+  // Returns when this rank's ops of the step begun last ran, in steady_now()
+  // (exec/system/process.h). Ranks of one host share that clock; others are aligned by
+  // exec/runner/clock.h. Call before the next begin_step(); waits for a device.
   const std::vector<OpTime>& times();
 
   std::vector<Chunk*> chunks();  // in parameter-group order

@@ -8,8 +8,9 @@
 // shared/program/program.h: a send ends when its receive has the bytes. A message to the sending
 // rank itself never blocks, and a message of zero bytes is not sent at all.
 //
-// Sums: contributions are added in group order, so results do not depend on timing. bfloat16 is
-// accumulated in float and rounded once at the end.
+// Sums: on CPUs, and on devices with --deterministic, contributions are added in group order, in
+// float or wider, and rounded once at the end, so results do not depend on timing. NCCL otherwise
+// adds in an order of its choice, and rounds bfloat16 at every addition.
 //
 // Completion: with host tensors, every call blocks until the local part is done and its tensors may
 // be written again. With device tensors, a device transport returns when its part is queued on the
@@ -136,16 +137,17 @@ class Transport {
   // Blocks until everything queued before the event is done, including exchanges with other ranks.
   // Throws LostPeer if a peer is lost meanwhile.
   virtual void await(const c10::Event& event) { event.synchronize(); }
-  // Has another thread watch that this rank's host gets on, until the next call; with nothing, no
-  // longer. `place` is odd while the host is inside an op and never has the same value in another
-  // op. If it stays odd and the same for longer than the time-out, as when a call of CUDA waits for
-  // a kernel that waits for a peer, all ranks end with `unended`, which describes what the device
-  // has begun; it must own what it reads.
+  // Starts to check, on another thread, that this rank's host makes progress; replaces the check
+  // before it. Empty functions end it. `place` must be odd while the host is inside an op, with
+  // another value for each op. If it keeps one odd value for 1.25 times the time-out, as when a
+  // call of CUDA waits for a kernel that waits for a peer, all ranks end with an error that
+  // contains the text of `unended`, which must own what it reads. Does nothing without a device.
   virtual void watch(std::function<std::uint64_t()> /*place*/,
                      std::function<std::string()> /*unended*/) {}
-  // Exchanges bytes that are not tensors: post() stores them under a new key; fetch() waits for the
-  // key and removes it. Each key has one reader. A rank posts from one thread at a time, and
-  // fetches from one thread at a time.
+  // Exchanges bytes that are not tensors: post() stores them under a key that holds none (Gloo does
+  // not check that); fetch() waits for the key and removes it, and throws LostPeer after the
+  // time-out. A fetched key may be used again. Each key has one reader. A rank posts from one
+  // thread at a time, and fetches from one thread at a time.
   virtual void post(const std::string& key, const std::string& bytes) = 0;
   virtual std::string fetch(const std::string& key) = 0;
   // Ends the run: every blocked call, here and on all other ranks, throws LostPeer with this rank

@@ -6,8 +6,9 @@
 //
 // Bytes counted: those of a message; for a collective over n ranks with S bytes in the whole array,
 // what exec/wire/peer_exchange.h sends: (n-1)/n·S for a reduce-scatter, twice that for an
-// all-reduce, (n-1) times the own part for an all-gather, and the other members' parts for an
-// all-to-all. Messages to the rank itself, barriers and posts cost nothing.
+// all-reduce (also below 16 KiB, where peer_exchange.h sends (n-1)·S), (n-1) times the own part for
+// an all-gather, and the other members' parts for an all-to-all. Messages to the rank itself,
+// barriers and posts cost nothing.
 //
 // Does not model: latency, the receiver's link, several links per rank.
 #pragma once

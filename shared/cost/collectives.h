@@ -10,7 +10,8 @@
 //
 // All-to-all: each rank sends S/n to every other rank. Traffic that leaves the node uses the rank's
 // own NIC, traffic that leaves the leaf switch its share of the uplinks. If rows go to `choices` of
-// `experts`, one copy goes to every rank that has one of them: distinct_share() of the copies.
+// `experts`, a rank that holds several of a token's experts receives one copy:
+// distinct_share() is the fraction of copies that remains.
 // NVLink reaches 0.60 of its rate in an all-to-all, and 0.74 in a ring (SimuMax 1.2, B200); xGMI
 // 0.88 of a ring's rate (AMD-AGI/Primus at fd1eeab, collective_args.py: the derate of a full mesh,
 // calibrated on MI325X).

@@ -3,8 +3,9 @@
 //   compute, update  shared/cost/compute_time.h
 //   message          delay = message latency + link latency, then one flow; inside one rank, the
 //                    time of a copy
-//   collective       delay = hops · (collective latency + link latency), then one flow per ring
-//                    edge
+//   collective       delay = latency of the library's fastest protocol (shared/cost/collectives.h;
+//                    Gloo: hops · (collective latency + link latency)), then one flow per ring
+//                    edge, or one per NIC between nodes if leaf switches are stated
 //   host copy        delay = host latency + latency of the host link, then one flow
 //
 // Rates come from the cluster's links and the profile's device; efficiencies and protocol costs
@@ -25,9 +26,9 @@
 namespace polyphony {
 
 // Returns the cost table.
-// Ring collectives of S bytes over n ranks: all-reduce moves 2(n−1)/n·S per edge, after
-// 2(n−1)·latency; all-gather, reduce-scatter and all-to-all (each rank sends S/n to each other
-// rank) take half of both. Source: nccl-tests doc/PERFORMANCE.md (bandwidth term).
+// Ring collectives of S bytes over n ranks: all-reduce moves 2(n−1)/n·S per edge, over a ring
+// after 2(n−1)·latency; all-gather, reduce-scatter and all-to-all (each rank sends S/n to each
+// other rank) take half of both. Source: nccl-tests doc/PERFORMANCE.md (bandwidth term).
 CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,
                 const HardwareProfile& profile);
 

@@ -1,5 +1,7 @@
-// Reads and writes whole files. All file access of both programs goes through here, except for
-// checkpoints, which are written in parts and checksummed (files.h), and large files (pieces.h).
+// Reads and writes whole files. Files that are read or written at once go through here. Files that
+// grow (metrics, traces, plans, journals of sweeps), archives and mapped files are opened by their
+// owners; checkpoints are written in parts and checksummed (files.h), large files read in pieces
+// (pieces.h).
 //   Reading is limited by size, whatever the file system reports (/dev/zero, a pipe), and by time
 //   without data (`silence`).
 //   Writing leaves either the complete new file or the old one: the text goes to a partial file

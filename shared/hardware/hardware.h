@@ -19,8 +19,8 @@
 //   layer_times   measured times of modules' layers, which replace those of their kernels
 //   stack         what the software framework adds (shared/hardware/software.h)
 //   collectives   the library whose protocols collectives follow (shared/cost/collectives.h)
-//   step_error    stated relative error of a step time predicted with the profile; candidates whose
-//                 times differ by less are tied
+//   step_error    half of the 90 % interval of a step time predicted with the profile, relative.
+//                 Decides ties only for candidates that were not compared with the best one
 //   certainty     errors of single parameters, fitted ranges, jitter (shared/hardware/certainty.h)
 //
 // Sources: the larger of compute time and memory time is the roofline model (Williams, Waterman and

@@ -105,14 +105,14 @@ struct SoftwareStack {
   // gradients are overlapped.
   bool blocking_messages = false;
   double gradient_bytes = 0;  // bytes per element in a gradient reduction; 0: as the executor
-  // Share of the backward op that computes gradients last which hides their reduction, and share of
-  // the next forward op which hides the gather of parameters.
+  // Fraction of a chunk's last backward op during which its gradients can be reduced, and of its
+  // first forward op during which its parameters can be gathered.
   double overlap = 0;
   // Share of a column-parallel layer's backward GEMMs that hides its collectives
   // (InnerCollective::may_hide).
   double tensor_overlap = 0;
-  // Share of the other GEMMs that hides tensor-parallel collectives, if these are split into
-  // chunks.
+  // Fraction of the other GEMMs that hides tensor-parallel collectives where rows are split into
+  // chunks (not pipeline parallelism).
   double pipelined = 0;
   // Share of the device's rates that a collective takes from the compute that hides it, while it
   // runs: inside a node, and between nodes; for sharded modules, from every op. Calculon's system

@@ -10,9 +10,10 @@
 //   lanes     One lane per branch and pipeline stage: the first. If lanes have unequal numbers of
 //             samples, the last, which has the most. If cells span different numbers of nodes, the
 //             lane whose cells span the most.
-//   tensor    The first tensor-parallel rank, or the last one of the last lane. All ranks between
-//             the common begin and end of lanes of all grids, if grids on the same ranks differ and
-//             there are several context-parallel ranks, bridges have leaders, or nodes differ.
+//   tensor    One rank of a tensor-parallel group: the first, or the last one if the last lane is
+//             kept. Where grids on the same ranks differ and one rank is not enough (several
+//             context-parallel ranks, bridges with leaders, nodes that differ): every gcd(tp)-th
+//             rank of a block of ranks in which lanes of all grids begin and end.
 //   contexts  All, except for a text-only model whose tokens are assigned evenly.
 //
 // Folding is exact (the step up to rounding, the worst memory to the byte) if lanes have equal

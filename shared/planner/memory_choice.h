@@ -27,7 +27,7 @@
 namespace polyphony {
 
 struct MemoryChoice {
-  // By branch, then index into BranchCosts::costs: the chosen option.
+  // By branch, then index into BranchCosts::costs: the chosen recipe, as a position in the ways.
   std::vector<std::vector<int>> way;
   Seconds seconds{};  // sum over all actions with this choice
   Seconds bound{};    // lower bound of that sum over all choices

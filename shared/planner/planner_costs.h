@@ -52,13 +52,14 @@ struct StageCurves {
 };
 // The costs by which planner dip orders the actions of a branch (shared/step/searched_step.h).
 struct StageCosts {
-  struct Way {  // one recomputation option of an action
+  struct Way {  // the costs under one recipe
     Recipe recipe = Recipe::none;
     std::vector<StageCurves> stages;
     bool operator==(const Way&) const = default;
   };
-  std::vector<Way> ways;     // least recomputation first
-  std::vector<double> room;  // bytes for saved activations, by pipeline rank; empty: no limit
+  std::vector<Way> ways;  // least recomputation first
+  std::vector<double>
+      room;  // memory limit of saved activations (bytes), by pipeline rank; empty: none
   bool operator==(const StageCosts&) const = default;
 };
 

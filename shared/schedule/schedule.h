@@ -6,7 +6,7 @@
 //   1f1b         warm-up of as many forwards as there are stages after the rank's, then one
 //                forward, one backward, alternating
 //   interleaved  1f1b over virtual stages: microbatches run in groups of pp, each group through
-//                chunk 0, then chunk 1, …; warm-up 2·(pp − p − 1) + (vpp − 1)·pp
+//                the rank's virtual stage 0, then 1, …; warm-up 2·(pp − p − 1) + (vpp − 1)·pp
 //   zero-bubble  (ZB-H1) 1f1b with backwards split into an input and a weight part; stage s runs
 //                the weight part s microbatches later, so that earlier stages receive gradients
 //                sooner and weight parts fill the drain phase. As many microbatches in flight as

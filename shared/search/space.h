@@ -20,8 +20,8 @@
 //               parallelism
 //   sp shard recompute    all
 //   schedule    all that are listed (Schedule::listed); climbs try the others
-//   tp_pieces   1. Other values are tried only if they are listed, because profiles do not model
-//               how much less efficient smaller GEMMs are.
+//   tp_pieces   1. Other values are tried only if they are listed, because profiles know
+//               the efficiency of small GEMMs only through gemm_half_size.
 //   cp_attention    of the language module: all. In a space of more than 30,000 combinations
 //               (kSmallSpace in sim/sweep/sweep.cpp) a sweep lists all-gather alone, and a Lister
 //               with choose_attention (shared/search/shortlist.h) replaces it, on each grid, by the

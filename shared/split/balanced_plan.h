@@ -28,9 +28,9 @@ Plan balanced_plan(const Scenario& scenario, const Layout& layout, const Hardwar
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                    const std::vector<WorkSize>& typical);
 
-// Returns the layout with the most equal `blocks` that fit in `room` bytes per rank. Nothing if
-// none are found, or if the layout leaves nothing to split. `screen` must be of the same scenario
-// and profile.
+// Returns the layout with the most equal `blocks` that fit in `room` bytes of memory per rank.
+// Nothing if none are found, or if the layout leaves nothing to split. `screen` must be of the same
+// scenario and profile.
 std::optional<Layout> fitting_split(const Scenario& scenario, const Layout& layout,
                                     const HardwareProfile& profile,
                                     const std::vector<WorkSize>& typical, Bytes room,

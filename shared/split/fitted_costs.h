@@ -18,7 +18,7 @@
 //   room (bytes)
 //             The device memory, less the peak of everything except saved activations and rows at
 //             boundaries, less 2 %.
-//   ways      One entry per activation policy: none, selective, full, up to the module's
+//   ways      One entry per recipe (activation policy): none, selective, full, up to the module's
 //             `recompute`; offload if the module offloads activations. One entry, the layout's own,
 //             if that applies to some blocks only.
 // The folded Program is used instead of the whole one where the layout folds.

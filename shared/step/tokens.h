@@ -1,4 +1,6 @@
 // Divides the tokens of a language microbatch over context-parallel ranks (TokenAssignment).
+//   contiguous  Equal runs, in order.
+//   zigzag    2n equal runs; rank r of n has runs r and 2n − 1 − r.
 //   balanced  Blocks of equally many tokens, those with much attention cut finer. The most
 //             expensive block first goes to the rank with the least so far. This evens out
 //             attention, and also attention and linear work together. Memory grows with tokens, of

@@ -14,8 +14,9 @@
 //
 //   A turn is a logical clock (Lamport, CACM 21(7), 1978): the longest chain of tasks that must
 //   come before, counted from 1. A task comes after the previous one of its rank, after those that
-//   make what it reads, and, in a stage without a backward, after those that read the microbatch
-//   whose rows must have left (rank_lowering.cpp). Ranks of a cell share their turns; so do all
+//   make what it reads. In a stage without a backward, a backward action in the order means that a
+//   microbatch's rows have been sent: the next forward comes after the tasks that read them
+//   (rank_lowering.cpp). Ranks of a cell share their turns; so do all
 //   lanes that exchange sharded gradients or parameters after every action.
 #pragma once
 
@@ -33,8 +34,8 @@ enum class TurnOf : std::uint8_t { forward, backward, weight };
 inline constexpr std::size_t kTurnsOfAChunk = 3;
 
 // Returns the turns of a whole step: by microbatch (Work), chunk of the stages of its branch, and
-// TurnOf; 0 where there is no such task. The plan must not be folded. Throws InternalError, which
-// names them, if tasks come after each other.
+// TurnOf; 0 where there is no such task. The plan must not be folded. Throws InternalError that
+// names the tasks if they wait for each other in a cycle.
 std::vector<std::uint32_t> make_turns(const Model& model, const Plan& plan, const StepPlan& step,
                                       const Batch& batch);
 

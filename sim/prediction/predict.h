@@ -40,7 +40,9 @@ enum class Predictor : std::uint8_t { estimate, simulate };
 
 // Predicts a step of the planned layout on `batch`. Returns Infeasible if the cluster does not have
 // a link that the layout needs. `pace`: of a run with emulated compute (shared/hardware/pace.h);
-// absent: compute ops take their own durations.
+// absent: compute ops take their own durations. Throws InputError if the layout's own actions
+// cannot run; with Predictor::simulate also as helper_program() and run_helper() do
+// (sim/runner/helper.h).
 std::variant<Prediction, Infeasible> predict(const PlannedLayout& planned, const Batch& batch,
                                              Predictor predictor,
                                              const std::optional<PaceModel>& pace = {});

@@ -57,8 +57,9 @@ class Contest {
   void estimate_best(Placement placement, std::int64_t ops, double within);
   // Tries new splits for at most `tries` candidates of the placement that are too large.
   void split_misfits(Placement placement, std::size_t tries, std::int64_t ops, double within);
-  // Climbs from the best candidates of the placement: at most one per screened unit, at most
-  // `starts`, and only those within the fraction `near` of the best.
+  // Climbs from the best candidates of the placement: at most one per unit (the layouts
+  // with one tp, cp and pp: shared/search/shortlist.h), at most `starts`, and only those within the
+  // fraction `near` of the best.
   void climb(Placement placement, std::size_t starts, double near, std::int64_t ops);
   // Simulates candidates, best first, until the best one and at least `at_least` are simulated, or
   // `ops` are spent. The first may cost four times `ops`; if memory does not suffice for it, its
