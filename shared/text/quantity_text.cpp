@@ -97,8 +97,10 @@ double parse(UnitKind kind, const std::string& text) {
   std::string unit_name(parsed.ptr, end);
   if (unit_name.starts_with(' ')) unit_name.erase(0, 1);
   if (unit_name.empty())
-    throw InputError("", "", in_quotes(text) + " has no unit", example + "; units: " + list_of(all));
-  if (number < 0) throw InputError("", "", in_quotes(text) + " is negative", "it must be 0 or more");
+    throw InputError("", "", in_quotes(text) + " has no unit",
+                     example + "; units: " + list_of(all));
+  if (number < 0)
+    throw InputError("", "", in_quotes(text) + " is negative", "it must be 0 or more");
   for (const Unit* unit = all.begin; unit != all.end; ++unit) {
     if (unit_name != unit->name) continue;
     const double value = number * unit->scale;
