@@ -34,7 +34,7 @@ TEST_CASE("numbers of a layout, by hand") {
   layout.modules[0].blocks = {4, 3};
   layout.modules[0].ranks = 8;
   CHECK(sim::layout_numbers(layout).dump() ==
-        "[0,1,1,0,0,0,0,0,1000,"
+        "[0,1,1,0,0,0,0,0,1000,1,"
         "1,1,1,1,1,0,1,0,0,0,0,0,0,0,0,0,0,0,8,0,1,[],[4,3]]");
 }
 
