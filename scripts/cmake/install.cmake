@@ -41,3 +41,7 @@ endif()
 # SimGrid and LibTorch stay in the cache of scripts/setup.
 set_target_properties(${programs} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# The Python package holds both programs of the simulator (pyproject.toml).
+if(SKBUILD)
+  install(TARGETS polyphony polyphony-simulate RUNTIME DESTINATION polyphony/bin COMPONENT python)
+endif()
