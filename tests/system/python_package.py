@@ -1,5 +1,7 @@
 """The Python package: its numbers are the command's, its errors are exceptions, its searches can be stopped."""
+import concurrent.futures
 import json
+import multiprocessing
 import os
 import pathlib
 import sys
@@ -142,6 +144,29 @@ class PythonPackage(harness.SystemTest):
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
         self.assertEqual(answers[0], answers[1])
+
+    def test_searches_in_parts_have_the_same_answer(self):
+        q = pp.load(TINY)
+        whole = q.sweep(jobs=1, estimate=True)
+        for workers in (1, 2, 3):
+            with concurrent.futures.ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+                self.assertEqual(q.sweep(jobs=1, estimate=True, executor=pool), whole)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            self.assertEqual(q.sweep(jobs=1, estimate=True, executor=pool, parts=5), whole)
+            with self.assertRaises(pp.InputError):
+                pp.scenario({"model": {}}).sweep(executor=pool)
+            with self.assertRaises(pp.InputError):
+                q.sweep(executor=pool, parts=0)
+
+        class Dying(concurrent.futures.ThreadPoolExecutor):
+            """Loses every second part, as if its worker had died."""
+
+            def submit(self, function, *arguments):
+                return super().submit(function, *arguments) if arguments[2] % 2 else super().submit(lambda: (_ for _ in ()).throw(OSError("gone")))
+
+        with Dying(2) as pool, self.assertLogs("polyphony", "WARNING") as told:
+            self.assertEqual(q.sweep(jobs=1, estimate=True, executor=pool, parts=4), whole)
+        self.assertEqual(len(told.records), 2)
 
     def test_the_import_is_quick_and_needs_nothing(self):
         code = "import time; t = time.process_time(); import polyphony; print(time.process_time() - t)"

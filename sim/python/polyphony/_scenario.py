@@ -1,6 +1,7 @@
 """Scenarios: what is asked, and the questions about it."""
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -178,7 +179,8 @@ class Scenario:
               all: bool = False, objective: str | None = None, tokens: str | None = None, nodes: str | None = None,
               memory_margin: str | None = None, for_: str | None = None, journal: Path | None = None, report: Path | None = None,
               profile: Path | None = None, stack: str | None = None, phase: str | None = None, set: Changes | None = None,
-              jobs: int | None = None, progress: bool | None = None) -> answers.Search:
+              jobs: int | None = None, progress: bool | None = None, executor: concurrent.futures.Executor | None = None,
+              parts: int | None = None) -> answers.Search:
         """Searches for the fastest layout.
 
         An interrupt (Ctrl-C) stops the search and returns the best layouts so far (`stopped` is True).
@@ -190,6 +192,12 @@ class Scenario:
         progress
             True: shows how far the search is; False: does not; None: only on a terminal or in a
             notebook, if tqdm is installed.
+        executor
+            Searches the space in parts by the workers of any concurrent.futures.Executor: processes,
+            Dask's, mpi4py's. The answer is the same to the byte. Workers need this package, and the
+            files of the scenario under the same paths. A part whose worker dies is searched here.
+        parts
+            Number of parts; twice the executor's workers when absent.
         estimate, runnable, effort, top, all, objective, tokens, nodes, memory_margin, journal, report
             As the options of `polyphony sweep`.
         profile, stack, phase, set, jobs
@@ -209,7 +217,15 @@ class Scenario:
         settings = {"estimate": estimate, "runnable": runnable, "effort": effort, "top": top, "all": all, "objective": objective,
                     "tokens": tokens, "nodes": nodes, "memory_margin": memory_margin, "for": for_, "journal": journal, "report": report,
                     "profile": profile, "stack": stack, "phase": phase, "set": set, "jobs": jobs}
-        answer: answers.Search = decode(answers.Search, self._run("sweep", settings, progress=progress, keep=_stopped))
+        with contextlib.ExitStack() as stack_of:
+            if executor is not None:
+                folder = stack_of.enter_context(tempfile.TemporaryDirectory(prefix="polyphony-"))
+                from ._shards import journals
+
+                shared = {key: value for key, value in settings.items() if key not in ("journal", "report", "jobs")}
+                own = os.fspath(journal) if journal else os.path.join(folder, "journal")
+                settings["journal"] = ",".join([own, *journals(self, shared, executor, parts, folder)])
+            answer: answers.Search = decode(answers.Search, self._run("sweep", settings, progress=progress, keep=_stopped))
         return answer
 
     def batches(self, count: int, *, steps: int | None = None, profile: Path | None = None, stack: str | None = None,
