@@ -15,8 +15,7 @@ import harness
 from harness import BUILD, POLYPHONY, ROOT, SCENARIOS, run
 
 CACHE = pathlib.Path(os.environ.get("POLYPHONY_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "polyphony")
-VERSION = re.search(r"scikit-build-core==(\S+)", (ROOT / "scripts/setup").read_text())[1]
-TOOLS = CACHE / f"python-{VERSION}/bin"
+TOOLS = CACHE / "python/bin"
 QUESTION = ("--model", "llama-3.1-8b", "--gpus", "8xH100", "--jobs", "1", "--format", "json")
 USER = """
 import polyphony as pp
@@ -62,7 +61,7 @@ class Wheel(harness.SystemTest):
 
     def with_tools(self):
         """The virtual environment's packages, and those of the tools."""
-        return {"PYTHONPATH": f"{next(self.home.glob('venv/lib/python3*/site-packages'))}:{next(TOOLS.parent.glob('lib/python3*/site-packages'))}",
+        return {"PYTHONPATH": f"{next(self.home.glob('venv/lib/python3*/site-packages'))}:{next((CACHE / "python").glob('lib/python3*/site-packages'))}",
                 "MPLBACKEND": "agg", "MYPY_CACHE_DIR": str(self.home / "mypy")}
 
     def test_it_is_small_and_has_its_libraries(self):

@@ -21,7 +21,7 @@ from ._errors import InfeasibleError, InputError, PolyphonyError
 
 if TYPE_CHECKING:
     from . import answers
-    from ._command import Path
+    from ._command import Path, Progress
     from ._scenario import Changes, Scenario
     from ._timeline import Timeline
 
@@ -91,7 +91,7 @@ def ask(model: Words = (), gpus: str | None = None, *, seq: int | str | None = N
         for_: str | None = None, thorough: bool = False, effort: float | None = None, estimate: bool = False, runnable: bool = False,
         top: int | None = None, memory_margin: str | None = None, cluster: Words = (), nic: str | None = None, price: str | None = None,
         profile: Path | None = None, save: Path | None = None, report: Path | None = None, jobs: int | None = None,
-        progress: bool | None = None) -> answers.Search:
+        progress: Progress = None) -> answers.Search:
     """Searches for the fastest layout of a question without a scenario file.
 
     Parameters

@@ -7,7 +7,13 @@ from ._errors import PolyphonyError
 
 
 def main() -> None:
-    """Replaces this process by the command, with the arguments of this one."""
+    """Replaces this process by the command, with the arguments of this one. `mcp` serves the tools of agents."""
+    if sys.argv[1:] == ["mcp"]:
+        try:
+            from ._mcp import serve
+        except ModuleNotFoundError as error:
+            sys.exit(f"polyphony mcp: needs the package {error.name} (pip install mcp)")
+        return serve()
     try:
         path = program()
     except PolyphonyError as error:

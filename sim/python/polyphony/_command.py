@@ -70,12 +70,17 @@ def options(values: Mapping[str, Any]) -> list[str]:
     return words
 
 
+# Whether to show progress, or a function of percent and words that does.
+Progress = Union[bool, Callable[[int, str], None], None]
+
+
 class _Bar:
     """Shows how far a long command is: with tqdm if it is installed, else as lines, if they are asked for."""
 
-    def __init__(self, name: str, wanted: bool | None) -> None:
+    def __init__(self, name: str, wanted: Progress) -> None:
         self.name = name
         self.bar: Any = None
+        self.tell = wanted if callable(wanted) else None
         self.wanted = wanted if wanted is not None else sys.stderr.isatty() or "ipykernel" in sys.modules
         self.lines = wanted is True
 
@@ -84,6 +89,8 @@ class _Bar:
         if not step:
             if line:
                 log.info(line)
+        elif self.tell:
+            self.tell(int(step[1]), step[2].strip(", "))
         elif self.wanted and self._drawn() is not None:
             self.bar.update(int(step[1]) - self.bar.n)
             self.bar.set_postfix_str(step[2].strip(", "))
@@ -103,7 +110,7 @@ class _Bar:
             self.bar.close()
 
 
-def run(command: str, arguments: Sequence[str], *, progress: bool | None = None,
+def run(command: str, arguments: Sequence[str], *, progress: Progress = None,
         keep: Callable[[Any], bool] = lambda answer: False) -> Any:
     """Runs a command with --format json, and returns its answer as decoded JSON.
 

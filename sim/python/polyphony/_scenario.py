@@ -10,7 +10,7 @@ import tempfile
 from typing import Any, Callable, Iterator, Mapping, Sequence, Union
 
 from . import answers
-from ._command import Path, no_file, options, run
+from ._command import Path, Progress, no_file, options, run
 from ._errors import InputError, PolyphonyError
 from ._timeline import Timeline
 from ._values import decode, encode
@@ -101,7 +101,7 @@ class Scenario:
                 below = os.fspath(path)
             yield str(below)
 
-    def _run(self, command: str, settings: Mapping[str, Any], *, progress: bool | None = None,
+    def _run(self, command: str, settings: Mapping[str, Any], *, progress: Progress = None,
              keep: Callable[[Any], bool] = lambda answer: False) -> Any:
         with self._file() as path:
             try:
@@ -179,7 +179,7 @@ class Scenario:
               all: bool = False, objective: str | None = None, tokens: str | None = None, nodes: str | None = None,
               memory_margin: str | None = None, for_: str | None = None, journal: Path | None = None, report: Path | None = None,
               profile: Path | None = None, stack: str | None = None, phase: str | None = None, set: Changes | None = None,
-              jobs: int | None = None, progress: bool | None = None, executor: concurrent.futures.Executor | None = None,
+              jobs: int | None = None, progress: Progress = None, executor: concurrent.futures.Executor | None = None,
               parts: int | None = None) -> answers.Search:
         """Searches for the fastest layout.
 
@@ -191,7 +191,7 @@ class Scenario:
             A framework: only layouts that it can run ("megatron-lm", "torchtitan@0.2.2").
         progress
             True: shows how far the search is; False: does not; None: only on a terminal or in a
-            notebook, if tqdm is installed.
+            notebook, if tqdm is installed. Or a function of (percent, words) that is called now and then.
         executor
             Searches the space in parts by the workers of any concurrent.futures.Executor: processes,
             Dask's, mpi4py's. The answer is the same to the byte. Workers need this package, and the
@@ -245,7 +245,7 @@ class Scenario:
         return answer
 
     def vary(self, path: str, values: Sequence[Any], *, estimate: bool = False, effort: float | None = None, profile: Path | None = None,
-             stack: str | None = None, phase: str | None = None, jobs: int | None = None, progress: bool | None = None) -> answers.Variations:
+             stack: str | None = None, phase: str | None = None, jobs: int | None = None, progress: Progress = None) -> answers.Variations:
         """Searches once for each of several values of a key, or predicts the scenario's layout if the key is in it.
 
         Parameters
