@@ -1,22 +1,12 @@
 """The tools of `polyphony mcp`, asked by the package's own client over standard input and output."""
 import json
-import os
-import pathlib
 import unittest
 
 import harness
-from harness import POLYPHONY, ROOT, SCENARIOS, run
+from harness import CACHE, POLYPHONY, ROOT, SCENARIOS, run
 
-CACHE = pathlib.Path(os.environ.get("POLYPHONY_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "polyphony")
 PYTHON = CACHE / "python/bin/python"
 TINY = SCENARIOS / "tiny.json"
-
-
-def of_command(*words):
-    done = run(POLYPHONY, *words, "--format", "json", limit=120)
-    if done.returncode:
-        raise AssertionError(done.stderr)
-    return json.loads(done.stdout)
 
 
 @unittest.skipUnless(PYTHON.exists(), "scripts/setup python has not run")
@@ -36,7 +26,7 @@ class Agents(harness.SystemTest):
         self.assertIn("Never conclude from a tie", self.said["instructions"])
 
     def test_answers_are_those_of_the_command(self):
-        whole = of_command("ask", "--model", "llama-3.1-8b", "--gpus", "8xH100")
+        whole = harness.answer("ask", "--model", "llama-3.1-8b", "--gpus", "8xH100")
         self.assertEqual(self.said["whole"], whole)
         asked = self.said["ask"]["answer"]
         self.assertEqual([row["step_seconds"] for row in asked["rows"][:2]], [row["step_seconds"] for row in whole["ranked"][:2]])
@@ -44,10 +34,10 @@ class Agents(harness.SystemTest):
         self.assertLess(len(self.said["ask"]["text"]), 12000)
         self.assertAlmostEqual(self.said["simulate"]["answer"]["step_seconds"], whole["ranked"][0]["step_seconds"])
         for tool in ("plan", "why"):
-            self.assertEqual(self.said[tool]["answer"], of_command(tool, TINY))
-        self.assertEqual(self.said["sweep"]["answer"]["rows"][0]["step_seconds"], of_command("sweep", TINY)["ranked"][0]["step_seconds"])
-        self.assertEqual(self.said["changed"]["answer"], of_command("simulate", TINY, "--set", "layout.microbatches=2"))
-        self.assertEqual([one["answer"] for one in self.said["both"]], [of_command("why", TINY), of_command("plan", TINY)])
+            self.assertEqual(self.said[tool]["answer"], harness.answer(tool, TINY))
+        self.assertEqual(self.said["sweep"]["answer"]["rows"][0]["step_seconds"], harness.answer("sweep", TINY)["ranked"][0]["step_seconds"])
+        self.assertEqual(self.said["changed"]["answer"], harness.answer("simulate", TINY, "--set", "layout.microbatches=2"))
+        self.assertEqual([one["answer"] for one in self.said["both"]], [harness.answer("why", TINY), harness.answer("plan", TINY)])
         self.assertEqual(self.said["schema"], json.loads(run(POLYPHONY, "schema", "simulate").stdout))
 
     def test_errors_say_what_to_do(self):

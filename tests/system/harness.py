@@ -21,6 +21,7 @@ BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release
 POLYPHONY = str(BUILD / "polyphony")
 WORKER = str(BUILD / "polyphony-worker")
 SCENARIOS = ROOT / "scenarios"
+CACHE = pathlib.Path(os.environ.get("POLYPHONY_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "polyphony")
 LIMIT = 60  # seconds for a short command
 # The identity of a worker is given by these variables only, independent of the environment of the tests.
 LAUNCHER_VARIABLES = re.compile(
@@ -39,6 +40,14 @@ def run(*command, limit=LIMIT, env=None, **options):
                           stdin=subprocess.DEVNULL, env=environment() if env is None else env, **options)
     done.seconds = time.monotonic() - begin
     return done
+
+
+def answer(*command, limit=120):
+    """The answer of a command of polyphony, decoded from --format json."""
+    done = run(POLYPHONY, *command, "--format", "json", limit=limit)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
 
 
 def start(*command, env=None):
@@ -60,10 +69,9 @@ def free_port():
 
 def cached(name):
     """The folder of a package of scripts/pins.txt in the cache of set-up, which fetches it if it is missing."""
-    cache = pathlib.Path(os.environ.get("POLYPHONY_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "polyphony")
-    if not list(cache.glob(f"{name}-*")):
+    if not list(CACHE.glob(f"{name}-*")):
         subprocess.run([ROOT / "scripts/setup", "oracle"], check=True)
-    return next(cache.glob(f"{name}-[0-9]*"))
+    return next(CACHE.glob(f"{name}-[0-9]*"))
 
 
 def workers_of(folder, variable="RANK"):

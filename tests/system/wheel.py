@@ -3,18 +3,18 @@
 Also checks the types of the package and of a program that uses it, and executes the notebooks.
 """
 import json
-import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 import zipfile
 
 import harness
-from harness import BUILD, POLYPHONY, ROOT, SCENARIOS, run
+from harness import BUILD, CACHE, POLYPHONY, ROOT, SCENARIOS, run
 
-CACHE = pathlib.Path(os.environ.get("POLYPHONY_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "polyphony")
 TOOLS = CACHE / "python/bin"
 QUESTION = ("--model", "llama-3.1-8b", "--gpus", "8xH100", "--jobs", "1", "--format", "json")
 USER = """
@@ -39,8 +39,8 @@ class Wheel(harness.SystemTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.home = pathlib.Path(subprocess.run(["mktemp", "-d"], check=True, capture_output=True, text=True).stdout.strip())
-        cls.addClassCleanup(lambda: subprocess.run(["rm", "-rf", cls.home], check=True))
+        cls.home = pathlib.Path(tempfile.mkdtemp(prefix="polyphony-wheel-"))
+        cls.addClassCleanup(shutil.rmtree, cls.home)
         built = run(ROOT / "scripts/build_wheel", "--build", BUILD, "--out", cls.home / "dist", limit=300)
         if built.returncode:
             raise AssertionError(built.stderr)
@@ -61,7 +61,8 @@ class Wheel(harness.SystemTest):
 
     def with_tools(self):
         """The virtual environment's packages, and those of the tools."""
-        return {"PYTHONPATH": f"{next(self.home.glob('venv/lib/python3*/site-packages'))}:{next((CACHE / "python").glob('lib/python3*/site-packages'))}",
+        packages = [next(folder.glob("lib/python3*/site-packages")) for folder in (self.home / "venv", CACHE / "python")]
+        return {"PYTHONPATH": ":".join(map(str, packages)),
                 "MPLBACKEND": "agg", "MYPY_CACHE_DIR": str(self.home / "mypy")}
 
     def test_it_is_small_and_has_its_libraries(self):
