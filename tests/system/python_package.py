@@ -19,57 +19,50 @@ import polyphony as pp  # noqa: E402
 TINY = SCENARIOS / "tiny.json"
 
 
-def of_command(*words, limit=120):
-    done = run(POLYPHONY, *words, "--format", "json", limit=limit)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    return json.loads(done.stdout)
-
-
 class PythonPackage(harness.SystemTest):
     def test_answers_are_those_of_the_command(self):
         q = pp.load(TINY)
-        self.assertEqual(q.simulate().to_dict(), of_command("simulate", TINY))
+        self.assertEqual(q.simulate().to_dict(), harness.answer("simulate", TINY))
         self.assertEqual(q.simulate(estimate=True, set={"layout.microbatches": 2}).to_dict(),
-                         of_command("simulate", TINY, "--estimate", "--set", "layout.microbatches=2"))
-        self.assertEqual(q.sweep(jobs=1).to_dict(), of_command("sweep", TINY, "--jobs", 1))
-        self.assertEqual(q.plan().to_dict(), of_command("plan", TINY))
-        self.assertEqual(q.why().to_dict(), of_command("why", TINY))
+                         harness.answer("simulate", TINY, "--estimate", "--set", "layout.microbatches=2"))
+        self.assertEqual(q.sweep(jobs=1).to_dict(), harness.answer("sweep", TINY, "--jobs", 1))
+        self.assertEqual(q.plan().to_dict(), harness.answer("plan", TINY))
+        self.assertEqual(q.why().to_dict(), harness.answer("why", TINY))
         times = SCENARIOS / "times/vlm.csv"
-        self.assertEqual(pp.schedules(times, 4).to_dict(), of_command("schedules", "--times", times, "--ranks", 4, "--all"))
+        self.assertEqual(pp.schedules(times, 4).to_dict(), harness.answer("schedules", "--times", times, "--ranks", 4, "--all"))
         asked = pp.ask("llama-3.1-8b", "8xH100", jobs=1)
-        self.assertEqual(asked.to_dict(), of_command("ask", "--model", "llama-3.1-8b", "--gpus", "8xH100", "--jobs", 1))
+        self.assertEqual(asked.to_dict(), harness.answer("ask", "--model", "llama-3.1-8b", "--gpus", "8xH100", "--jobs", 1))
         # From the question's scenario and a row to the step of that row.
         again = pp.scenario(asked.scenario).simulate(asked.ranked[0])
         self.assertAlmostEqual(again.step_seconds, asked.ranked[0].step_seconds, delta=1e-9 * again.step_seconds)
         clips = SCENARIOS / "varying/tiny_clips.json"
-        self.assertEqual(pp.load(clips).batches(4).to_dict(), of_command("simulate", clips, "--batches", 4))
+        self.assertEqual(pp.load(clips).batches(4).to_dict(), harness.answer("simulate", clips, "--batches", 4))
         varied = pp.load(TINY).vary("layout.microbatches", [2, 4])
-        self.assertEqual(varied.to_dict(), of_command("sweep", TINY, "--vary", "layout.microbatches=2,4"))
+        self.assertEqual(varied.to_dict(), harness.answer("sweep", TINY, "--vary", "layout.microbatches=2,4"))
         rows = SCENARIOS / "published/mcore.csv"
-        self.assertEqual(pp.validate(rows), of_command("validate", rows)["rows"])
+        self.assertEqual(pp.validate(rows), harness.answer("validate", rows)["rows"])
 
     def test_traces_and_launch_scripts(self):
         sample = ROOT / "traces/samples/gpt_7b_tp4_eager.json.gz"
-        self.assertEqual(pp.trace(sample).to_dict(), of_command("trace", sample))
+        self.assertEqual(pp.trace(sample).to_dict(), harness.answer("trace", sample))
         asked = pp.ask("llama-3.1-8b", "8xH100", for_="megatron-lm", estimate=True, jobs=1)
         q = pp.scenario(asked.scenario).with_layout(asked.ranked[0])
         out = self.folder / "launch"
         self.assertEqual(set(q.emit("megatron-lm", out).to_dict()) & {"files"}, {"files"})
         back = pp.import_(out / "run.sh", gpus="8xH100", out=self.folder / "back.json")
-        self.assertEqual(back.to_dict(), of_command("import", out / "run.sh", "--gpus", "8xH100", "--out", self.folder / "back.json"))
+        self.assertEqual(back.to_dict(), harness.answer("import", out / "run.sh", "--gpus", "8xH100", "--out", self.folder / "back.json"))
 
     def test_replays_and_calibrations(self):
         sample = ROOT / "traces/samples/gpt_7b_tp4_eager.json.gz"
-        self.assertEqual(pp.replay(sample, faster={"gemm": 1.5}).to_dict(), of_command("replay", sample, "--faster", "gemm=1.5"))
+        self.assertEqual(pp.replay(sample, faster={"gemm": 1.5}).to_dict(), harness.answer("replay", sample, "--faster", "gemm=1.5"))
         fitted = self.folder / "fitted.json"
         calibrated = pp.calibrate(scenario=SCENARIOS / "rehearse_8.json", step_time="330ms", out=fitted)
-        self.assertEqual(calibrated.to_dict(), of_command("calibrate", "--scenario", SCENARIOS / "rehearse_8.json", "--step-time", "330ms"))
+        self.assertEqual(calibrated.to_dict(), harness.answer("calibrate", "--scenario", SCENARIOS / "rehearse_8.json", "--step-time", "330ms"))
         profiled = pp.load(SCENARIOS / "rehearse_8.json").simulate(profile=fitted)
         self.assertAlmostEqual(profiled.step_seconds, 0.33, delta=0.03)
         out = self.folder / "run"
         self.assert_ok(run(POLYPHONY, "run", TINY, "--out", out, "--steps", 6, "--trace-steps", "2:6", limit=120))
-        self.assertEqual([each.to_dict() for each in pp.replay(out)], of_command("replay", out))
+        self.assertEqual([each.to_dict() for each in pp.replay(out)], harness.answer("replay", out))
 
     def test_scenarios_are_changed_and_saved(self):
         q = pp.load(TINY)
@@ -82,6 +75,14 @@ class PythonPackage(harness.SystemTest):
         self.assertEqual(pp.load(saved).simulate().step_seconds, best.step_seconds)
         more.save(saved)
         self.assertEqual(pp.load(saved).simulate(), more.simulate())
+        # A removed key stays removed in the file, and one that is then set anew has nothing of what it was.
+        fewer = q.with_({"training": {"steps": None}, "about": None})
+        fewer.save(saved)
+        self.assertNotIn("about", pp.load(saved).resolved())
+        self.assertEqual(pp.load(saved).resolved(), fewer.resolved())
+        anew = q.with_({"data": {"text": None}}).with_({"data": {"text": {"tokens": 6}}})
+        anew.save(saved)
+        self.assertEqual(pp.load(saved).resolved(), anew.resolved())
         from_values = pp.scenario(json.loads(TINY.read_text()))
         self.assertEqual(from_values.simulate(), q.simulate())
         self.assertEqual(q.resolved()["layout"]["microbatches"], 4)

@@ -208,12 +208,12 @@ def replay(run: Words, *, set: Changes | None = None, faster: Mapping[str, float
         Of a run one, or with `vary` one per value; of a profiler's traces a TraceReplay.
     """
     from . import answers
-
-    settings = {"set": set, "faster": faster, "vary": list(vary), "scenario": scenario, "links": links, "group": group,
-                "fuse": list(fuse), "profile": profile, "stack": stack, "phase": phase, "report": report, "step": step}
     from ._command import options
     from ._command import run as of_command
     from ._values import decode
+
+    settings = {"set": set, "faster": faster, "vary": list(vary), "scenario": scenario, "links": links, "group": group,
+                "fuse": list(fuse), "profile": profile, "stack": stack, "phase": phase, "report": report, "step": step}
 
     replayed = of_command("replay", [*_list(run), *options(settings)])
     return decode(answers.TraceReplay, replayed) if isinstance(replayed, dict) else tuple(decode(answers.Replay, one) for one in replayed)

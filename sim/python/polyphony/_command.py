@@ -16,9 +16,9 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import Any, Callable, Iterator, Mapping, Sequence, Union
+from typing import Any, Callable, Mapping, Sequence, Union
 
-from ._errors import InputError, PolyphonyError, error_of
+from ._errors import PolyphonyError, error_of
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -189,12 +189,3 @@ def _reason(answer: Any) -> str:
     if isinstance(answer, dict) and answer.get("cannot"):
         return "; ".join(str(each) for each in answer["cannot"])
     return "the answer states why (the error's `answer`)"
-
-
-@contextlib.contextmanager
-def no_file(path: str, what: str) -> Iterator[None]:
-    """Turns the errors of opening a file into InputError."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{what}: {error.strerror}", file=path, fix="check the path") from error

@@ -147,9 +147,10 @@ def explain(key: str) -> dict[str, Any]:
 
     def look(value: Any, command: str) -> None:
         if isinstance(value, dict):
-            for name, each in value.get("properties", {}).items() if isinstance(value.get("properties"), dict) else ():
-                if name == key and each.get("description"):
-                    meanings.setdefault(command, set()).add(each["description"])
+            properties = value.get("properties")
+            described = properties.get(key) if isinstance(properties, dict) else None
+            if isinstance(described, dict) and described.get("description"):
+                meanings.setdefault(command, set()).add(described["description"])
             for each in value.values():
                 look(each, command)
         elif isinstance(value, list):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -10,7 +11,7 @@ import tempfile
 from typing import Any, Callable, Iterator, Mapping, Sequence, Union
 
 from . import answers
-from ._command import Path, Progress, no_file, options, run
+from ._command import Path, Progress, options, run
 from ._errors import InputError, PolyphonyError
 from ._timeline import Timeline
 from ._values import decode, encode
@@ -51,36 +52,34 @@ class Scenario:
 
     def with_layout(self, layout: Mapping[str, Any] | answers.Candidate) -> Scenario:
         """Returns this scenario with another layout: a mapping as in scenario files, or a row of a search."""
-        form = layout.to_dict()["layout_form"] if isinstance(layout, answers.Candidate) else dict(layout)
-        if self._base is None and not self._layers:
-            raise InputError("an empty scenario has no layout", fix="begin with load() or scenario()")
+        form = layout.layout_form if isinstance(layout, answers.Candidate) else layout
         return self.with_({"layout": None}).with_({"layout": form})
 
     def save(self, path: Path) -> None:
-        """Writes the scenario to a file, as a chain of at most two objects.
+        """Writes the scenario to a file, which extends the file that the scenario was loaded from where that is possible.
 
         Raises
         ------
         InputError
-            If the file cannot be written.
+            If the file is not writable.
         """
-        with no_file(os.fspath(path), "cannot be written"):
-            pathlib.Path(path).write_text(json.dumps(self._merged(), indent=2) + "\n", encoding="utf-8")
+        values = self._merged()
+        try:
+            pathlib.Path(path).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"is not writable: {error.strerror}", file=os.fspath(path), fix="check the path") from error
 
     def resolved(self) -> dict[str, Any]:
         """Returns the scenario with every default and derived value written out."""
         return dict(self._run("plan", {"resolved": True}))
 
     def _merged(self) -> dict[str, Any]:
-        merged: dict[str, Any] = {"extends": os.fspath(self._base)} if self._base else {}
-        replaced = any(layer.get("layout", 0) is None for layer in self._layers)
-        if replaced and self._base:
-            # "layout": null and a new layout are two files; a saved one needs the values themselves.
-            resolved = self.resolved()
-            return resolved
-        for layer in self._layers:
-            merged = _merge(merged, layer)
-        return merged
+        if self._base is None:
+            return functools.reduce(_merge, self._layers, {})
+        try:
+            return functools.reduce(_composed, self._layers, {"extends": os.fspath(self._base)})
+        except _NotOneChange:
+            return self.resolved()
 
     @contextlib.contextmanager
     def _file(self) -> Iterator[str]:
@@ -88,12 +87,7 @@ class Scenario:
             yield os.fspath(self._base)
             return
         with tempfile.TemporaryDirectory(prefix="polyphony-") as folder:
-            layers = list(self._layers)
-            if self._base is None:
-                merged: dict[str, Any] = {}
-                for layer in layers:
-                    merged = _merge(merged, layer)
-                layers = [merged]
+            layers = self._layers if self._base else [self._merged()]
             below = os.fspath(self._base) if self._base else None
             for number, layer in enumerate(layers):
                 path = pathlib.Path(folder) / f"scenario-{number}.json"
@@ -326,7 +320,25 @@ class Scenario:
         return f"Scenario({self._base or 'in memory'}{changed})"
 
 
+class _NotOneChange(Exception):
+    """A key is removed and then set as an object: one change would merge the object into the removed one."""
+
+
+def _composed(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns one change that does what two do, one after the other. Throws _NotOneChange if there is none."""
+    change = dict(below)
+    for key, value in above.items():
+        if isinstance(value, Mapping) and key in change:
+            if not isinstance(change[key], Mapping):
+                raise _NotOneChange
+            change[key] = _composed(change[key], value)
+        else:
+            change[key] = value
+    return change
+
+
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values with a change applied to them; null removes a key."""
     merged = dict(below)
     for key, value in above.items():
         if value is None:

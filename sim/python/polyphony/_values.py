@@ -36,6 +36,13 @@ def _is_answer(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Answer)
 
 
+def _fits(kind: type[Any], value: Mapping[str, Any]) -> bool:
+    """Returns whether an object has the keys of a class."""
+    fields = dataclasses.fields(kind)
+    required = {_key(field) for field in fields if not field.metadata.get("optional")}
+    return required <= value.keys() <= {_key(field) for field in fields}
+
+
 def decode(kind: Any, value: Any) -> Any:
     """Returns a JSON value as the given type: an Answer, a tuple, a mapping or a scalar."""
     if value is None:
@@ -47,13 +54,10 @@ def decode(kind: Any, value: Any) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         options = [option for option in arguments if option is not type(None)]
-        answers = [option for option in options if _is_answer(option)]
-        for option in answers if isinstance(value, dict) else []:
-            required = {_key(field) for field in dataclasses.fields(option) if not field.metadata.get("optional")}
-            if required <= value.keys() <= {_key(field) for field in dataclasses.fields(option)}:
+        for option in options:
+            if _is_answer(option) and isinstance(value, dict) and _fits(option, value):
                 return decode(option, value)
-        plain = [option for option in options if not _is_answer(option)]
-        return decode(plain[0] if len(options) == 1 and plain else (answers[0] if isinstance(value, dict) and answers else Any), value)
+        return decode(options[0] if len(options) == 1 else Any, value)
     if origin is tuple:
         return tuple(decode(arguments[0], item) for item in value)
     if isinstance(value, dict):
