@@ -41,8 +41,8 @@ constexpr NumberKey kNumbers[] = {
      "share of the peak that attention reaches forward, counting attending pairs only"},
     {"early_attention_efficiency", &HardwareProfile::early_attention_efficiency, kLeastEfficiency,
      1, "the same for attention kernels of the previous generation"},
-    {"attention_backward", &HardwareProfile::attention_backward, kLeastEfficiency, 2,
-     "factor on attention's forward efficiency in the backward pass"},
+    {"attention_backward", &HardwareProfile::attention_backward, kLeastEfficiency,
+     kMostAttentionBackward, "factor on attention's forward efficiency in the backward pass"},
     {"attention_half_keys", &HardwareProfile::attention_half_keys, 0, 1e6,
      "keys per query at which attention reaches half of attention_efficiency; 0: all lengths reach "
      "the same"},

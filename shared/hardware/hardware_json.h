@@ -25,6 +25,9 @@ namespace polyphony {
 // rates count bytes that protocols need not send; cpu-core's rates are assumed, and may be four
 // times too low.
 inline constexpr double kMostOfLink = 1.2, kMostOfAssumedLink = 4;
+// Upper limit of attention's backward efficiency over its forward one: a larger ratio is an error
+// of measurement. Assumed; on CPUs it is about 0.9.
+inline constexpr double kMostAttentionBackward = 2;
 
 // Set a number of the profile or of its stack by its JSON key, times in seconds; used by fits.
 // Return false if there is no such key.

@@ -6,7 +6,7 @@ from harness import BUILD, ROOT, run
 class Quickstart(harness.SystemTest):
     def test_the_short_tour(self):
         runs = self.folder / "runs"
-        done = run(ROOT / "scripts/quickstart", "--short", "--build", BUILD, limit=600, env=harness.environment(POLYPHONY_RUNS=runs))
+        done = run(ROOT / "scripts/quickstart", "--short", "--build", BUILD, limit=900, env=harness.environment(POLYPHONY_RUNS=runs))
         self.assert_ok(done)
         self.assertIn("== 6. Report", done.stdout)
         page = (runs / "quickstart/report.html").read_text()

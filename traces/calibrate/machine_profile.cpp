@@ -102,8 +102,10 @@ void fit_attention(HardwareProfile& profile, const std::vector<AttentionRecord>&
     return 1 / (peak * solve({rate(1 / (peak * prior))}, std::move(rows))[0]);
   };
   const double forward = reached(false, profile.attention_efficiency);
+  // A forward pass that was measured while the machine did other work makes the ratio too large.
   profile.attention_backward =
-      reached(true, profile.attention_backward * profile.attention_efficiency) / forward;
+      std::min(kMostAttentionBackward,
+               reached(true, profile.attention_backward * profile.attention_efficiency) / forward);
   profile.attention_efficiency = forward;
 }
 
@@ -140,7 +142,7 @@ void fit_messages(HardwareProfile& profile, const Link& link,
       solve({overhead(profile.message_latency), link_rate(link, profile.message_efficiency)},
             std::move(rows));
   profile.message_latency = Seconds(value[0]);
-  profile.message_efficiency = 1 / (link.rate.value * value[1]);
+  profile.message_efficiency = std::min(kMostOfAssumedLink, 1 / (link.rate.value * value[1]));
 }
 
 void fit_collectives(HardwareProfile& profile, const Link& link,
@@ -156,7 +158,7 @@ void fit_collectives(HardwareProfile& profile, const Link& link,
       solve({overhead(profile.collective_latency), link_rate(link, profile.collective_efficiency)},
             std::move(rows));
   profile.collective_latency = Seconds(value[0]);
-  profile.collective_efficiency = 1 / (link.rate.value * value[1]);
+  profile.collective_efficiency = std::min(kMostOfAssumedLink, 1 / (link.rate.value * value[1]));
   const AllReduceRecord& largest = *std::max_element(
       records.begin(), records.end(),
       [](const AllReduceRecord& a, const AllReduceRecord& b) { return a.bytes < b.bytes; });

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <random>
 #include <sstream>
 
 #include "shared/error.h"
@@ -105,6 +106,42 @@ TEST_CASE("the fit recovers the machine that made the records") {
   CHECK(fitted.software == "torch 9");
   CHECK(fitted.name == "this-machine");
   CHECK(fitted.op_overhead == prior.op_overhead);
+}
+
+TEST_CASE("records of a busy machine make a profile that the reader accepts") {
+  const HardwareProfile prior = *find_profile("cpu-core-roofline");
+  const Link link{BytesPerSecond(2e9), Seconds(20e-6)};
+  std::mt19937_64 random(1);
+  // Each time is that of the prior, wrong by up to a factor of 300 either way.
+  const auto seconds = [&](double right) {
+    return right * std::pow(10, std::uniform_real_distribution<double>(-2.5, 2.5)(random));
+  };
+  for (int round = 0; round < 300; ++round) {
+    std::ostringstream text;
+    text.precision(17);
+    text << kHead;
+    for (double size : {64.0, 256.0, 1024.0}) {
+      for (const char* format : {"fp32", "bf16"})
+        text << "{\"record\": \"gemm\", \"format\": \"" << format << "\", \"m\": " << size
+             << ", \"n\": " << size << ", \"k\": " << size
+             << ", \"seconds\": " << seconds(2 * std::pow(size, 3) / 60e9) << "}\n";
+    }
+    for (const char* backward : {"false", "true"})
+      text << "{\"record\": \"attention\", \"backward\": " << backward
+           << ", \"flops\": 16e9, \"seconds\": " << seconds(0.5) << "}\n";
+    for (double bytes : {1e5, 1e6, 1e7}) {
+      for (const char* record : {"pass", "memcpy", "message"})
+        text << "{\"record\": \"" << record << "\", \"bytes\": " << bytes
+             << ", \"seconds\": " << seconds(bytes / 4e9) << "}\n";
+      text << "{\"record\": \"all_reduce\", \"ranks\": 2, \"bytes\": " << bytes
+           << ", \"seconds\": " << seconds(bytes / 1e9)
+           << ", \"processor_seconds\": " << seconds(bytes / 1e9) << "}\n";
+    }
+    CAPTURE(text.str());
+    const HardwareProfile fitted =
+        fit_machine(prior, link, read_machine_records(text.str(), "m.jsonl"), "busy", "made up");
+    CHECK_NOTHROW(parse_profile(to_json(fitted), "p.json"));
+  }
 }
 
 TEST_CASE("without records the prior is unchanged") {
