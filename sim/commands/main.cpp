@@ -95,6 +95,9 @@ int answer(const std::string& command, int argc, char** argv) {
   std::vector<std::string> names;
   for (const Command& known : kCommands) names.emplace_back(known.name);
   const std::string near = polyphony::nearest(command, names);
+  if (command == "serve" || command == "mcp")
+    throw polyphony::InputError("polyphony", "", command + " is in the Python package",
+                                "pip install . and run its polyphony (sim/python/README.md)");
   throw polyphony::InputError(
       "polyphony", "", "there is no command \"" + command + "\"",
       near.empty() ? "polyphony --help lists the commands" : "did you mean \"" + near + "\"?");

@@ -7,13 +7,20 @@ from ._errors import PolyphonyError
 
 
 def main() -> None:
-    """Replaces this process by the command, with the arguments of this one. `mcp` serves the tools of agents."""
+    """Replaces this process by the command, with the arguments of this one. `mcp` serves the tools of agents, `serve` a page."""
     if sys.argv[1:] == ["mcp"]:
         try:
             from ._mcp import serve
         except ModuleNotFoundError as error:
             sys.exit(f"polyphony mcp: needs the package {error.name} (pip install mcp)")
         return serve()
+    if sys.argv[1:2] == ["serve"]:
+        from ._serve import serve as serve_page
+
+        try:
+            return serve_page(sys.argv[2:])
+        except ModuleNotFoundError as error:
+            sys.exit(f"polyphony serve: needs the package {error.name} (pip install starlette uvicorn plotly)")
     try:
         path = program()
     except PolyphonyError as error:
