@@ -6,10 +6,12 @@ import json
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 import zipfile
 
 import harness
@@ -92,6 +94,20 @@ class Wheel(harness.SystemTest):
         # The command itself, by the script that the wheel installs.
         self.assertEqual(self.alone(self.home / "venv/bin/polyphony", "ask", *QUESTION), command.stdout)
         self.assertIn("polyphony 0.", self.alone(self.python, "-m", "polyphony", "--version"))
+
+    def test_the_page_is_in_the_wheel(self):
+        refused = subprocess.run([self.home / "venv/bin/polyphony", "serve", "--port", "0"], env=self.empty, capture_output=True, text=True, timeout=60)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("pip install starlette uvicorn plotly", refused.stderr)
+        server = self.start(self.home / "venv/bin/polyphony", "serve", "--port", "0", "--no-browser", env={**self.empty, **self.with_tools()})
+        address = server.stdout.readline().split()[2]
+        for path, held in (("", "<title>Polyphony</title>"), ("page.js", "api/preview"), ("page.css", "body"), ("plotly.min.js", "plotly"),
+                           ("api/choices", "llama-3.1-8b")):
+            with urllib.request.urlopen(address + path, timeout=60) as reply:
+                self.assertIn(held, reply.read().decode())
+        server.send_signal(signal.SIGINT)
+        self.finish(server, 20)
+        self.assertEqual(server.returncode, 0)
 
     def test_types_are_checked(self):
         program = self.home / "user.py"
