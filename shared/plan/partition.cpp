@@ -16,7 +16,8 @@ constexpr Cost kNone = std::numeric_limits<Cost>::max();
 // Costs are integers, so that equal splits compare equal in whatever order their sums are formed.
 class Partition {
  public:
-  Partition(const Chain& chain, int stages)
+  // `hops`: hops_of(chain, stages).
+  Partition(const Chain& chain, int stages, const std::vector<Hop>& hops)
       : chain_(chain),
         stages_(static_cast<std::size_t>(stages)),
         units_(chain.costs.size()),
@@ -28,7 +29,6 @@ class Partition {
       POLYPHONY_CHECK(cost >= 0, "a unit costs " << cost);
       total += cost;
     }
-    const std::vector<Hop> hops = hops_of(chain, stages_);
     for (const Hop& hop : hops)
       if (std::isfinite(hop.rows)) longest = std::max({longest, hop.rows, hop.gradients});
     // The scale is a power of two such that sums of squares fit in 63 bits.
@@ -148,8 +148,12 @@ std::vector<Hop> hops_of(const Chain& chain, std::size_t stages) {
   return hops;
 }
 
+std::vector<int> partition_chain(const Chain& chain, int stages, const std::vector<Hop>& hops) {
+  return Partition(chain, stages, hops).sizes();
+}
+
 std::vector<int> partition_chain(const Chain& chain, int stages) {
-  return Partition(chain, stages).sizes();
+  return partition_chain(chain, stages, hops_of(chain, static_cast<std::size_t>(stages)));
 }
 
 }  // namespace polyphony

@@ -41,6 +41,8 @@ std::vector<Hop> hops_of(const Chain& chain, std::size_t stages);
 // Returns the number of units (at least 1) of each of `stages` stages, each on a rank of its own.
 // Empty if no split fits in memory. Requires 1 <= stages <= units.
 std::vector<int> partition_chain(const Chain& chain, int stages);
+// The same, with hops_of(chain, stages) given.
+std::vector<int> partition_chain(const Chain& chain, int stages, const std::vector<Hop>& hops);
 
 // Does the same for ranks that hold several stages each (virtual stages): the cost of a rank is the
 // sum of its stages' costs. Never returns empty: if no split fits in memory, memory is ignored.

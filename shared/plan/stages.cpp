@@ -33,6 +33,37 @@ struct LoneEnds {
   bool first = false, last = false;
 };
 
+// Returns Chain::hop: what `hop` says of the ranks before and of a stage, and of the bytes `sent` to
+// a unit. It asks once for each pair of ranks and kind of unit, of which there are few.
+std::function<Hop(int, int)> remembered(const HopTimes& hop,
+                                        const std::vector<std::pair<Bytes, bool>>& sent,
+                                        const ModuleLayout& grid, const std::vector<int>& ranks) {
+  std::vector<std::pair<Bytes, bool>> kinds;
+  std::vector<std::size_t> kind_of;
+  for (const auto& each : sent) {
+    const auto found = std::find(kinds.begin(), kinds.end(), each);
+    kind_of.push_back(static_cast<std::size_t>(found - kinds.begin()));
+    if (found == kinds.end()) kinds.push_back(each);
+  }
+  std::vector<std::pair<int, int>> links;
+  std::vector<std::size_t> link_of{0};
+  for (std::size_t s = 1; s < ranks.size(); ++s) {
+    const std::pair<int, int> link{ranks[s - 1], ranks[s]};
+    const auto found = std::find(links.begin(), links.end(), link);
+    link_of.push_back(static_cast<std::size_t>(found - links.begin()));
+    if (found == links.end()) links.push_back(link);
+  }
+  std::vector<Hop> hops;
+  for (const auto& [from, to] : links)
+    for (const auto& [bytes, returned] : kinds)
+      hops.push_back(hop(grid, from, to, bytes, returned));
+  return [hops = std::move(hops), kind_of = std::move(kind_of), link_of = std::move(link_of),
+          count = kinds.size()](int stage, int begin) {
+    return hops[link_of[static_cast<std::size_t>(stage)] * count +
+                kind_of[static_cast<std::size_t>(begin)]];
+  };
+}
+
 // Cuts the modules of a branch into units, one for each block, and joins units into stages. Without
 // `costs`, units cost 0.
 class Units {
@@ -55,12 +86,7 @@ class Units {
       sent.emplace_back(unit.sent, unit.returned);
     }
     if (layout_.balance == Balance::unaware) return chain;
-    if (by.hop)
-      chain.hop = [hop = by.hop, sent, grid, ranks](int stage, int begin) {
-        const auto& [bytes, returned] = sent[static_cast<std::size_t>(begin)];
-        const auto to = ranks.begin() + stage;
-        return hop(grid, to[-1], *to, bytes, returned);
-      };
+    if (by.hop) chain.hop = remembered(by.hop, sent, grid, ranks);
     if (by.lacks)
       chain.lacks = [lacks = by.lacks, first = units_.front().chunks.front().module](
                         const std::vector<int>& sizes, int stage) {

@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "shared/files/free_memory.h"
+#include "shared/goal/goal.h"
+#include "shared/search/choices.h"
 #include "sim/cli/variations.h"
 #include "sim/frameworks/target_layouts.h"
 
@@ -51,6 +53,17 @@ std::string tokens_of(const std::string& text) {
   number.precision(17);
   number << value;
   return number.str();
+}
+
+// Throws InputError, naming the option, if the text is not an objective.
+void check_objective(const std::string& text) {
+  std::string known;
+  for (const Objective each : all_of<Objective>()) {
+    if (text == name(each)) return;
+    known += (known.empty() ? "" : ", ") + std::string(name(each));
+  }
+  throw InputError("--objective", "", "must be one or two of " + known + " (got \"" + text + "\")",
+                   "for example --objective days,dollars");
 }
 
 // "2/8": the second of eight parts.
@@ -137,8 +150,10 @@ std::vector<Override> goal_overrides(const Arguments& args) {
   std::vector<Override> goal;
   if (args.has("objective")) {
     std::string names;
-    for (const std::string& each : args.texts("objective"))
+    for (const std::string& each : args.texts("objective")) {
+      check_objective(each);
       names += (names.empty() ? "\"" : ",\"") + each + "\"";
+    }
     goal.push_back(parse_override("goal.objective=[" + names + "]"));
   }
   if (args.has("nodes")) {

@@ -139,7 +139,9 @@ int ask_command(int argc, char** argv) {
                        "one; ?xH100: how many "
                        "are needed",
                        cxxopts::value<std::string>(), "N")(
-      "seq", "tokens of a sequence, images and audio included: 8192 or 8k (default: 8k)",
+      "seq",
+      "tokens of a sequence, images and audio included: 8192, 8k (8,192) or 1M (1,048,576) "
+      "(default: 8k)",
       cxxopts::value<std::string>(), "TOKENS")(
       "images",
       "images of a sample: 8; 8x1024, of 1,024 patches each; 8x448px, of 448 pixels (default: a "

@@ -325,12 +325,12 @@ std::int64_t parse_count(const std::string& text, const std::string& option) {
   }
   const std::string unit = text.substr(used);
   if (unit == "k" || unit == "K") value *= 1024;
-  if (unit == "M") value *= 1e6;
+  if (unit == "M") value *= 1024 * 1024;
   const bool known = unit.empty() || unit == "k" || unit == "K" || unit == "M";
   constexpr double kMost = 1e12;
   if (used == 0 || !known || !(value >= 1) || value > kMost || value != std::floor(value))
     throw InputError(option, "", "\"" + text + "\" is not a whole number above 0",
-                     "8192, or 8k for 8,192");
+                     "8192, 8k (8,192), or 1M (1,048,576)");
   return static_cast<std::int64_t>(value);
 }
 

@@ -24,7 +24,7 @@ constexpr double kSame = 0.005;
 std::string memory_text(const StepAnswer& answer, const Scenario& scenario) {
   const Figures& figures = answer.figures;
   const Bytes capacity = figures.device_memory;
-  Table table({"stage", "peak memory", "reached at", "parameters", "gradients", "optimizer",
+  Table table({"stage", "peak of tensors", "reached at", "parameters", "gradients", "optimizer",
                "activations", "stage inputs"});
   for (const auto& [stage, rank] : worst_by_stage(answer.prediction)) {
     const RankMemory& memory = answer.prediction.memory[rank.value];
