@@ -18,17 +18,27 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
     const StageOfBranch stage = rank.stages[i];
     if (part && stage.branch != *part) {
       stages_[i] = {{}, {WorkMemory{}}};
-    } else if (i >= known_.size() || !memories_.alike(view, known_[i], stage)) {
-      // For a part: the smallest work represents all.
-      const bool least = !leads(view, rank, stage.branch) ||
-                         (part && view.branches[*part].load->counts.size() > 1);
-      memories_.memory(view, stage, least, stages_[i]);
+    } else {  // for a part, the smallest work represents all
+      set_stage(view, rank, i,
+                !leads(view, rank, stage.branch) ||
+                    (part && view.branches[*part].load->counts.size() > 1));
     }
     fixed += stages_[i].fixed;
     alike = alike && stages_[i].works.size() == 1;
   }
   known_ = rank.stages;
-  if (!alike) return fixed + held_in_action(view, rank);
+  return fixed + (alike ? at_moments(rank) : held_in_action(view, rank));
+}
+
+void LayoutMemory::set_stage(const LayoutView& view, const RankMoments& rank, std::size_t i,
+                             bool least) {
+  const StageOfBranch stage = rank.stages[i];
+  if (i < known_.size() && memories_.alike(view, known_[i], stage)) return;
+  memories_.memory(view, stage, least, stages_[i]);
+}
+
+Bytes LayoutMemory::at_moments(const RankMoments& rank) const {
+  const std::size_t count = rank.stages.size();
   Bytes most{};
   for (const ActionMoment& moment : rank.moments) {
     Bytes bytes =
@@ -41,7 +51,53 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
     }
     most = std::max(most, bytes);
   }
-  return fixed + most;
+  return most;
+}
+
+// With encoders in turn, every encoder microbatch is in flight alone, with the same language
+// microbatches in flight at the same moments; so are those of the largest work.
+std::optional<Bytes> LayoutMemory::held_with_largest(const LayoutView& view,
+                                                     const RankMoments& rank,
+                                                     std::size_t largest) {
+  const std::size_t count = rank.stages.size();
+  if (stages_.size() < count) stages_.resize(count);
+  Bytes fixed = memories_.standing(view, rank);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t branch = rank.stages[i].branch;
+    set_stage(view, rank, i, branch != largest && !leads(view, rank, branch));
+    std::vector<WorkMemory>& works = stages_[i].works;
+    if (branch == largest)
+      works = {*std::max_element(
+          works.begin(), works.end(),
+          [](const WorkMemory& a, const WorkMemory& b) { return a.tape < b.tape; })};
+    if (works.size() > 1) return {};
+    fixed += stages_[i].fixed;
+    for (const ActionMoment& moment : rank.moments)
+      if (branch == largest && moment.held[i].tapes > 1) return {};
+  }
+  known_ = rank.stages;
+  return fixed + at_moments(rank);
+}
+
+Bytes LayoutMemory::with_largest(const LayoutView& view) {
+  if (view.layout->encoder_order != EncoderOrder::in_turn) return {};
+  Bytes most{};
+  for (std::size_t b = 0; b < view.branches.size(); ++b) {
+    if (b == view.language || view.branches[b].load->alike ||
+        !same_ranks(*view.branches[b].grid, *view.branches[view.language].grid))
+      continue;
+    start(view);
+    std::optional<Bytes> least;  // of any stage's ranks
+    for (const RankMoments& rank : *view.ranks) {
+      if (rank.stages.empty()) continue;
+      const std::optional<Bytes> memory = held_with_largest(view, rank, b);
+      least = memory ? std::min(least.value_or(*memory), *memory) : Bytes(0);
+      if (!memory) break;
+    }
+    most = std::max(most, least.value_or(Bytes(0)));
+  }
+  start(view);
+  return most;
 }
 
 // Computes the same action by action, for works that differ.
@@ -111,6 +167,7 @@ Footprint LayoutMemory::worst(const LayoutView& view) {
     if (&stage != of->stages.data() && (&stage)[-1].branch == stage.branch) continue;
     worst.worst += (worst.worst.empty() ? "" : " + ") + views_.stage_name(view, stage);
   }
+  worst.memory = std::max(worst.memory, with_largest(view));
   return worst;
 }
 

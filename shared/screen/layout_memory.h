@@ -25,8 +25,18 @@ class LayoutMemory {
 
  private:
   void start(const LayoutView& view);
-  // Returns the bytes of a rank; with `part`, a lower bound for that branch alone.
+  // Returns the bytes of a rank; with `part`, a lower bound for that branch alone. With `largest`,
+  // the bytes of a lane that has the largest work of that branch; absent if they are not known.
   Bytes held(const LayoutView& view, const RankMoments& rank, std::optional<std::size_t> part = {});
+  std::optional<Bytes> held_with_largest(const LayoutView& view, const RankMoments& rank,
+                                         std::size_t largest);
+  // Sets stages_[i] to the memory of the rank's i-th stage.
+  void set_stage(const LayoutView& view, const RankMoments& rank, std::size_t i, bool least);
+  // Returns the most that the works of stages_ hold at any moment.
+  Bytes at_moments(const RankMoments& rank) const;
+  // Returns a lower bound that counts the largest work of each encoder on the language module's
+  // ranks: some lane has it, on the ranks of some stage.
+  Bytes with_largest(const LayoutView& view);
   Bytes held_in_action(const LayoutView& view, const RankMoments& rank) const;
 
   const LayoutViews& views_;

@@ -19,6 +19,10 @@ constexpr std::size_t kRound = 24;
 constexpr std::int64_t kFirstSimulated = 4;
 // Candidates simulated before the ranking is computed again.
 constexpr std::size_t kSimulatedAtOnce = 2;
+// Where not all candidates are estimated: those of a kind with this many estimates are left out if
+// the least ratio of estimate to bound of the kind puts them beyond the limit by this factor.
+constexpr int kKnownKind = 3;
+constexpr double kSlack = 1.0;
 
 }  // namespace
 
@@ -126,7 +130,9 @@ std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
     ops += candidate.ops;
     if (!candidate.why_not.empty() || candidate.bound.step.count() <= 0) continue;
     Ratio& ratio = ratios_[standing.kind];
-    ratio.sum += candidate.estimate / candidate.bound.step;
+    const double over = candidate.estimate / candidate.bound.step;
+    ratio.sum += over;
+    ratio.least = std::min(ratio.least, over);
     ratio.ops += candidate.ops;
     ++ratio.count;
   }
@@ -147,6 +153,7 @@ std::int64_t Contest::expected_ops(std::size_t at) const {
 void Contest::estimate_best(Placement placement, std::int64_t ops, double within) {
   while (ops > 0 && !stopped()) {
     const double limit = best(placement).count() * (1 - within);
+    const bool unlikely = within > 0;
     struct Promise {
       double seconds;
       std::size_t at;
@@ -158,6 +165,9 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
       if (c.bound.step.count() >= limit) continue;
       const auto ratio = ratios_.find(standings_[i].kind);
       const double over = ratio == ratios_.end() ? 1 : ratio->second.sum / ratio->second.count;
+      if (unlikely && ratio != ratios_.end() && ratio->second.count >= kKnownKind &&
+          c.bound.step.count() * ratio->second.least > limit * kSlack)
+        continue;
       promises.push_back({c.bound.step.count() * over, i});
     }
     if (promises.empty()) return;

@@ -21,6 +21,7 @@
 
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -98,7 +99,7 @@ class Contest {
     std::optional<Layout> replaced = {};
   };
   struct Ratio {
-    double sum = 0;
+    double sum = 0, least = std::numeric_limits<double>::infinity();
     std::int64_t ops = 0;
     int count = 0;
   };
