@@ -34,6 +34,11 @@ namespace polyphony {
 std::vector<Bytes> library_memory(const Program& program, const Cluster& cluster,
                                   const HardwareProfile& profile);
 
+// Returns a lower bound for every rank of the layout's Program, from its grids alone: without
+// messages, exchanges between layouts, and operands in FP8.
+Bytes least_library_memory(const Model& model, const Layout& layout, const Cluster& cluster,
+                           const HardwareProfile& profile);
+
 // Returns predict_memory() with the memory of libraries.
 std::vector<RankMemory> predict_needed_memory(const Program& program, const Timeline& timeline,
                                               const Cluster& cluster,

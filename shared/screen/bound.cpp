@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "shared/chance/misses.h"
+#include "shared/graph/library_memory.h"
 #include "shared/screen/layout_memory.h"
 #include "shared/screen/layout_time.h"
 
@@ -59,6 +60,15 @@ Screen::~Screen() = default;
 Footprint Screen::footprint(const Layout& layout) {
   impl_->asked = layout;
   return impl_->footprint = impl_->memory.worst(impl_->views.look(layout));
+}
+
+Bytes Screen::room(const Layout& layout) const {
+  const Scenario& scenario = impl_->scenario;
+  const Bytes limit = scenario.memory_limit();
+  if (limit.value == 0) return limit;
+  const Bytes libraries =
+      least_library_memory(scenario.model, layout, scenario.cluster, impl_->profile);
+  return std::max(Bytes(1), limit - libraries);
 }
 
 Bound Screen::bound(const Layout& layout) {

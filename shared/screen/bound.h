@@ -68,6 +68,9 @@ class Screen {
   // much cheaper. Most layouts of a search do not fit, so callers should ask for the footprint
   // first.
   Footprint footprint(const Layout& layout);
+  // Returns how much tensors of the layout may take on a GPU in a search: the scenario's limit less
+  // what libraries take at the least. Zero: there is no limit.
+  Bytes room(const Layout& layout) const;
   Bound bound(const Layout& layout);
   // Returns the memory of the rank that holds a stage of the branch with this module.
   Bytes memory(const Layout& layout, ModuleId module, int stage);

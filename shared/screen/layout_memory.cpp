@@ -57,8 +57,7 @@ Bytes LayoutMemory::at_moments(const RankMoments& rank) const {
 // With encoders in turn, every encoder microbatch is in flight alone, with the same language
 // microbatches in flight at the same moments; so are those of the largest work.
 std::optional<Bytes> LayoutMemory::held_with_largest(const LayoutView& view,
-                                                     const RankMoments& rank,
-                                                     std::size_t largest) {
+                                                     const RankMoments& rank, std::size_t largest) {
   const std::size_t count = rank.stages.size();
   if (stages_.size() < count) stages_.resize(count);
   Bytes fixed = memories_.standing(view, rank);

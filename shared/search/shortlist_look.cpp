@@ -62,7 +62,7 @@ void Lister::choose_context_attention(const Division& division, ModuleLayout& gr
 // Returns whether the layout fits in memory, as it is or with ring attention, which holds the keys
 // of one rank at a time (and is then set in `layout`).
 bool Lister::fits(Task& task, Layout& layout) {
-  const Bytes capacity = scenario_.memory_limit();
+  const Bytes capacity = screen_.room(layout);
   if (capacity.value == 0) return true;
   // Most layouts do not fit, and the footprint is cheaper than the full bound.
   const Footprint footprint = screen_.footprint(layout);
@@ -129,7 +129,7 @@ Layout Lister::without_recompute(const Layout& layout) const {
 // memory is ignored, no layout between it and this one is fast enough.
 void Lister::recompute_less(Task& task, const Layout& layout) {
   Shortlist& list = task.list;
-  const Bytes capacity = scenario_.memory_limit();
+  const Bytes capacity = screen_.room(layout);
   const Layout none = without_recompute(layout);
   if (capacity.value == 0 || none == layout) return;
   if (screen_.footprint(none).memory <= capacity) return;

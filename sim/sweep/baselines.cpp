@@ -73,7 +73,7 @@ class Rules {
   }
 
   bool fits(const Layout& layout) {
-    const Bytes capacity = scenario_.memory_limit();
+    const Bytes capacity = screen_.room(layout);
     return capacity.value == 0 || screen_.footprint(layout).memory <= capacity;
   }
 

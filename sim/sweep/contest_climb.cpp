@@ -21,10 +21,10 @@ constexpr int kMostStagesToShift = 24;
 
 std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout& layout) {
   const Candidate& from = candidates_[of];
-  const Bytes capacity = question_.scenario.memory_limit();
   std::vector<std::size_t> found;
   for (const Layout& next : neighbours(question_.scenario, layout)) {
     if (next.placement != from.layout.placement || !space_.allows(next)) continue;
+    const Bytes capacity = screen_.room(next);
     if (capacity.value > 0 && screen_.footprint(next).memory > capacity) continue;
     const Bound bound = screen_.bound(next);
     if (bound.step.count() >= from.figures.step.count() * (1 - kBetter)) continue;

@@ -5,12 +5,13 @@
 namespace polyphony::sim {
 
 // Adds candidates with more recomputation, or another split, in place of one that does not fit. A
-// Program needs some memory that the screen does not count, so the screen's memory of the new
-// candidates must be lower by that amount. This ends, because it decreases from each to the next.
+// Program needs some memory that the screen does not count (libraries, transfers), so the screen's
+// memory of the new candidates must be lower by that amount. This ends, because it decreases from
+// each to the next.
 void Contest::recompute_more(std::size_t misfit) {
   const Candidate& c = candidates_[misfit];
   if (!c.why_not.empty() || fits(c)) return;
-  const Bytes unseen = c.figures.peak_memory - c.bound.footprint.memory;
+  const Bytes unseen = c.figures.needed_memory() - c.bound.footprint.memory;
   const Bytes target = question_.scenario.memory_limit() - unseen;
   for (const Layout& next :
        polyphony::recompute_more(question_.scenario, space_, c.layout, target, screen_)) {
@@ -42,7 +43,7 @@ void Contest::split_misfits(Placement placement, std::size_t tries, std::int64_t
     if (layout.placement != placement) continue;
     if (tries-- == 0 || stopped()) break;
     if (kept.listed.bound.step.count() >= best(placement).count() * (1 - within)) break;
-    const auto split = fitting_form(layout, question_.scenario.memory_limit());
+    const auto split = fitting_form(layout, screen_.room(layout));
     if (!split) continue;
     position(*split, screen_.bound(*split), kind_of(kept));
     if (++found % kAtOnce == 0) estimate_best(placement, ops, within);

@@ -56,6 +56,12 @@ Bytes peak(const sim::Prediction& prediction) {
   return most;
 }
 
+Bytes least_libraries(const sim::Prediction& prediction) {
+  Bytes least = prediction.memory.front().libraries;
+  for (const RankMemory& rank : prediction.memory) least = std::min(least, rank.libraries);
+  return least;
+}
+
 // Two of three questions have measured layouts that were slower or faster than predicted.
 void know_misses(const Scenario& scenario, int number, HardwareProfile& profile) {
   for (int i = 0; i < number % 3; ++i) {
@@ -123,7 +129,10 @@ TEST_CASE("the screen agrees with the Program, whatever the layout") {
         ++left_out;
         continue;
       }
-      const Bytes most = peak(*prediction);
+      const Bytes most = peak(*prediction), libraries = least_libraries(*prediction);
+      const Bytes room = screen.room(*layout), limit = scenario.memory_limit();
+      if (limit.value > 0) CHECK(room >= std::max(Bytes(1), limit - libraries));
+      if (libraries > Bytes(0)) CHECK(room < limit);
       // Otherwise the Program's stages are split differently to fit (shared/split/balanced_plan.h).
       const bool fits = bound.footprint.memory <= scenario.cluster.device.memory;
       if (fits) CHECK(bound.footprint.memory <= most);
