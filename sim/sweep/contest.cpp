@@ -19,10 +19,10 @@ constexpr std::size_t kRound = 24;
 constexpr std::int64_t kFirstSimulated = 4;
 // Candidates simulated before the ranking is computed again.
 constexpr std::size_t kSimulatedAtOnce = 2;
-// Where not all candidates are estimated: those of a kind with this many estimates are left out if
-// the least ratio of estimate to bound of the kind puts them beyond the limit by this factor.
-constexpr int kKnownKind = 3;
-constexpr double kSlack = 1.0;
+// Estimates that show what a kind's least ratio of estimate to bound is, and the allowance for a kind
+// that its family stands for.
+constexpr int kKnown = 3;
+constexpr double kAllowance = 0.97;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Contest::Contest(const Question& question, const Space& space, Screen& screen, K
                  const ContestOptions& options)
     : question_(question), space_(space), screen_(screen), known_(known), options_(options) {}
 
-std::size_t Contest::position(const Layout& given, const Bound& bound, const Kind& kind) {
+std::size_t Contest::position(const Layout& given, const Bound& bound) {
   const Layout layout = at_rest(question_.scenario, given);
   const auto [known, added] =
       positions_.try_emplace(layout_numbers(layout).dump(), candidates_.size());
@@ -39,24 +39,24 @@ std::size_t Contest::position(const Layout& given, const Bound& bound, const Kin
     candidate.layout = layout;
     candidate.text = describe(question_.scenario.model, layout);
     candidate.bound = bound;
-    standings_.push_back({kind});
+    standings_.push_back({kind_of(layout)});
   }
   return known->second;
 }
 
-Contest::Kind Contest::kind_of(const Screened::Kept& kept) const {
-  const Layout& layout = kept.listed.layout;
-  const ModuleLayout& language = layout.modules[space_.owners()[space_.language()].value];
-  return {kept.unit, language.shard, layout.schedule, language.recompute};
+Contest::Kind Contest::kind_of(const Layout& layout) const {
+  const ModuleLayout& grid = layout.modules[space_.owners()[space_.language()].value];
+  const Shape shape{
+      static_cast<int>(layout.placement), grid.first_rank, grid.ranks, grid.tp, grid.cp, grid.pp};
+  return {shape, layout.schedule, grid.shard, grid.recompute};
 }
 
 void Contest::enter(const Screened& screened) {
-  for (const Screened::Kept& kept : screened.kept)
-    position(kept.listed.layout, kept.listed.bound, kind_of(kept));
+  for (const Listed& listed : screened.kept) position(listed.layout, listed.bound);
   may_fit_if_resplit_ = screened.may_fit_if_resplit;
 }
 
-void Contest::enter(const Layout& layout) { position(layout, screen_.bound(layout), {}); }
+void Contest::enter(const Layout& layout) { position(layout, screen_.bound(layout)); }
 
 std::vector<TaskResult<std::string>> Contest::ask(
     const std::string& what, const std::vector<std::size_t>& positions,
@@ -98,7 +98,7 @@ std::vector<std::size_t> Contest::runnable(const std::vector<std::size_t>& posit
         standings_[at].waiting = false;
         standings_[at].refused = true;
         if (form) {
-          const std::size_t other = position(*form, screen_.bound(*form), standings_[at].kind);
+          const std::size_t other = position(*form, screen_.bound(*form));
           standings_[other].runnable = true;
           if (!standings_[other].replaced) standings_[other].replaced = layout;
           standings_[at].replacement = other;
@@ -129,12 +129,14 @@ std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
     ++estimated_;
     ops += candidate.ops;
     if (!candidate.why_not.empty() || candidate.bound.step.count() <= 0) continue;
-    Ratio& ratio = ratios_[standing.kind];
     const double over = candidate.estimate / candidate.bound.step;
-    ratio.sum += over;
-    ratio.least = std::min(ratio.least, over);
-    ratio.ops += candidate.ops;
-    ++ratio.count;
+    for (Ratio* const ratio :
+         {&ratios_[standing.kind], &family_ratios_[family_of(standing.kind)]}) {
+      ratio->sum += over;
+      ratio->least = std::min(ratio->least, over);
+      ratio->ops += candidate.ops;
+      ++ratio->count;
+    }
   }
   return ops;
 }
@@ -150,10 +152,18 @@ std::int64_t Contest::expected_ops(std::size_t at) const {
       need_of(question_.scenario, layout, {.predictor = Predictor::estimate}).ops);
 }
 
+bool Contest::too_slow(const Kind& kind, Seconds bound, double limit) const {
+  if (const auto of = ratios_.find(kind); of != ratios_.end() && of->second.count >= kKnown)
+    return bound.count() * of->second.least > limit;
+  const auto of = family_ratios_.find(family_of(kind));
+  return of != family_ratios_.end() && of->second.count >= kKnown &&
+         bound.count() * of->second.least * kAllowance > limit;
+}
+
 void Contest::estimate_best(Placement placement, std::int64_t ops, double within) {
   while (ops > 0 && !stopped()) {
     const double limit = best(placement).count() * (1 - within);
-    const bool unlikely = within > 0;
+    const bool unlikely = within > 0;  // else all candidates are estimated
     struct Promise {
       double seconds;
       std::size_t at;
@@ -165,9 +175,7 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
       if (c.bound.step.count() >= limit) continue;
       const auto ratio = ratios_.find(standings_[i].kind);
       const double over = ratio == ratios_.end() ? 1 : ratio->second.sum / ratio->second.count;
-      if (unlikely && ratio != ratios_.end() && ratio->second.count >= kKnownKind &&
-          c.bound.step.count() * ratio->second.least > limit * kSlack)
-        continue;
+      if (unlikely && too_slow(standings_[i].kind, c.bound.step, limit)) continue;
       promises.push_back({c.bound.step.count() * over, i});
     }
     if (promises.empty()) return;
@@ -247,7 +255,7 @@ void Contest::simulate(std::size_t position, std::int64_t ops) {
 }
 
 std::size_t Contest::estimate(const Layout& layout) {
-  const std::size_t at = position(layout, screen_.bound(layout), {});
+  const std::size_t at = position(layout, screen_.bound(layout));
   runnable({at});  // so that rankings leave it out if it is not
   if (standings_[at].refused && candidates_[at].estimate == Seconds(0))
     standings_[at].waiting = true;

@@ -19,12 +19,14 @@
 //                   open, and the blocks of pipeline stages.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/sweep/candidate.h"
@@ -58,8 +60,8 @@ class Contest {
   void estimate_best(Placement placement, std::int64_t ops, double within);
   // Tries new splits for at most `tries` candidates of the placement that are too large.
   void split_misfits(Placement placement, std::size_t tries, std::int64_t ops, double within);
-  // Climbs from the best candidates of the placement: at most one per unit (the layouts
-  // with one tp, cp and pp: shared/search/shortlist.h), at most `starts`, and only those within the
+  // Climbs from the best candidates of the placement: at most one of each shape
+  // (ranks, tp, cp and pp of the language module), at most `starts`, and only those within the
   // fraction `near` of the best.
   void climb(Placement placement, std::size_t starts, double near, std::int64_t ops);
   // Simulates candidates, best first, until the best one and at least `at_least` are simulated, or
@@ -86,9 +88,13 @@ class Contest {
   std::int64_t simulated() const { return simulated_; }
 
  private:
-  // Candidates of one kind have similar ratios of estimate to bound. The number is the screened
-  // unit.
-  using Kind = std::tuple<std::size_t, Shard, ScheduleKind, Recompute>;
+  // Candidates of one kind have similar ratios of estimate to bound; those of one family, which
+  // differ in sharding and recomputation, less similar ones. The shape is the placement, and of the
+  // language module's grid the ranks, tp, cp and pp.
+  using Shape = std::array<int, 6>;
+  using Kind = std::tuple<Shape, ScheduleKind, Shard, Recompute>;
+  using Family = std::pair<Shape, ScheduleKind>;
+  static Family family_of(const Kind& kind) { return {std::get<0>(kind), std::get<1>(kind)}; }
   struct Standing {
     Kind kind;
     bool waiting = true;
@@ -103,8 +109,11 @@ class Contest {
     std::int64_t ops = 0;
     int count = 0;
   };
-  std::size_t position(const Layout& layout, const Bound& bound, const Kind& kind);
-  Kind kind_of(const Screened::Kept& kept) const;
+  std::size_t position(const Layout& layout, const Bound& bound);
+  Kind kind_of(const Layout& layout) const;
+  // Returns whether, by the estimates so far, a candidate of this kind with this bound takes longer
+  // than `limit`. Without enough estimates of its kind, its family decides, with an allowance.
+  bool too_slow(const Kind& kind, Seconds bound, double limit) const;
   // Returns whether its predicted peak keeps the search's memory margin (Scenario::memory_limit).
   bool fits(const Candidate& c) const;
   // fitting(): estimated or simulated candidates that fit, unordered. better(): compares two.
@@ -141,9 +150,10 @@ class Contest {
   const ContestOptions options_;
   std::deque<Candidate> candidates_;
   std::deque<Standing> standings_;
-  std::vector<Screened::Kept> may_fit_if_resplit_;  // too large if split by time; best bound first
-  std::map<std::string, std::size_t> positions_;    // by layout
+  std::vector<Listed> may_fit_if_resplit_;        // too large if split by time; best bound first
+  std::map<std::string, std::size_t> positions_;  // by layout
   std::map<Kind, Ratio> ratios_;
+  std::map<Family, Ratio> family_ratios_;
   std::int64_t estimated_ = 0, simulated_ = 0;
 };
 

@@ -28,7 +28,7 @@ std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout
     if (capacity.value > 0 && screen_.footprint(next).memory > capacity) continue;
     const Bound bound = screen_.bound(next);
     if (bound.step.count() >= from.figures.step.count() * (1 - kBetter)) continue;
-    found.push_back(position(next, bound, standings_[of].kind));
+    found.push_back(position(next, bound));
   }
   return found;
 }
@@ -84,12 +84,12 @@ void Contest::climb_from(std::size_t start, std::int64_t& ops) {
 void Contest::climb(Placement placement, std::size_t starts, double near, std::int64_t ops) {
   const std::vector<std::size_t> ranked = ranking(placement);
   if (ranked.empty()) return;
-  std::set<std::size_t> units;
+  std::set<Shape> shapes;
   std::vector<std::size_t> from;
   const double limit = candidates_[ranked.front()].figures.step.count() * (1 + near);
   for (const std::size_t at : ranked) {
     if (from.size() == starts || candidates_[at].figures.step.count() > limit) break;
-    if (units.insert(std::get<0>(standings_[at].kind)).second) from.push_back(at);
+    if (shapes.insert(std::get<0>(standings_[at].kind)).second) from.push_back(at);
   }
   for (const std::size_t at : from) climb_from(at, ops);
 }

@@ -14,15 +14,11 @@ void Contest::recompute_more(std::size_t misfit) {
   const Bytes unseen = c.figures.needed_memory() - c.bound.footprint.memory;
   const Bytes target = question_.scenario.memory_limit() - unseen;
   for (const Layout& next :
-       polyphony::recompute_more(question_.scenario, space_, c.layout, target, screen_)) {
-    Kind kind = standings_[misfit].kind;
-    std::get<Recompute>(kind) = next.modules[space_.owners()[space_.language()].value].recompute;
-    position(next, screen_.bound(next), kind);
-  }
+       polyphony::recompute_more(question_.scenario, space_, c.layout, target, screen_))
+    position(next, screen_.bound(next));
   Layout even = c.layout;
   for (ModuleLayout& grid : even.modules) grid.blocks.clear();
-  if (const auto split = fitting_form(even, target))
-    position(*split, screen_.bound(*split), standings_[misfit].kind);
+  if (const auto split = fitting_form(even, target)) position(*split, screen_.bound(*split));
 }
 
 std::optional<Layout> Contest::fitting_form(const Layout& layout, Bytes room) {
@@ -38,14 +34,14 @@ void Contest::split_misfits(Placement placement, std::size_t tries, std::int64_t
                             double within) {
   constexpr std::size_t kAtOnce = 8;  // new splits estimated at once, before the best is updated
   std::size_t found = 0;
-  for (const Screened::Kept& kept : may_fit_if_resplit_) {
-    const Layout& layout = kept.listed.layout;
+  for (const Listed& kept : may_fit_if_resplit_) {
+    const Layout& layout = kept.layout;
     if (layout.placement != placement) continue;
     if (tries-- == 0 || stopped()) break;
-    if (kept.listed.bound.step.count() >= best(placement).count() * (1 - within)) break;
+    if (kept.bound.step.count() >= best(placement).count() * (1 - within)) break;
     const auto split = fitting_form(layout, screen_.room(layout));
     if (!split) continue;
-    position(*split, screen_.bound(*split), kind_of(kept));
+    position(*split, screen_.bound(*split));
     if (++found % kAtOnce == 0) estimate_best(placement, ops, within);
   }
   if (found > 0) estimate_best(placement, ops, within);

@@ -89,15 +89,14 @@ class Listers {
   std::vector<std::unique_ptr<Lister>> more_;
 };
 
-void add(const json& answer, Placement placement, std::size_t unit, Screened& all) {
+void add(const json& answer, Placement placement, Screened& all) {
   all.considered += answer["considered"].get<std::int64_t>();
   all.legal += answer["legal"].get<std::int64_t>();
   all.too_large += answer["large"].get<std::int64_t>();
   all.pruned += answer["beaten"].get<std::int64_t>();
-  for (const json& listed : answer["best"]) all.kept.push_back({listed_of(listed), unit});
+  for (const json& listed : answer["best"]) all.kept.push_back(listed_of(listed));
   if (answer.contains("tight"))
-    for (const json& listed : answer["tight"])
-      all.may_fit_if_resplit.push_back({listed_of(listed), unit});
+    for (const json& listed : answer["tight"]) all.may_fit_if_resplit.push_back(listed_of(listed));
   if (answer.contains("rest")) {
     const Seconds rest(answer["rest"].get<double>());
     const auto [known, added] = all.rest.try_emplace(placement, rest);
@@ -151,12 +150,10 @@ Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOpti
       all.failed.push_back(text);
       continue;
     }
-    add(answer, lister.divisions()[units[i].division].placement, i, all);
+    add(answer, lister.divisions()[units[i].division].placement, all);
   }
-  for (std::vector<Screened::Kept>* const list : {&all.kept, &all.may_fit_if_resplit})
-    std::sort(list->begin(), list->end(), [](const Screened::Kept& a, const Screened::Kept& b) {
-      return listed_before(a.listed, b.listed);
-    });
+  for (std::vector<Listed>* const list : {&all.kept, &all.may_fit_if_resplit})
+    std::sort(list->begin(), list->end(), listed_before);
   return all;
 }
 

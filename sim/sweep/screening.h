@@ -13,17 +13,13 @@
 namespace polyphony::sim {
 
 struct Screened {
-  struct Kept {
-    Listed listed;
-    std::size_t unit = 0;  // candidates of one unit are similar
-  };
-  std::vector<Kept> kept;             // best bound first
+  std::vector<Listed> kept;           // best bound first
   std::map<Placement, Seconds> rest;  // least bound of the candidates not kept; absent if none
   double combinations = 0;            // of the whole space
   // Sums over all units of the counts of Shortlist.
   std::int64_t considered = 0, legal = 0, too_large = 0, pruned = 0;
   std::optional<Listed> smallest_too_large;  // of all units' Shortlist::smallest_too_large
-  std::vector<Kept> may_fit_if_resplit;      // of all units, best bound first
+  std::vector<Listed> may_fit_if_resplit;    // of all units, best bound first
   Rejections rejections;
   std::vector<std::string> failed;  // error messages of units whose listing failed
 };

@@ -31,6 +31,9 @@ constexpr double kThinOps = 1e6, kSpaceOps = 6e6, kClimbOps = 6e6, kSimulatedOps
 // candidates within kNear of it.
 constexpr double kWithin = 0.005, kNear = 0.05;
 constexpr std::size_t kStarts = 4;
+// A placement gets its whole budget up to kClose behind the best one, and the part kLeast of it
+// from kFar on.
+constexpr double kClose = 0.03, kFar = 0.13, kLeast = 0.1;
 // Candidates per placement that are tried with another split of stages, to make them fit. Each
 // takes about 0.1 s.
 constexpr std::size_t kSplitsTried = 8;
@@ -98,6 +101,16 @@ std::size_t compared_of(const Contest& contest, const std::vector<std::size_t>& 
   return count;
 }
 
+// Returns the part of the budget that a placement gets, by how far its best layout is behind the
+// best of all.
+double worth(const Contest& contest, Placement placement) {
+  const double own = contest.best(placement).count();
+  double best = own;
+  for (const Placement other : kPlacements) best = std::min(best, contest.best(other).count());
+  if (!std::isfinite(own)) return 1;  // none is known yet, or none of any placement
+  return std::clamp((kFar - (own / best - 1)) / (kFar - kClose), kLeast, 1.0);
+}
+
 // Reorders the first few candidates by the 95th percentile of their steps over varying batches.
 void rank_by_p95(Contest& contest, std::vector<std::size_t>& order) {
   constexpr std::size_t kStreamed = 12;
@@ -113,7 +126,7 @@ void rank_by_p95(Contest& contest, std::vector<std::size_t>& order) {
 
 std::string question_digest(const Scenario& scenario, const HardwareProfile& profile) {
   // Version of the predictions; must be increased when answers to the same question change.
-  constexpr int kAnswersVersion = 4;
+  constexpr int kAnswersVersion = 5;
   Fnv digest;
   digest.add(resolved_text(scenario) + to_json(profile) + std::to_string(kAnswersVersion));
   return digest.digits();
@@ -198,12 +211,17 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
 
   for (const Placement placement : kPlacements) {
     share = 0.4 + 0.15 * static_cast<double>(placement);
-    contest.estimate_best(placement, ops(small ? 5 * kSpaceOps : kSpaceOps), small ? 0 : kWithin);
+    const auto some = [&](double count) {
+      return ops(small ? count : count * worth(contest, placement));
+    };
+    contest.estimate_best(placement, small ? ops(5 * kSpaceOps) : some(kSpaceOps),
+                          small ? 0 : kWithin);
     contest.split_misfits(placement, small ? listing.may_fit_if_resplit : kSplitsTried,
-                          ops(kSpaceOps), small ? 0 : kWithin);
-    contest.climb(placement, kStarts, kNear, ops(kClimbOps));
+                          some(kSpaceOps), small ? 0 : kWithin);
+    contest.climb(placement, kStarts, kNear, some(kClimbOps));
     result.gaps[placement] = contest.gap(placement, screened.rest);
-    if (options.predictor == Predictor::simulate)
+    // The best of a placement that is far behind stays an estimate.
+    if (options.predictor == Predictor::simulate && (small || worth(contest, placement) > kLeast))
       contest.simulate_best(placement, options.at_least, ops(kSimulatedOps));
     if (!std::isfinite(contest.best(placement).count())) result.gaps.erase(placement);
   }
