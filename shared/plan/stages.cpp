@@ -33,8 +33,8 @@ struct LoneEnds {
   bool first = false, last = false;
 };
 
-// Returns Chain::hop: what `hop` says of the ranks of two stages, and of the bytes `sent` to a unit.
-// It asks once for each pair of ranks and kind of unit, of which there are few.
+// Returns Chain::hop: what `hop` says of the ranks of two stages, and of the bytes `sent` to a
+// unit. It asks once for each pair of ranks and kind of unit, of which there are few.
 std::function<Hop(int, int)> remembered(const HopTimes& hop,
                                         const std::vector<std::pair<Bytes, bool>>& sent,
                                         const ModuleLayout& grid, const std::vector<int>& ranks) {

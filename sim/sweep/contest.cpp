@@ -19,8 +19,8 @@ constexpr std::size_t kRound = 24;
 constexpr std::int64_t kFirstSimulated = 4;
 // Candidates simulated before the ranking is computed again.
 constexpr std::size_t kSimulatedAtOnce = 2;
-// Estimates that show what a kind's least ratio of estimate to bound is, and the allowance for a kind
-// that its family stands for.
+// Estimates that show what a kind's least ratio of estimate to bound is, and the allowance for a
+// kind that its family stands for.
 constexpr int kKnown = 3;
 constexpr double kAllowance = 0.97;
 
@@ -48,7 +48,8 @@ Contest::Kind Contest::kind_of(const Layout& layout) const {
   const ModuleLayout& grid = layout.modules[space_.owners()[space_.language()].value];
   const Shape shape{
       static_cast<int>(layout.placement), grid.first_rank, grid.ranks, grid.tp, grid.cp, grid.pp};
-  return {shape, layout.schedule, grid.shard, grid.recompute};
+  const Family family{shape, layout.schedule, layout.encoder_microbatches};
+  return {family, grid.shard, grid.recompute};
 }
 
 void Contest::enter(const Screened& screened) {
@@ -131,7 +132,7 @@ std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
     if (!candidate.why_not.empty() || candidate.bound.step.count() <= 0) continue;
     const double over = candidate.estimate / candidate.bound.step;
     for (Ratio* const ratio :
-         {&ratios_[standing.kind], &family_ratios_[family_of(standing.kind)]}) {
+         {&ratios_[standing.kind], &family_ratios_[std::get<Family>(standing.kind)]}) {
       ratio->sum += over;
       ratio->least = std::min(ratio->least, over);
       ratio->ops += candidate.ops;
@@ -155,7 +156,7 @@ std::int64_t Contest::expected_ops(std::size_t at) const {
 bool Contest::too_slow(const Kind& kind, Seconds bound, double limit) const {
   if (const auto of = ratios_.find(kind); of != ratios_.end() && of->second.count >= kKnown)
     return bound.count() * of->second.least > limit;
-  const auto of = family_ratios_.find(family_of(kind));
+  const auto of = family_ratios_.find(std::get<Family>(kind));
   return of != family_ratios_.end() && of->second.count >= kKnown &&
          bound.count() * of->second.least * kAllowance > limit;
 }

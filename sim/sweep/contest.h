@@ -26,7 +26,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/sweep/candidate.h"
@@ -90,11 +89,10 @@ class Contest {
  private:
   // Candidates of one kind have similar ratios of estimate to bound; those of one family, which
   // differ in sharding and recomputation, less similar ones. The shape is the placement, and of the
-  // language module's grid the ranks, tp, cp and pp.
+  // language module's grid the ranks, tp, cp and pp. The number is that of encoder microbatches.
   using Shape = std::array<int, 6>;
-  using Kind = std::tuple<Shape, ScheduleKind, Shard, Recompute>;
-  using Family = std::pair<Shape, ScheduleKind>;
-  static Family family_of(const Kind& kind) { return {std::get<0>(kind), std::get<1>(kind)}; }
+  using Family = std::tuple<Shape, ScheduleKind, int>;
+  using Kind = std::tuple<Family, Shard, Recompute>;
   struct Standing {
     Kind kind;
     bool waiting = true;

@@ -89,7 +89,8 @@ void Contest::climb(Placement placement, std::size_t starts, double near, std::i
   const double limit = candidates_[ranked.front()].figures.step.count() * (1 + near);
   for (const std::size_t at : ranked) {
     if (from.size() == starts || candidates_[at].figures.step.count() > limit) break;
-    if (shapes.insert(std::get<0>(standings_[at].kind)).second) from.push_back(at);
+    if (shapes.insert(std::get<Shape>(std::get<Family>(standings_[at].kind))).second)
+      from.push_back(at);
   }
   for (const std::size_t at : from) climb_from(at, ops);
 }
