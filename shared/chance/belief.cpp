@@ -59,9 +59,10 @@ std::vector<double> effects_on(const std::function<double(const Moved&)>& log_st
 
 std::vector<double> step_effects(const Program& program, const Compiled& compiled,
                                  const Cluster& cluster, const HardwareProfile& profile) {
+  Pricing pricing(program, compiled, cluster);
   return effects_on(
       [&](const Moved& move) {
-        const CostTable costs = price(program, compiled, cluster, move(profile));
+        const CostTable costs = pricing.price(move(profile));
         const Seconds step = estimate_step(compiled, costs).step();
         return step.count() > 0 ? std::log(step.count()) : 0.0;
       },

@@ -25,8 +25,16 @@ Bytes scaled(Bytes bytes, double efficiency) {
 class Pricer {
  public:
   Pricer(const Program& program, const Compiled& compiled, const Cluster& cluster,
-         const HardwareProfile& profile)
-      : program_(program), compiled_(compiled), cluster_(cluster), profile_(profile) {}
+         const HardwareProfile& profile, std::vector<std::uint32_t>& kinds)
+      : program_(program),
+        compiled_(compiled),
+        cluster_(cluster),
+        profile_(profile),
+        kind_of_(kinds) {
+    kind_of_.resize(program.ops.size(), kNoKind);
+    for (const std::uint32_t kind : kind_of_)
+      if (kind != kNoKind) kinds_ = std::max(kinds_, kind + 1);
+  }
 
   CostTable run() {
     params_of_.resize(program_.ranks);
@@ -88,9 +96,23 @@ class Pricer {
   }
 
   Seconds compute(OpId id) {
+    std::uint32_t& kind = kind_of_[id.value];
+    if (kind == kNoKind) kind = find_kind(id);
+    if (kind >= times_.size()) times_.resize(kind + 1);
+    std::optional<Seconds>& time = times_[kind];
+    if (!time) {
+      time = compute_time(program_, id, cluster_, profile_);
+      if (const auto* compute = std::get_if<Compute>(&program_.ops[id.value].what))
+        *time += taken_by_shards(*compute, *time);
+    }
+    return *time;
+  }
+
+  // Returns the number of an op's kind; ops of one kind last equally long.
+  std::uint32_t find_kind(OpId id) {
     const Op& op = program_.ops[id.value];
     const auto* compute = std::get_if<Compute>(&op.what);
-    if (compute == nullptr) return compute_time(program_, id, cluster_, profile_);
+    if (compute == nullptr) return kinds_++;
     const WorkSize& size = program_.size_of(compute->work, compute->module);
     // All groups of a module have the same size, but some may span several nodes. The groups are
     // therefore part of the key.
@@ -109,10 +131,7 @@ class Pricer {
                       ? compute->work
                       : WorkId()};
     const auto [known, added] = known_.try_emplace(key);
-    if (added) {
-      known->second = compute_time(program_, id, cluster_, profile_);
-      known->second += taken_by_shards(*compute, known->second);
-    }
+    if (added) known->second = kinds_++;
     return known->second;
   }
 
@@ -275,7 +294,11 @@ class Pricer {
   const HardwareProfile& profile_;
   CostTable table_;
   std::vector<const ParamGroup*> params_of_;  // by rank: the parameters of its first chunk, or null
-  std::map<Key, Seconds> known_;
+  static constexpr std::uint32_t kNoKind = 0xFFFFFFFF;
+  std::vector<std::uint32_t>& kind_of_;  // by op
+  std::map<Key, std::uint32_t> known_;   // kinds found by this pricing
+  std::uint32_t kinds_ = 0;
+  std::vector<std::optional<Seconds>> times_;    // by kind
   std::vector<std::optional<GroupRing>> rings_;  // by group
 };
 
@@ -292,7 +315,12 @@ CostTable price(const Program& program, const Compiled& compiled, const Cluster&
   POLYPHONY_CHECK(
       static_cast<int>(program.ranks) <= cluster.ranks(),
       "the Program has " << program.ranks << " ranks, the cluster has " << cluster.ranks());
-  return Pricer(program, compiled, cluster, profile).run();
+  std::vector<std::uint32_t> kinds;
+  return Pricer(program, compiled, cluster, profile, kinds).run();
+}
+
+CostTable Pricing::price(const HardwareProfile& profile) {
+  return Pricer(program_, compiled_, cluster_, profile, kinds_).run();
 }
 
 }  // namespace polyphony

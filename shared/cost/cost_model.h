@@ -18,6 +18,9 @@
 // Reduction in the switch: shared/cost/collective_algorithms.h.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "shared/cost/compute_time.h"
 #include "shared/cost/cost.h"
 #include "shared/hardware/hardware.h"
@@ -31,6 +34,22 @@ namespace polyphony {
 // other rank) take half of both. Source: nccl-tests doc/PERFORMANCE.md (bandwidth term).
 CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,
                 const HardwareProfile& profile);
+
+// Prices one Program by several profiles that differ in rates and efficiencies alone, which is
+// faster: which compute ops are alike is found once. The arguments must outlive it.
+class Pricing {
+ public:
+  Pricing(const Program& program, const Compiled& compiled, const Cluster& cluster)
+      : program_(program), compiled_(compiled), cluster_(cluster) {}
+  // Returns price(program, compiled, cluster, profile).
+  CostTable price(const HardwareProfile& profile);
+
+ private:
+  const Program& program_;
+  const Compiled& compiled_;
+  const Cluster& cluster_;
+  std::vector<std::uint32_t> kinds_;  // of compute ops, by op; empty before the first pricing
+};
 
 // Converts the size of gradients from the executor's number format to the format in which the stack
 // reduces them.

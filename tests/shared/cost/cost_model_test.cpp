@@ -268,4 +268,25 @@ TEST_CASE("price: microbatches that differ in one number have separate prices") 
   }
 }
 
+TEST_CASE("a Program priced by one profile after another costs what it costs by each alone") {
+  const Scenario scenario = examples::small_on_cpu(4, 8);
+  const HardwareProfile profile = round_numbers();
+  const Priced step = priced(scenario, one_grid(2, 2, 4, 4), profile);
+  Pricing pricing(step.program, step.compiled, scenario.cluster);
+  for (const double factor : {1.0, 0.8, 1.3}) {
+    HardwareProfile other = profile;
+    other.gemm_efficiency *= factor;
+    other.memory_efficiency /= factor;
+    other.message_efficiency *= factor;
+    const CostTable alone = price(step.program, step.compiled, scenario.cluster, other);
+    const CostTable again = pricing.price(other);
+    REQUIRE(again.nodes.size() == alone.nodes.size());
+    CHECK(again.flows == alone.flows);
+    for (std::size_t i = 0; i < alone.nodes.size(); ++i) {
+      CHECK(again.nodes[i].duration == alone.nodes[i].duration);
+      CHECK(again.nodes[i].delay == alone.nodes[i].delay);
+    }
+  }
+}
+
 }  // namespace polyphony
