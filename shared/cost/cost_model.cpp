@@ -312,14 +312,13 @@ Bytes reduced_bytes(const HardwareProfile& profile, NumberFormat precision, Byte
 
 CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,
                 const HardwareProfile& profile) {
-  POLYPHONY_CHECK(
-      static_cast<int>(program.ranks) <= cluster.ranks(),
-      "the Program has " << program.ranks << " ranks, the cluster has " << cluster.ranks());
-  std::vector<std::uint32_t> kinds;
-  return Pricer(program, compiled, cluster, profile, kinds).run();
+  return Pricing(program, compiled, cluster).price(profile);
 }
 
 CostTable Pricing::price(const HardwareProfile& profile) {
+  POLYPHONY_CHECK(
+      static_cast<int>(program_.ranks) <= cluster_.ranks(),
+      "the Program has " << program_.ranks << " ranks, the cluster has " << cluster_.ranks());
   return Pricer(program_, compiled_, cluster_, profile, kinds_).run();
 }
 

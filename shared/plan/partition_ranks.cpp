@@ -58,10 +58,10 @@ class Ranks {
       const bool lacking = best[0] > 0;
       const auto worst = std::max_element(lacking_.begin(), lacking_.end()) - lacking_.begin();
       std::vector<int> next;
-      set_moves(sizes);
+      if (!lacking) set_moves(sizes);
       for (std::size_t from = 0; from < sizes.size(); ++from) {
         if ((lacking && rank_of_[from] != worst) || sizes[from] < 2) continue;
-        judge_moves(from);
+        if (!lacking) judge_moves(from);
         for (std::size_t to = 0; to < sizes.size(); ++to) {
           if (to == from || (!lacking && !better(moves_[to].judged, best))) continue;
           std::vector<int> tried = sizes;

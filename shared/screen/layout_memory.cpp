@@ -95,7 +95,6 @@ Bytes LayoutMemory::with_largest(const LayoutView& view) {
     }
     most = std::max(most, least.value_or(Bytes(0)));
   }
-  start(view);
   return most;
 }
 

@@ -25,9 +25,10 @@ class LayoutMemory {
 
  private:
   void start(const LayoutView& view);
-  // Returns the bytes of a rank; with `part`, a lower bound for that branch alone. With `largest`,
-  // the bytes of a lane that has the largest work of that branch; absent if they are not known.
+  // Returns the bytes of a rank; with `part`, a lower bound for that branch alone.
   Bytes held(const LayoutView& view, const RankMoments& rank, std::optional<std::size_t> part = {});
+  // Returns the bytes of a lane that has the largest work of the branch `largest`; absent if they
+  // are not known.
   std::optional<Bytes> held_with_largest(const LayoutView& view, const RankMoments& rank,
                                          std::size_t largest);
   // Sets stages_[i] to the memory of the rank's i-th stage.
