@@ -43,9 +43,6 @@ AttentionKernel kernel_of(const PackedHeads& heads, const PackedCall& call) {
   return kernel_for(needs);
 }
 
-double scale_of(const PackedHeads& heads) {
-  return 1 / std::sqrt(static_cast<double>(heads.queries.size(2)));
-}
 std::optional<std::int64_t> given(std::int64_t bound) {
   return bound < 0 ? std::nullopt : std::optional(bound);
 }
@@ -67,8 +64,8 @@ PackedOut flash(const PackedHeads& given_heads, const PackedCall& call) {
   const auto made = at::_flash_attention_forward(
       heads.queries, heads.keys, heads.values, call.queries.starts, call.keys.starts,
       longest_queries(call), call.keys.longest, /*dropout_p=*/0.0, is_causal(call),
-      /*return_debug_mask=*/false, std::optional<double>(scale_of(given_heads)), given(call.left),
-      given(call.right));
+      /*return_debug_mask=*/false, std::optional<double>(scale_of(given_heads.queries)),
+      given(call.left), given(call.right));
   return {as_narrow(std::get<0>(made), given_heads.values.size(2)), std::get<1>(made)};
 }
 
@@ -82,7 +79,7 @@ PackedHeads flash_backward(const Tensor& dy, const PackedHeads& given_heads,
       as_wide(dy, width), heads.queries, heads.keys, heads.values, as_wide(attended.out, width),
       attended.sums.contiguous(), call.queries.starts, call.keys.starts, longest_queries(call),
       call.keys.longest, /*dropout_p=*/0.0, is_causal(call), state, at::empty({0}, state.options()),
-      std::optional<double>(scale_of(given_heads)), given(call.left), given(call.right));
+      std::optional<double>(scale_of(given_heads.queries)), given(call.left), given(call.right));
   return {as_narrow(dq, given_heads.queries.size(2)), as_narrow(dk, given_heads.keys.size(2)),
           as_narrow(dv, given_heads.values.size(2))};
 }
@@ -116,7 +113,7 @@ PackedOut efficient(const PackedHeads& given_heads, const PackedCall& call) {
   const auto made = at::_efficient_attention_forward(
       heads.queries, heads.keys, heads.values, /*bias=*/{}, call.queries.starts, call.keys.starts,
       call.queries.longest, call.keys.longest, /*dropout_p=*/0.0, mask_of(call),
-      /*compute_log_sumexp=*/true, scale_of(given_heads), /*seqlen_k=*/{}, window_of(call));
+      /*compute_log_sumexp=*/true, scale_of(given_heads.queries), /*seqlen_k=*/{}, window_of(call));
   const Tensor sums = std::get<1>(made);  // [rectangles, H, padded]
   return {as_narrow(std::get<0>(made)[0], given_heads.values.size(2)),
           sums.transpose(0, 1).flatten(1).index_select(1, call.padded)};
@@ -137,7 +134,7 @@ PackedHeads efficient_backward(const Tensor& dy, const PackedHeads& given_heads,
       for_each_head(dy, all), heads.queries, heads.keys, heads.values, /*bias=*/{},
       for_each_head(attended.out, all).contiguous(), call.queries.starts, call.keys.starts,
       call.queries.longest, call.keys.longest, sums, /*dropout_p=*/0.0, state, state, mask_of(call),
-      /*bias_requires_grad=*/false, scale_of(given_heads), /*num_splits_key=*/std::nullopt,
+      /*bias_requires_grad=*/false, scale_of(given_heads.queries), /*num_splits_key=*/std::nullopt,
       window_of(call));
   return {of_each_head(dq, given_heads.queries), of_each_head(dk, given_heads.keys),
           of_each_head(dv, given_heads.values)};
@@ -164,8 +161,9 @@ PackedOut plain(const PackedHeads& heads, const PackedCall& call) {
   std::vector<Tensor> outs, sums;
   const std::int64_t kv_heads = heads.keys.size(1);
   for (const AttentionCall& part : call.parts) {
-    const Tensor all = scores(by_head(heads.queries, part.queries, kv_heads),
-                              by_head(heads.keys, part.keys, kv_heads), part, scale_of(heads));
+    const Tensor all =
+        scores(by_head(heads.queries, part.queries, kv_heads),
+               by_head(heads.keys, part.keys, kv_heads), part, scale_of(heads.queries));
     sums.push_back(at::logsumexp(all, 3).flatten(0, 1));
     const Tensor out = at::matmul(at::softmax(all, 3), by_head(heads.values, part.keys, kv_heads));
     outs.push_back(by_row(out).to(heads.queries.scalar_type()));
@@ -176,7 +174,7 @@ PackedOut plain(const PackedHeads& heads, const PackedCall& call) {
 PackedHeads plain_backward(const Tensor& dy, const PackedHeads& heads, const PackedOut& attended,
                            const PackedCall& call) {
   const std::int64_t kv_heads = heads.keys.size(1);
-  const double scale = scale_of(heads);
+  const double scale = scale_of(heads.queries);
   std::vector<Tensor> dq, dk, dv;
   for (const AttentionCall& part : call.parts) {
     const auto own = [&](const Tensor& x) { return by_head(x, part.queries, kv_heads); };

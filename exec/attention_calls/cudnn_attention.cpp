@@ -42,10 +42,7 @@ PackedHeads as_input(const PackedHeads& heads, const PackedCall& call) {
   const auto made = [&](const Tensor& x) { return as_batch(as_input(x, width), batch); };
   return {made(heads.queries), made(heads.keys), made(heads.values)};
 }
-bool is_causal(const PackedCall& call) { return call.right == 0; }
-double scale_of(const PackedHeads& heads) {
-  return 1 / std::sqrt(static_cast<double>(heads.queries.size(2)));
-}
+bool is_lower_triangular(const PackedCall& call) { return call.right == 0; }
 
 // The process-wide list of shapes. LibTorch's caches of plans belong to the process, too.
 struct Planned {
@@ -53,7 +50,7 @@ struct Planned {
   std::mutex mutex;
   std::set<Shape> shapes;
 };
-Planned& planned() {
+Planned& planned_shapes() {
   static Planned made;
   return made;
 }
@@ -62,12 +59,12 @@ Planned& planned() {
 
 bool has_cudnn_plan(const PackedHeads& heads, const PackedCall& call) {
   Planned::Shape shape{static_cast<std::int64_t>(heads.queries.scalar_type()), batch_of(call),
-                       is_causal(call) ? 1 : 0};
+                       is_lower_triangular(call) ? 1 : 0};
   for (const Tensor& x : {heads.queries, heads.keys, heads.values}) {
     shape.insert(shape.end(), x.sizes().begin(), x.sizes().end());
     shape.insert(shape.end(), x.strides().begin(), x.strides().end());
   }
-  Planned& all = planned();
+  Planned& all = planned_shapes();
   const std::scoped_lock lock(all.mutex);
   if (all.shapes.contains(shape)) return true;
   if (all.shapes.size() >= kMostCudnnPlans) return false;
@@ -76,8 +73,8 @@ bool has_cudnn_plan(const PackedHeads& heads, const PackedCall& call) {
 }
 
 void forget_cudnn_plans() {
-  const std::scoped_lock lock(planned().mutex);
-  planned().shapes.clear();
+  const std::scoped_lock lock(planned_shapes().mutex);
+  planned_shapes().shapes.clear();
 }
 
 PackedOut cudnn_attention(const PackedHeads& given, const PackedCall& call) {
@@ -85,7 +82,7 @@ PackedOut cudnn_attention(const PackedHeads& given, const PackedCall& call) {
   const auto made = at::_cudnn_attention_forward(
       heads.queries, heads.keys, heads.values, /*attn_bias=*/{}, /*cum_seq_q=*/{}, /*cum_seq_k=*/{},
       heads.queries.size(2), heads.keys.size(2), /*compute_log_sumexp=*/true, /*dropout_p=*/0.0,
-      is_causal(call), /*return_debug_mask=*/false, scale_of(given));
+      is_lower_triangular(call), /*return_debug_mask=*/false, scale_of(given.queries));
   const Tensor sums = std::get<1>(made).squeeze(3);  // [b, heads, n]
   return {as_narrow(as_rows(std::get<0>(made)), given.values.size(2)),
           sums.transpose(0, 1).flatten(1)};
@@ -105,8 +102,8 @@ PackedHeads cudnn_attention_backward(const Tensor& dy, const PackedHeads& given,
   const auto [dq, dk, dv] = at::_cudnn_attention_backward(
       row_by_row(dy), heads.queries, heads.keys, heads.values, row_by_row(attended.out),
       sums.unsqueeze(3), state, state, /*attn_bias=*/{}, /*cum_seq_q=*/{}, /*cum_seq_k=*/{},
-      heads.queries.size(2), heads.keys.size(2), /*dropout_p=*/0.0, is_causal(call),
-      scale_of(given));
+      heads.queries.size(2), heads.keys.size(2), /*dropout_p=*/0.0, is_lower_triangular(call),
+      scale_of(given.queries));
   return {as_narrow(as_rows(dq), given.queries.size(2)), as_narrow(as_rows(dk), given.keys.size(2)),
           as_narrow(as_rows(dv), given.values.size(2))};
 }

@@ -2,6 +2,8 @@
 // dimension. Tensors are [rows, heads, width].
 #pragma once
 
+#include <cmath>
+
 #include "exec/torch_pch.h"
 
 namespace polyphony::exec {
@@ -18,6 +20,10 @@ inline torch::Tensor as_wide(const torch::Tensor& x, std::int64_t width) {
 }
 inline torch::Tensor as_narrow(const torch::Tensor& x, std::int64_t width) {
   return x.size(2) == width ? x : x.narrow(2, 0, width);
+}
+// Returns the factor on the scores of queries, 1 / sqrt(width).
+inline double scale_of(const torch::Tensor& queries) {
+  return 1 / std::sqrt(static_cast<double>(queries.size(2)));
 }
 
 }  // namespace polyphony::exec

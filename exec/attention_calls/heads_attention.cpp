@@ -20,7 +20,7 @@ Tensor as_wide(const Tensor& values, const Tensor& queries) {
   const std::int64_t missing = queries.size(3) - values.size(3);
   return missing == 0 ? values : at::constant_pad_nd(values, {0, missing});
 }
-Tensor as_narrow(const Tensor& values, std::int64_t width) {
+Tensor cut_padding(const Tensor& values, std::int64_t width) {
   return values.size(3) == width ? values : values.narrow(3, 0, width);
 }
 
@@ -80,7 +80,7 @@ Attended attend(const HeadTensors& heads, const std::vector<AttentionCall>& call
     const auto [out, sums] = at::_scaled_dot_product_flash_attention_for_cpu(
         part(heads.queries, call.queries), seen(heads.keys), seen(values), 0.0,
         call.filling == Filling::causal, bitmaps.of(call));
-    return {as_narrow(out, width), sums};
+    return {cut_padding(out, width), sums};
   };
   if (is_whole(calls, heads)) return run(calls[0]);
   const auto format = heads.queries.options();
@@ -120,7 +120,7 @@ HeadTensors attend_backward(const Tensor& dy, const HeadTensors& heads, const At
     const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
         own(wide_dy), own(heads.queries), seen(heads.keys), seen(values), own(out),
         own(attended.sums), 0.0, call.filling == Filling::causal, bitmaps.of(call));
-    return {dq, dk.sum(1, /*keepdim=*/true), as_narrow(dv.sum(1, /*keepdim=*/true), width)};
+    return {dq, dk.sum(1, /*keepdim=*/true), cut_padding(dv.sum(1, /*keepdim=*/true), width)};
   };
   if (is_whole(calls, heads)) return run(calls[0]);
   const auto wide = gradient_type(heads.queries.scalar_type());

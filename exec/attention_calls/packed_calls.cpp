@@ -114,7 +114,7 @@ RowLists list_rows(std::vector<AttentionCall>& parts, Interval AttentionCall::* 
   return {rows.count < rows.interval.size() ? numbers.add(all) : Interval{}, starts.add(begins)};
 }
 
-std::size_t rows_of(const std::vector<Interval>& intervals) {
+std::size_t row_count(const std::vector<Interval>& intervals) {
   std::size_t rows = 0;
   for (const Interval& interval : intervals) rows += static_cast<std::size_t>(interval.size());
   return rows;
@@ -141,7 +141,7 @@ std::vector<PackedCall> pack_calls(const std::vector<Rectangle>& rectangles,
   Lists numbers, starts;
   std::vector<std::array<RowLists, 2>> lists;
   std::vector<Interval> padded;
-  std::vector<bool> seen(rows_of(queries));  // queries that are in the calls so far
+  std::vector<bool> seen(row_count(queries));  // queries that are in the calls so far
   for (Group& one : group(plan_bands(rectangles, queries, keys))) {
     PackedCall call;
     for (const AttentionCall& part : one.parts) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kReplace = "replace the file, or remove its sample";
 
-[[noreturn]] void refuse(const std::string& name, const std::string& what) {
+[[noreturn]] void refuse_image(const std::string& name, const std::string& what) {
   throw InputError(name, "", what, kReplace);
 }
 
@@ -85,7 +85,7 @@ bool read_png_rows(const PngReader& reader, unsigned char** rows) {
 DecodedImage decode_png(std::string_view bytes, const std::string& name) {
   PngSource source{bytes, {}};
   const PngReader reader(source);
-  if (!read_png_header(reader)) refuse(name, "is a damaged PNG image: " + source.error);
+  if (!read_png_header(reader)) refuse_image(name, "is a damaged PNG image: " + source.error);
   DecodedImage image = empty_image(png_get_image_width(reader.png, reader.info),
                                    png_get_image_height(reader.png, reader.info), name);
   const auto row_bytes = static_cast<std::size_t>(3 * image.width);
@@ -93,7 +93,8 @@ DecodedImage decode_png(std::string_view bytes, const std::string& name) {
   std::vector<unsigned char*> rows;
   for (std::size_t at = 0; at < image.rgb.size(); at += row_bytes)
     rows.push_back(image.rgb.data() + at);
-  if (!read_png_rows(reader, rows.data())) refuse(name, "is a damaged PNG image: " + source.error);
+  if (!read_png_rows(reader, rows.data()))
+    refuse_image(name, "is a damaged PNG image: " + source.error);
   return image;
 }
 
@@ -119,7 +120,7 @@ DecodedImage decode_jpeg(std::string_view bytes, const std::string& name) {
   const std::unique_ptr<void, int (*)(tjhandle)> decoder(tjInitDecompress(), tjDestroy);
   POLYPHONY_CHECK(decoder, "libturbojpeg has no memory");
   const auto damaged = [&](const std::string& why) {
-    refuse(name, "is a damaged JPEG image" + why);
+    refuse_image(name, "is a damaged JPEG image" + why);
   };
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   int width = 0, height = 0, subsampling = 0, colors = -1;
@@ -145,7 +146,7 @@ DecodedImage decode_webp(std::string_view bytes, const std::string& name) {
   const WebPData data{reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
   WebPBitstreamFeatures features;
   if (WebPGetFeatures(data.bytes, data.size, &features) != VP8_STATUS_OK)
-    refuse(name, "is a damaged WebP image");
+    refuse_image(name, "is a damaged WebP image");
   DecodedImage image = empty_image(features.width, features.height, name);
   WebPAnimDecoderOptions options;
   POLYPHONY_CHECK(WebPAnimDecoderOptionsInit(&options), "libwebpdemux has another version");
@@ -155,7 +156,7 @@ DecodedImage decode_webp(std::string_view bytes, const std::string& name) {
   std::uint8_t* rgba = nullptr;
   int milliseconds = 0;
   if (!decoder || !WebPAnimDecoderGetNext(decoder.get(), &rgba, &milliseconds))
-    refuse(name, "is a damaged or truncated WebP image");
+    refuse_image(name, "is a damaged or truncated WebP image");
   for (std::size_t i = 0; i < image.rgb.size(); ++i) image.rgb[i] = rgba[i / 3 * 4 + i % 3];
   return image;
 }

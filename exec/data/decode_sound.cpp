@@ -18,7 +18,7 @@ namespace {
 // What the filter of resample() reads beyond a sample: 48 zeros of a sinc at 2 kHz are 25 ms.
 constexpr Seconds kBeyond{0.1};
 
-[[noreturn]] void refuse(const std::string& name, const std::string& what) {
+[[noreturn]] void refuse_sound(const std::string& name, const std::string& what) {
   throw InputError(name, "", what, "replace the file, or remove its sample");
 }
 
@@ -77,13 +77,14 @@ std::vector<float> decode_sound(std::string_view bytes, const std::string& name,
   SF_INFO info{};
   const std::unique_ptr<SNDFILE, int (*)(SNDFILE*)> file(
       sf_open_virtual(&access, SFM_READ, &info, &source), sf_close);
-  if (!file) refuse(name, damaged + reason(sf_error(nullptr)));
+  if (!file) refuse_sound(name, damaged + reason(sf_error(nullptr)));
   if (info.channels < 1 || info.channels > kMostChannels)
-    refuse(name, "has " + std::to_string(info.channels) + " channels, not 1 to " +
-                     std::to_string(kMostChannels));
+    refuse_sound(name, "has " + std::to_string(info.channels) + " channels, not 1 to " +
+                           std::to_string(kMostChannels));
   if (info.samplerate < kLowestRate || info.samplerate > kHighestRate)
-    refuse(name, "has a sample rate of " + std::to_string(info.samplerate) + " Hz, not " +
-                     std::to_string(kLowestRate) + " to " + std::to_string(kHighestRate) + " Hz");
+    refuse_sound(name, "has a sample rate of " + std::to_string(info.samplerate) + " Hz, not " +
+                           std::to_string(kLowestRate) + " to " + std::to_string(kHighestRate) +
+                           " Hz");
 
   const std::int64_t longest = std::llround((most + kBeyond).count() * info.samplerate);
   const std::int64_t wanted = std::min<std::int64_t>(longest, info.frames);
@@ -100,15 +101,15 @@ std::vector<float> decode_sound(std::string_view bytes, const std::string& name,
     }
   }
   if (const int error = sf_error(file.get()); error != SF_ERR_NO_ERROR)
-    refuse(name, damaged + reason(error));
-  if (samples.empty()) refuse(name, "has no samples");
+    refuse_sound(name, damaged + reason(error));
+  if (samples.empty()) refuse_sound(name, "has no samples");
   // Of a file whose length is unknown, libsndfile states the largest.
   if (static_cast<std::int64_t>(samples.size()) < wanted && info.frames != SF_COUNT_MAX)
-    refuse(name, damaged + "it ends after " + std::to_string(samples.size()) + " of " +
-                     std::to_string(info.frames) + " samples");
+    refuse_sound(name, damaged + "it ends after " + std::to_string(samples.size()) + " of " +
+                           std::to_string(info.frames) + " samples");
   samples = resample(samples, info.samplerate, kSoundRate);
   if (!std::all_of(samples.begin(), samples.end(), [](float x) { return std::isfinite(x); }))
-    refuse(name, "has samples that are infinite or not numbers");
+    refuse_sound(name, "has samples that are infinite or not numbers");
   return samples;
 }
 

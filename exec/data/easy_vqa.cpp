@@ -10,8 +10,6 @@
 namespace polyphony::exec {
 namespace {
 
-constexpr const char* kRestore = "unpack the data set again";
-
 std::string read_text(const std::string& path) { return read_whole(path, kRecords, kRestore); }
 
 void check_model(const Scenario& scenario, int vocabulary) {

@@ -8,7 +8,6 @@
 namespace polyphony::exec {
 namespace {
 
-constexpr const char* kRestore = "unpack the data set again";
 constexpr std::size_t kTrailer = 12;  // bytes of the IEND chunk at the end of every PNG file
 
 // A cheap check for all files at the start; libpng checks the rest.

@@ -14,6 +14,9 @@
 
 namespace polyphony::exec {
 
+// What to do about a damaged file of a data set.
+inline constexpr const char* kRestore = "unpack the data set again";
+
 class ImageFolder {
  public:
   ImageFolder(const std::string& folder, std::size_t count, int size);

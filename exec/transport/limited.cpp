@@ -7,7 +7,7 @@
 namespace polyphony::exec {
 namespace {
 
-std::int64_t bytes_of(const torch::Tensor& tensor) {
+std::int64_t size_in_bytes(const torch::Tensor& tensor) {
   return static_cast<std::int64_t>(tensor.nbytes());
 }
 
@@ -18,34 +18,34 @@ class LimitedCommunicator : public Communicator {
   int index() const override { return inner_->index(); }
   int size() const override { return inner_->size(); }
   void all_reduce(torch::Tensor& tensor, Reduction reduction) override {
-    bucket_->wait(2 * others(bytes_of(tensor)));
+    bucket_->wait(2 * others(size_in_bytes(tensor)));
     inner_->all_reduce(tensor, reduction);
   }
   void all_gather(const torch::Tensor& mine, torch::Tensor& all,
                   const std::vector<std::int64_t>& counts) override {
-    bucket_->wait((size() - 1) * bytes_of(mine));
+    bucket_->wait((size() - 1) * size_in_bytes(mine));
     inner_->all_gather(mine, all, counts);
   }
   void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
                       const std::vector<std::int64_t>& counts) override {
-    bucket_->wait(others(bytes_of(all)));
+    bucket_->wait(others(size_in_bytes(all)));
     inner_->reduce_scatter(all, mine, counts);
   }
   void all_reduce_beside(torch::Tensor& tensor, Reduction reduction,
                          const std::function<void()>& beside) override {
-    bucket_->wait(2 * others(bytes_of(tensor)));
+    bucket_->wait(2 * others(size_in_bytes(tensor)));
     inner_->all_reduce_beside(tensor, reduction, beside);
   }
   void reduce_scatter_beside(const torch::Tensor& all, torch::Tensor& mine,
                              const std::vector<std::int64_t>& counts,
                              const std::function<void()>& beside) override {
-    bucket_->wait(others(bytes_of(all)));
+    bucket_->wait(others(size_in_bytes(all)));
     inner_->reduce_scatter_beside(all, mine, counts, beside);
   }
   void all_gather_beside(const torch::Tensor& mine, torch::Tensor& all,
                          const std::vector<std::int64_t>& counts,
                          const std::function<void()>& beside) override {
-    bucket_->wait((size() - 1) * bytes_of(mine));
+    bucket_->wait((size() - 1) * size_in_bytes(mine));
     inner_->all_gather_beside(mine, all, counts, beside);
   }
   void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
@@ -66,7 +66,7 @@ class LimitedCommunicator : public Communicator {
   void wait_to_others(const torch::Tensor& send, const std::vector<std::int64_t>& counts) {
     const std::int64_t own = counts[static_cast<std::size_t>(index())];
     const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-    if (all > 0) bucket_->wait(bytes_of(send) / all * (all - own));
+    if (all > 0) bucket_->wait(size_in_bytes(send) / all * (all - own));
   }
   std::int64_t others(std::int64_t whole) const { return whole / size() * (size() - 1); }
 
@@ -95,7 +95,7 @@ std::unique_ptr<Communicator> LimitedTransport::make_group(const std::string& na
 void LimitedTransport::exchange(const std::vector<Transfer>& transfers) {
   std::int64_t bytes = 0;
   for (const Transfer& transfer : transfers)
-    if (transfer.sends && transfer.peer != rank()) bytes += bytes_of(transfer.tensor);
+    if (transfer.sends && transfer.peer != rank()) bytes += size_in_bytes(transfer.tensor);
   bucket_->wait(bytes);
   inner().exchange(transfers);
 }

@@ -4,11 +4,10 @@
 
 #include "shared/check/checks.h"
 #include "shared/layers/block.h"
+#include "shared/text/number_text.h"
 
 namespace polyphony::checks {
 namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 // Checks that an abstract module (one with measured layer_times alone) runs only as it was
 // measured.

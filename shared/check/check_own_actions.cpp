@@ -5,14 +5,9 @@
 #include "shared/planner/equal_costs.h"
 #include "shared/planner/timetable.h"
 #include "shared/step/step_plan.h"
+#include "shared/text/number_text.h"
 
 namespace polyphony::checks {
-namespace {
-
-std::string number(std::size_t value) { return std::to_string(value); }
-
-}  // namespace
-
 Verdict check_own_actions(const Scenario& scenario, const Layout& layout) {
   if (layout.actions.empty()) return {};
   const Module& language = scenario.model.modules[language_module(scenario.model).value];

@@ -2,11 +2,10 @@
 #include <numeric>
 
 #include "shared/check/checks.h"
+#include "shared/text/number_text.h"
 
 namespace polyphony::checks {
 namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 bool overlap(const ModuleLayout& a, const ModuleLayout& b) {
   return a.first_rank < b.first_rank + b.ranks && b.first_rank < a.first_rank + a.ranks;

@@ -5,11 +5,10 @@
 #include "shared/check/checks.h"
 #include "shared/model/chain_grid.h"
 #include "shared/plan/plan.h"
+#include "shared/text/number_text.h"
 
 namespace polyphony::checks {
 namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 // Encoders on the language module's ranks (colocated), and those on ranks of their own
 // (non-colocated).

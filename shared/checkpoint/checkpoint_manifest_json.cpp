@@ -12,7 +12,7 @@
 namespace polyphony {
 namespace {
 
-constexpr const char* kVersion = "polyphony_checkpoint";
+constexpr const char* kManifestVersion = "polyphony_checkpoint";
 constexpr const char* kChecksum = "checksum";
 constexpr const char* kRestore = "restore the manifest, or use another checkpoint";
 
@@ -26,7 +26,7 @@ std::string digits_without_checksum(nlohmann::json manifest) {
 // Checked before anything else in the manifest is used.
 void check_whole(const JsonValue& root, const std::string& text) {
   std::int64_t version = 0;
-  root.read(kVersion, version);
+  root.read(kManifestVersion, version);
   if ((version == 2) != !root.has(kChecksum))
     root.refuse("version " + std::to_string(version) + (version == 2 ? " has" : " needs") +
                     (version == 2 ? " no checksum" : " a checksum"),
@@ -75,7 +75,7 @@ const ObjectForm& manifest_form() {
   static const ObjectForm manifest{
       "manifest",
       "of a checkpoint",
-      {{kVersion, integer_form(2, 3), "version", true},
+      {{kManifestVersion, integer_form(2, 3), "version", true},
        {kChecksum, text_form("cbf29ce484222325"), "checksum of the manifest without this key"},
        {"step", integer_form(0, kAny), "steps trained", true},
        {"optimizer_steps", integer_form(0, kAny), "updates made", true},
@@ -126,7 +126,7 @@ std::string to_json(const Manifest& manifest) {
                      {"size", file.digest.size.value},
                      {"checksum", Fnv(file.digest.checksum).digits()},
                      {"slices", json(file.slices)}});
-  json whole{{kVersion, 3},
+  json whole{{kManifestVersion, 3},
              {"step", manifest.step},
              {"optimizer_steps", manifest.optimizer_steps},
              {"world_size", manifest.world_size},

@@ -10,13 +10,13 @@
 namespace polyphony {
 namespace {
 
-constexpr const char* kVersion = "polyphony_phase";
+constexpr const char* kPhaseVersion = "polyphony_phase";
 
 }  // namespace
 
 void record_end(const std::string& folder, std::int64_t steps, std::int64_t ended_at_step) {
   const nlohmann::ordered_json record{
-      {kVersion, 1}, {"steps", steps}, {"ended_at_step", ended_at_step}};
+      {kPhaseVersion, 1}, {"steps", steps}, {"ended_at_step", ended_at_step}};
   write_file(RunPaths{folder}.phase_end(), record.dump() + "\n");
 }
 
@@ -27,7 +27,8 @@ bool has_ended(const std::string& folder, std::int64_t steps) {
   const std::string file = RunPaths{folder}.phase_end();
   if (!std::filesystem::exists(file)) return false;
   const nlohmann::json record = nlohmann::json::parse(read_file(file), nullptr, false);
-  return record == nlohmann::json{{kVersion, 1}, {"steps", steps}, {"ended_at_step", saved.back()}};
+  return record ==
+         nlohmann::json{{kPhaseVersion, 1}, {"steps", steps}, {"ended_at_step", saved.back()}};
 }
 
 }  // namespace polyphony

@@ -1,4 +1,5 @@
 #include "shared/cost/degraded.h"
+#include "shared/text/number_text.h"
 
 #include <algorithm>
 #include <string>
@@ -17,8 +18,6 @@ const char* words(GroupKind kind) {
                           "data-parallel", "global");
   return kWords[kind];
 }
-
-std::string number(std::uint32_t value) { return std::to_string(value); }
 
 Infeasible refuse(const Failed& failed, bool nic, const std::string& what) {
   std::string text = "the " + std::string(nic ? "NIC" : "node link") + " of rank " +

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kExamples =
     "write a number, \"uniform(0,3)\", \"lognormal(5,1)\" or \"lognormal(5,1,16,4096)\"";
-constexpr double kMost = 1 << 30;
+constexpr double kMostDrawn = 1 << 30;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& hint = kExamples) {
   throw InputError("", "", what, hint);
@@ -39,7 +39,7 @@ std::optional<std::vector<double>> arguments(const std::string& text, const std:
 }
 
 std::int32_t count_of(double value, const std::string& text) {
-  if (value < 0 || value > kMost || value != std::floor(value))
+  if (value < 0 || value > kMostDrawn || value != std::floor(value))
     refuse(text + ": the limits must be integers from 0 to 2^30");
   return static_cast<std::int32_t>(value);
 }

@@ -15,7 +15,7 @@ const char* torch_name(const std::string& format) {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::vector<const char*> parts_of(ModuleKind kind) {
   if (kind == ModuleKind::vision) return {"vision_config"};
@@ -23,7 +23,7 @@ std::vector<const char*> parts_of(ModuleKind kind) {
   return {"text_config", "llm_config", "language_config"};
 }
 
-void set_format(Json& config, const std::string& format) {
+void set_format(OrderedJson& config, const std::string& format) {
   // Newer files say "dtype"; both are read.
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = torch_name(format);
   for (const char* part :
@@ -38,14 +38,14 @@ void set_format(Json& config, const std::string& format) {
 
 std::string exported_config(const std::string& text, const std::string& file, ModuleKind part,
                             bool whole, const std::string& format) {
-  Json config = Json::parse(text, nullptr, false, /*ignore_comments=*/true);
+  OrderedJson config = OrderedJson::parse(text, nullptr, false, /*ignore_comments=*/true);
   if (!config.is_object())
     throw InputError(file, "", "is not a JSON object", "restore the configuration");
   if (!whole)
     for (const char* name : parts_of(part))
       if (config.contains(name) && config[name].is_object()) {
         // A part without a model type of its own has that of the whole.
-        Json own = config[name];
+        OrderedJson own = config[name];
         if (!own.contains("model_type")) own["model_type"] = config["model_type"];
         const char* const tied = "tie_word_embeddings";
         if (!own.contains(tied) && config.contains(tied)) own[tied] = config[tied];
@@ -57,7 +57,7 @@ std::string exported_config(const std::string& text, const std::string& file, Mo
 }
 
 bool has_part(const std::string& text, ModuleKind kind) {
-  const Json config = Json::parse(text, nullptr, false, /*ignore_comments=*/true);
+  const OrderedJson config = OrderedJson::parse(text, nullptr, false, /*ignore_comments=*/true);
   if (!config.is_object() || kind == ModuleKind::projector) return false;
   for (const char* name : parts_of(kind))
     if (config.contains(name) && config[name].is_object()) return true;
@@ -65,27 +65,28 @@ bool has_part(const std::string& text, ModuleKind kind) {
 }
 
 std::string projector_config(const std::string& format) {
-  const Json config = {{"model_type", "llava"},
-                       {"projector_hidden_act", "gelu"},
-                       {"multimodal_projector_bias", true},
-                       {"dtype", torch_name(format)}};
+  const OrderedJson config = {{"model_type", "llava"},
+                              {"projector_hidden_act", "gelu"},
+                              {"multimodal_projector_bias", true},
+                              {"dtype", torch_name(format)}};
   return config.dump(2) + "\n";
 }
 
 std::string adapter_config(const Module& module, const std::vector<std::string>& targets,
                            const std::string& base) {
-  Json config = {{"peft_type", "LORA"},
-                 {"task_type", module.kind == ModuleKind::language ? Json("CAUSAL_LM") : Json()},
-                 {"base_model_name_or_path", base.empty() ? Json() : Json(base)},
-                 {"r", module.lora_rank},
-                 {"lora_alpha", low_rank_scale(module) * module.lora_rank},
-                 {"lora_dropout", 0.0},
-                 {"bias", "none"},
-                 {"fan_in_fan_out", false},
-                 {"init_lora_weights", true},
-                 {"inference_mode", true},
-                 {"use_rslora", false},
-                 {"target_modules", targets}};
+  OrderedJson config = {
+      {"peft_type", "LORA"},
+      {"task_type", module.kind == ModuleKind::language ? OrderedJson("CAUSAL_LM") : OrderedJson()},
+      {"base_model_name_or_path", base.empty() ? OrderedJson() : OrderedJson(base)},
+      {"r", module.lora_rank},
+      {"lora_alpha", low_rank_scale(module) * module.lora_rank},
+      {"lora_dropout", 0.0},
+      {"bias", "none"},
+      {"fan_in_fan_out", false},
+      {"init_lora_weights", true},
+      {"inference_mode", true},
+      {"use_rslora", false},
+      {"target_modules", targets}};
   return config.dump(2) + "\n";
 }
 

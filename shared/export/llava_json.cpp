@@ -12,10 +12,10 @@
 namespace polyphony {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json parsed(const std::string& text) {
-  return Json::parse(text, nullptr, true, /*ignore_comments=*/true);
+OrderedJson parsed(const std::string& text) {
+  return OrderedJson::parse(text, nullptr, true, /*ignore_comments=*/true);
 }
 
 }  // namespace
@@ -80,11 +80,11 @@ std::int32_t image_token_id(const ModuleWeights& language, const std::string& to
 std::string llava_config(const Module& vision, const std::string& vision_config,
                          const std::string& language_config, const std::string& format,
                          std::int32_t image_token) {
-  Json tower = parsed(vision_config);
-  const Json text = parsed(language_config);
+  OrderedJson tower = parsed(vision_config);
+  const OrderedJson text = parsed(language_config);
   // A part may omit the number of its blocks. Those after the module's last one stay unused.
   if (!tower.contains("num_hidden_layers")) tower["num_hidden_layers"] = vision.layers;
-  const Json config = {
+  const OrderedJson config = {
       {"architectures", {"LlavaForConditionalGeneration"}},
       {"model_type", "llava"},
       {"dtype", torch_name(format)},
@@ -101,25 +101,27 @@ std::string llava_config(const Module& vision, const std::string& vision_config,
 }
 
 std::string llava_processor(const Module& vision, const std::string& image_token) {
-  const Json config = {{"processor_class", "LlavaProcessor"},
-                       {"image_token", image_token},
-                       {"patch_size", vision.patch},
-                       {"num_additional_image_tokens", vision.class_token ? 1 : 0},
-                       {"vision_feature_select_strategy", vision.class_token ? "default" : "full"}};
+  const OrderedJson config = {
+      {"processor_class", "LlavaProcessor"},
+      {"image_token", image_token},
+      {"patch_size", vision.patch},
+      {"num_additional_image_tokens", vision.class_token ? 1 : 0},
+      {"vision_feature_select_strategy", vision.class_token ? "default" : "full"}};
   return config.dump(2) + "\n";
 }
 
 std::string plain_preprocessor(const Module& vision) {
   constexpr int kBicubic = 3;  // PIL's number
-  const Json config = {{"image_processor_type", "SiglipImageProcessor"},
-                       {"do_resize", true},
-                       {"size", {{"height", vision.image_size}, {"width", vision.image_size}}},
-                       {"resample", kBicubic},
-                       {"do_rescale", true},
-                       {"rescale_factor", 1.0 / 255},
-                       {"do_normalize", true},
-                       {"image_mean", {0.5, 0.5, 0.5}},
-                       {"image_std", {0.5, 0.5, 0.5}}};
+  const OrderedJson config = {
+      {"image_processor_type", "SiglipImageProcessor"},
+      {"do_resize", true},
+      {"size", {{"height", vision.image_size}, {"width", vision.image_size}}},
+      {"resample", kBicubic},
+      {"do_rescale", true},
+      {"rescale_factor", 1.0 / 255},
+      {"do_normalize", true},
+      {"image_mean", {0.5, 0.5, 0.5}},
+      {"image_std", {0.5, 0.5, 0.5}}};
   return config.dump(2) + "\n";
 }
 

@@ -9,7 +9,7 @@
 namespace polyphony {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct File {
   std::size_t begin = 0, end = 0;  // positions of its tensors
@@ -56,7 +56,7 @@ void write_tensor_files(const std::string& folder, const std::string& stem,
                         const std::vector<TensorToWrite>& tensors, const TensorData& data,
                         Bytes largest) {
   const std::vector<File> files = files_of(stem, tensors, largest);
-  Json index = {{"metadata", {{"total_size", 0}}}, {"weight_map", Json::object()}};
+  OrderedJson index = {{"metadata", {{"total_size", 0}}}, {"weight_map", OrderedJson::object()}};
   std::int64_t all = 0;
   for (const File& file : files) {
     write_one(folder + "/" + file.name, file, tensors, data);

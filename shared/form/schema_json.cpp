@@ -7,7 +7,7 @@
 namespace polyphony {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // What a definition applies to: complete files, or changes of one (files with "extends", phases).
 enum class Use : std::uint8_t { whole, change };
@@ -16,24 +16,25 @@ class SchemaWriter {
  public:
   // Returns a reference to the definition of `object`. The first call for an object writes the
   // definition, and those of all objects in it.
-  Json reference(const ObjectForm& object, Use use) {
+  OrderedJson reference(const ObjectForm& object, Use use) {
     const std::string key = object.name + (use == Use::change ? " (change)" : "");
     if (!definitions.contains(key)) {
-      definitions[key] = Json::object();  // marks it as begun, in case a form contains itself
+      definitions[key] =
+          OrderedJson::object();  // marks it as begun, in case a form contains itself
       definitions[key] = definition(object, use);
     }
     return {{"$ref", "#/$defs/" + key}};
   }
 
-  Json definitions = Json::object();
+  OrderedJson definitions = OrderedJson::object();
 
  private:
-  Json definition(const ObjectForm& object, Use use) {
-    Json json = {{"type", "object"}, {"description", object.about}};
-    json["properties"] = Json::object();
-    Json required = Json::array();
+  OrderedJson definition(const ObjectForm& object, Use use) {
+    OrderedJson json = {{"type", "object"}, {"description", object.about}};
+    json["properties"] = OrderedJson::object();
+    OrderedJson required = OrderedJson::array();
     for (const Field& field : object.fields) {
-      Json property = of(field.form, use);
+      OrderedJson property = of(field.form, use);
       if (use == Use::change) property = {{"anyOf", {property, {{"type", "null"}}}}};
       property["description"] = field.about;
       json["properties"][field.key] = property;
@@ -50,7 +51,7 @@ class SchemaWriter {
     return json;
   }
 
-  Json of(const Form& form, Use use) {
+  OrderedJson of(const Form& form, Use use) {
     switch (form.kind) {
       case Form::Kind::integer:
         return {{"type", "integer"}, {"minimum", form.least}, {"maximum", form.most}};
@@ -74,14 +75,14 @@ class SchemaWriter {
       case Form::Kind::any_of:
         break;
     }
-    Json alternatives = Json::array();
+    OrderedJson alternatives = OrderedJson::array();
     for (const Form& one : form.of) alternatives.push_back(of(one, use));
     return {{"anyOf", alternatives}};
   }
 
   // JSON Schema has no ranges for strings, so the range of a quantity is stated in a comment.
-  static Json quantity(const Form& form) {
-    Json json = {
+  static OrderedJson quantity(const Form& form) {
+    OrderedJson json = {
         {"type", "string"}, {"pattern", quantity_pattern(form.unit)}, {"examples", {form.example}}};
     if (!form.from.empty() || !form.to.empty())
       json["$comment"] = "from " + (form.from.empty() ? "0" : form.from) + " to " + form.to;
@@ -96,7 +97,7 @@ class SchemaWriter {
   }
 };
 
-Json head(const std::string& title) {
+OrderedJson head(const std::string& title) {
   return {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}};
 }
 
@@ -104,15 +105,15 @@ Json head(const std::string& title) {
 
 std::string schema_text(const ObjectForm& form, const std::string& title) {
   SchemaWriter writer;
-  Json schema = head(title);
+  OrderedJson schema = head(title);
   schema.update(writer.reference(form, Use::whole));
   schema["$defs"] = writer.definitions;
   return schema.dump(2) + "\n";
 }
 
-Json scenario_schema_value() {
+OrderedJson scenario_schema_value() {
   SchemaWriter writer;
-  Json schema = head("Polyphony scenario, form 1");
+  OrderedJson schema = head("Polyphony scenario, form 1");
   schema["if"] = {{"required", {"extends"}}};
   schema["then"] = writer.reference(scenario_form(), Use::change);
   schema["else"] = writer.reference(scenario_form(), Use::whole);

@@ -9,7 +9,7 @@
 namespace polyphony {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffu;
+constexpr std::uint32_t kNoNode = 0xffffffffu;
 
 struct Edge {
   std::uint32_t from, to;
@@ -27,7 +27,7 @@ class NodeMaker {
  public:
   explicit NodeMaker(const Program& program)
       : program_(program),
-        message_node_(program.messages.size(), kNone),
+        message_node_(program.messages.size(), kNoNode),
         rendezvous_(program.groups.size()),
         collectives_(program.groups.size()),
         last_rank_(program.groups.size()),
@@ -45,7 +45,7 @@ class NodeMaker {
       visit_exchange(op, *exchange);
       return;
     }
-    std::uint32_t node = kNone;
+    std::uint32_t node = kNoNode;
     if (const auto* collective = std::get_if<Collective>(&value.what)) {
       node = shared_node(collectives_[collective->group.value], collective->sequence,
                          {NodeKind::collective, op});
@@ -70,8 +70,8 @@ class NodeMaker {
 
   std::uint32_t shared_node(std::vector<std::uint32_t>& instances, std::uint32_t position,
                             Node node) {
-    if (position >= instances.size()) instances.resize(position + 1, kNone);
-    if (instances[position] == kNone) instances[position] = add(node);
+    if (position >= instances.size()) instances.resize(position + 1, kNoNode);
+    if (instances[position] == kNoNode) instances[position] = add(node);
     return instances[position];
   }
 
@@ -87,7 +87,7 @@ class NodeMaker {
     const std::uint32_t start = add({NodeKind::join, op});
     for (std::uint32_t i = exchange.messages.begin; i < exchange.messages.end; ++i) {
       const std::uint32_t message = program_.exchange_messages[i].value;
-      if (message_node_[message] == kNone)
+      if (message_node_[message] == kNoNode)
         message_node_[message] = add({NodeKind::message, message});
       draft_.edges.push_back({start, message_node_[message]});
     }
@@ -114,11 +114,11 @@ class NodeMaker {
 
 // Adds the edges to an op from the previous op of its stream and from all ops that it waits for.
 void add_order(const Program& program, Draft& draft) {
-  std::vector<std::uint32_t> last_of_stream(program.streams.size(), kNone);
+  std::vector<std::uint32_t> last_of_stream(program.streams.size(), kNoNode);
   for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
     const Op& value = program.ops[op];
     const std::uint32_t previous = std::exchange(last_of_stream[value.stream.value], op);
-    if (previous != kNone) draft.edges.push_back({draft.op_end[previous], draft.op_start[op]});
+    if (previous != kNoNode) draft.edges.push_back({draft.op_end[previous], draft.op_start[op]});
     for (std::uint32_t i = value.waits_for.begin; i < value.waits_for.end; ++i) {
       const std::uint32_t before = program.waits[i].value;
       if (before == previous) continue;
@@ -211,7 +211,7 @@ Fault cycle_fault(const Program& program, const Draft& draft,
                   const std::vector<std::uint32_t>& order) {
   std::vector<char> done(draft.nodes.size(), 0);
   for (const std::uint32_t node : order) done[node] = 1;
-  std::vector<std::uint32_t> before(draft.nodes.size(), kNone);
+  std::vector<std::uint32_t> before(draft.nodes.size(), kNoNode);
   for (const Edge& edge : draft.edges) {
     if (!done[edge.from]) before[edge.to] = std::min(before[edge.to], edge.from);
   }
@@ -245,14 +245,14 @@ Fault cycle_fault(const Program& program, const Draft& draft,
 
 // Lists the nodes of compute streams. Each of their ops is one node.
 void list_busy_nodes(const Program& program, Compiled& result) {
-  std::vector<std::uint32_t> place(program.streams.size(), kNone);
+  std::vector<std::uint32_t> place(program.streams.size(), kNoNode);
   std::uint32_t count = 0;
   for (std::size_t i = 0; i < program.streams.size(); ++i) {
     if (program.streams[i].kind == StreamKind::compute) place[i] = count++;
   }
   result.busy_begin.assign(count + 2, 0);
   for (const Op& op : program.ops) {
-    if (place[op.stream.value] != kNone) ++result.busy_begin[place[op.stream.value] + 2];
+    if (place[op.stream.value] != kNoNode) ++result.busy_begin[place[op.stream.value] + 2];
   }
   for (std::size_t i = 2; i < result.busy_begin.size(); ++i) {
     result.busy_begin[i] += result.busy_begin[i - 1];
@@ -260,7 +260,7 @@ void list_busy_nodes(const Program& program, Compiled& result) {
   result.busy_nodes.resize(result.busy_begin.back());
   for (std::size_t op = 0; op < program.ops.size(); ++op) {
     const std::uint32_t stream = place[program.ops[op].stream.value];
-    if (stream != kNone) result.busy_nodes[result.busy_begin[stream + 1]++] = result.op_start[op];
+    if (stream != kNoNode) result.busy_nodes[result.busy_begin[stream + 1]++] = result.op_start[op];
   }
   result.busy_begin.pop_back();
 }

@@ -9,7 +9,7 @@
 namespace polyphony {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffu;
+constexpr std::uint32_t kNoBuffer = 0xffffffffu;
 static_assert(static_cast<std::size_t>(BufferKind::host) + 1 == kBufferKinds);
 
 using ByKind = std::array<Bytes, kBufferKinds>;
@@ -26,7 +26,7 @@ class Times {
  public:
   Times(const Program& program, const Timeline& timeline) : timeline_(timeline) {
     if (timeline.ops.size() == program.ops.size()) return;
-    positions_.assign(program.ops.size(), kNone);
+    positions_.assign(program.ops.size(), kNoBuffer);
     for (std::uint32_t i = 0; i < timeline.ops.size(); ++i) {
       POLYPHONY_CHECK(timeline.ops[i].op.value < program.ops.size(), timeline.ops[i].op.value);
       positions_[timeline.ops[i].op.value] = i;
@@ -36,7 +36,7 @@ class Times {
   // Returns null if the op was not recorded.
   const OpTime* find(std::uint32_t op) const {
     const std::uint32_t position = positions_.empty() ? op : positions_[op];
-    return position == kNone ? nullptr : &timeline_.ops[position];
+    return position == kNoBuffer ? nullptr : &timeline_.ops[position];
   }
 
  private:

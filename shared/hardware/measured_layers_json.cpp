@@ -7,7 +7,7 @@
 namespace polyphony {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct TermKey {
   const char* key;
@@ -20,13 +20,13 @@ constexpr TermKey kTerms[] = {
     {"per_token_squared", &MeasuredTime::per_token_squared,
      "time multiplied by the square of its tokens"}};
 
-struct TimeKey {
+struct LayerTimeKey {
   const char* key;
   MeasuredTime MeasuredLayers::* member;
   const char* about;
   bool required;
 };
-constexpr TimeKey kTimes[] = {
+constexpr LayerTimeKey kLayerTimes[] = {
     {"forward", &MeasuredLayers::forward, "forward", true},
     {"backward_input", &MeasuredLayers::backward_input,
      "gradient of the input, if a layer upstream is trained; 0s when absent", false},
@@ -61,7 +61,7 @@ const ObjectForm& entry_form() {
          {"tp", integer_form(1, kMostRanks), "tp that the times are valid for; any when absent"},
          {"cp", integer_form(1, kMostRanks), "cp that the times are valid for; any when absent"}},
         {}};
-    for (const TimeKey& time : kTimes)
+    for (const LayerTimeKey& time : kLayerTimes)
       made.fields.push_back({time.key, any_form({term_form(), object_form(polynomial_form())}),
                              time.about, time.required});
     return made;
@@ -101,13 +101,13 @@ MeasuredLayers read_entry(const JsonValue& value) {
   }
   value.read("tp", entry.tp);
   value.read("cp", entry.cp);
-  for (const TimeKey& time : kTimes) entry.*time.member = read_time(value, time.key);
+  for (const LayerTimeKey& time : kLayerTimes) entry.*time.member = read_time(value, time.key);
   return entry;
 }
 
-Json time_json(const MeasuredTime& time) {
+OrderedJson time_json(const MeasuredTime& time) {
   if (time == MeasuredTime{.constant = time.constant}) return to_text(time.constant);
-  Json json;
+  OrderedJson json;
   for (const TermKey& term : kTerms) json[term.key] = to_text(time.*term.member);
   return json;
 }
@@ -126,17 +126,17 @@ std::vector<MeasuredLayers> read_measured_layers(const JsonValue& value) {
   return entries;
 }
 
-Json json_value(const std::vector<MeasuredLayers>& entries) {
-  Json list = Json::array();
+OrderedJson json_value(const std::vector<MeasuredLayers>& entries) {
+  OrderedJson list = OrderedJson::array();
   for (const MeasuredLayers& entry : entries) {
-    Json json;
+    OrderedJson json;
     if (entry.last >= 0)
       json[entry.stage ? "stage" : "layers"] = {entry.first, entry.last};
     else
       json["layers"] = name(entry.part);
     if (entry.tp > 0) json["tp"] = entry.tp;
     if (entry.cp > 0) json["cp"] = entry.cp;
-    for (const TimeKey& time : kTimes) json[time.key] = time_json(entry.*time.member);
+    for (const LayerTimeKey& time : kLayerTimes) json[time.key] = time_json(entry.*time.member);
     list.push_back(json);
   }
   return list;

@@ -4,15 +4,16 @@
 namespace polyphony {
 namespace {
 
-struct Stack {
+struct DiffusionStack {
   int layers, hidden, heads, head_dim, ffn;
 };
 struct Latent {
   int channels, patch, tokens;
 };
 
-ModelPreset diffusion(const char* name, Stack stack, Latent latent, int modulation, int condition,
-                      std::int64_t parameters, const char* source, std::vector<std::string> notes) {
+ModelPreset diffusion(const char* name, DiffusionStack stack, Latent latent, int modulation,
+                      int condition, std::int64_t parameters, const char* source,
+                      std::vector<std::string> notes) {
   ModelPreset preset{name, {}, {parameters, 0, 0.01}, source, std::move(notes)};
   preset.module.kind = ModuleKind::diffusion;
   preset.module.layers = stack.layers;

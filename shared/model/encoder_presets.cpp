@@ -4,11 +4,11 @@
 namespace polyphony {
 namespace {
 
-struct Stack {
+struct EncoderStack {
   int layers, hidden, heads, ffn;
 };
 
-ModelPreset encoder(const char* name, ModuleKind kind, Stack stack, ParameterCount count,
+ModelPreset encoder(const char* name, ModuleKind kind, EncoderStack stack, ParameterCount count,
                     const char* source, std::vector<std::string> notes) {
   ModelPreset preset{name, {}, count, source, std::move(notes)};
   Module& m = preset.module;
@@ -27,7 +27,7 @@ struct Image {
   int patch, image_size;
   bool class_token;
 };
-ModelPreset vision(const char* name, Stack stack, Image image, ParameterCount count,
+ModelPreset vision(const char* name, EncoderStack stack, Image image, ParameterCount count,
                    const char* source, std::vector<std::string> notes) {
   ModelPreset preset = encoder(name, ModuleKind::vision, stack, count, source, std::move(notes));
   preset.module.patch = image.patch;
@@ -35,7 +35,7 @@ ModelPreset vision(const char* name, Stack stack, Image image, ParameterCount co
   preset.module.class_token = image.class_token;
   return preset;
 }
-ModelPreset audio(const char* name, Stack stack, int mel_bins, ParameterCount count,
+ModelPreset audio(const char* name, EncoderStack stack, int mel_bins, ParameterCount count,
                   const char* source, std::vector<std::string> notes) {
   ModelPreset preset = encoder(name, ModuleKind::audio, stack, count, source, std::move(notes));
   preset.module.mel_bins = mel_bins;

@@ -37,10 +37,10 @@ Led lead(const StepCosts& costs, const StageGraph& graph, std::size_t branch,
       const auto work = static_cast<std::size_t>(action.work);
       const std::size_t node = graph.stages[first + action.stage].first + work;
       const double key = kBeforeAll + place;
-      if (is_forward(action)) led.keys.of[StageGraph::kForward][node] = key;
-      if (returns_gradient(action)) led.keys.of[StageGraph::kBackward][node] = key;
+      if (is_forward(action)) led.keys.of[kForward][node] = key;
+      if (returns_gradient(action)) led.keys.of[kBackward][node] = key;
       if (!is_forward(action) && action.kind != ActionKind::backward_input)
-        led.keys.of[StageGraph::kWeight][node] = key;
+        led.keys.of[kWeight][node] = key;
       if (is_forward(action) && action.stage == 0)
         led.taken[std::size_t(costs.branches[branch].microbatch_of[work])] = place;
       ++place;
@@ -66,7 +66,7 @@ std::variant<std::vector<Actions>, Infeasible> fill_bubbles(const StepCosts& cos
       for (int place = 0; stage.branch < branch && place < stage.works; ++place) {
         const std::size_t node = stage.first + static_cast<std::size_t>(place);
         // Half a position earlier: just before the branch's own action at that position.
-        led.keys.of[StageGraph::kForward][node] =
+        led.keys.of[kForward][node] =
             kBeforeAll - 0.5 - ahead + led.taken[static_cast<std::size_t>(graph.microbatch[node])];
       }
     if (scheduler.run(led.keys, other, best.makespan)) std::swap(best, other);

@@ -5,9 +5,6 @@
 namespace polyphony {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward,
-              kWeight = StageGraph::kWeight;
 constexpr int kDirections[] = {kForward, kBackward, kWeight};
 
 }  // namespace

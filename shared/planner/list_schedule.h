@@ -30,7 +30,6 @@
 #pragma once
 
 #include <array>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -68,12 +67,11 @@ class ListScheduler {
   explicit ListScheduler(const StageGraph& graph);
   // Places all actions by `keys`. Returns false if the makespan would be `give_up` or longer. Every
   // single microbatch must fit in memory (too_large()).
-  bool run(const Keys& keys, ListSchedule& result,
-           double give_up = std::numeric_limits<double>::infinity());
+  bool run(const Keys& keys, ListSchedule& result, double give_up = kNever);
   // Computes when the actions of given orders run. Returns false as above, and if actions wait for
   // each other in a cycle. Capacities are not checked.
   bool follow(const std::vector<std::vector<Placed>>& orders, ListSchedule& result,
-              double give_up = std::numeric_limits<double>::infinity());
+              double give_up = kNever);
 
  private:
   bool place_all(ListSchedule& result, double give_up);
@@ -81,7 +79,7 @@ class ListScheduler {
   double arrive(int direction, int stage, std::size_t link, int sender, int place);
   bool admits(int rank, std::size_t node) const;
   struct Best {  // best action of a queue
-    double start = std::numeric_limits<double>::infinity(), key = start, ready = start;
+    double start = kNever, key = start, ready = start;
     int stage = -1;
   };
   Best best_of(int direction, int rank) const;
@@ -95,7 +93,7 @@ class ListScheduler {
   };
   struct RankState {
     double free = 0;
-    int last = StageGraph::kBackward;  // direction of its last action, weight parts excluded
+    int last = kBackward;              // direction of its last action, weight parts excluded
     int lead = 0, top = 0;             // microbatches: first unfinished, last started
     std::vector<std::int64_t> held{};  // bytes, by microbatch
     std::vector<int> left{};           // actions left, by microbatch

@@ -1,16 +1,12 @@
 #include "shared/planner/makespan_bound.h"
 
 #include <algorithm>
-#include <limits>
 #include <queue>
 
 #include "shared/planner/stage_graph.h"
 
 namespace polyphony {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward;
 
 // Longest paths through the graph (for heads) or its mirror (for tails). An action's head is the
 // longest path to its start.
@@ -151,7 +147,7 @@ Seconds MakespanBound::value() const { return std::max({path, rank, memory}); }
 MakespanBound makespan_bound(const StepCosts& costs, bool apart) {
   const StageGraph graph(costs, microbatches_in_order(costs), apart);
   // `chain`: the part of a backward that other actions wait for; `later`: its weight part.
-  const std::vector<double>& later = graph.seconds[StageGraph::kWeight];
+  const std::vector<double>& later = graph.seconds[kWeight];
   const std::array<std::vector<double>, 2> chain{graph.seconds[kForward], graph.seconds[kBackward]};
   const Ways to(graph, chain);
   const StageGraph mirror = graph.mirrored();

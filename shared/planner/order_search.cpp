@@ -12,7 +12,6 @@
 namespace polyphony {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Shares of the makespan. Tuned on a step of 64 microbatches over 8 ranks (bench_planners).
 constexpr double kThreshold = 3e-4, kEqual = 1e-12;
 // Factors on the limit: a placement at or above limit · factor is not improved further (after a

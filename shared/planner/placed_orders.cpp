@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace polyphony {
-namespace {
-
-constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward,
-              kWeight = StageGraph::kWeight;
-
-}  // namespace
-
 std::vector<Actions> actions_of(const StageGraph& graph, const PlacedOrders& orders) {
   std::vector<Actions> result;
   for (const auto& order : orders) {

@@ -6,8 +6,6 @@
 namespace polyphony {
 namespace {
 
-constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward,
-              kWeight = StageGraph::kWeight;
 constexpr double kLast = 1e12;  // seconds; later than everything else
 
 Keys empty_keys(const StageGraph& graph) {

@@ -18,11 +18,11 @@
 
 namespace polyphony {
 
+// Directions, used as array indices.
+inline constexpr int kForward = 0, kBackward = 1, kWeight = 2;
+
 class StageGraph {
  public:
-  // Directions, used as array indices.
-  static constexpr int kForward = 0, kBackward = 1, kWeight = 2;
-
   struct Stage {
     int rank = 0;
     std::size_t branch = 0, first = 0;            // first: index of its first node

@@ -8,6 +8,7 @@
 //   every stage takes them in one order, the same in both directions (Program: streams).
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@
 #include "shared/units.h"
 
 namespace polyphony {
+
+// Moment of what has no moment yet, in seconds.
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Costs of one stage and one microbatch of its branch.
 struct StageCost {

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <set>
 
 #include "shared/schedule/orders.h"
 
 namespace polyphony {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Player {
  public:

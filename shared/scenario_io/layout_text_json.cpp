@@ -11,10 +11,10 @@
 namespace polyphony {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json numbers(const StageCurves& stage) {
-  Json list = Json::array();
+OrderedJson numbers(const StageCurves& stage) {
+  OrderedJson list = OrderedJson::array();
   for (const WorkCurve* curve :
        {&stage.forward, &stage.input, &stage.weight, &stage.message, &stage.kept, &stage.held})
     for (const double number : {curve->square, curve->linear, curve->constant})
@@ -26,8 +26,8 @@ Json numbers(const StageCurves& stage) {
   return list;
 }
 
-Json stage_costs_json(const StageCosts& costs) {
-  Json json;
+OrderedJson stage_costs_json(const StageCosts& costs) {
+  OrderedJson json;
   for (const StageCosts::Way& way : costs.ways)
     for (const StageCurves& stage : way.stages) json[name(way.recipe)].push_back(numbers(stage));
   if (!costs.room.empty()) json["room"] = costs.room;
@@ -35,7 +35,7 @@ Json stage_costs_json(const StageCosts& costs) {
 }
 
 template <class Field, class Whole>
-void put(const Field& field, const Whole& whole, Json& json) {
+void put(const Field& field, const Whole& whole, OrderedJson& json) {
   field.visit(whole, [&]<class Value>(const Value& value) {
     if constexpr (std::is_enum_v<Value>)
       json[field.key] = name(value);
@@ -45,7 +45,7 @@ void put(const Field& field, const Whole& whole, Json& json) {
 }
 
 // Adds the grid to `json`.
-void add_grid(const ModuleLayout& grid, const ModuleCosts& costs, Json& json) {
+void add_grid(const ModuleLayout& grid, const ModuleCosts& costs, OrderedJson& json) {
   json["tp"] = grid.tp;  // the shape comes first
   json["pp"] = grid.pp;
   for (const GridField& field : grid_fields()) {
@@ -57,8 +57,8 @@ void add_grid(const ModuleLayout& grid, const ModuleCosts& costs, Json& json) {
   if (costs.stages) json["stage_costs"] = stage_costs_json(*costs.stages);
 }
 
-Json grid_json(const ModuleLayout& grid, const ModuleCosts& costs) {
-  Json json;
+OrderedJson grid_json(const ModuleLayout& grid, const ModuleCosts& costs) {
+  OrderedJson json;
   json["ranks"] = {{"first", grid.first_rank}, {"count", grid.ranks}};
   add_grid(grid, costs, json);
   return json;
@@ -66,8 +66,8 @@ Json grid_json(const ModuleLayout& grid, const ModuleCosts& costs) {
 
 // Returns what the module states by itself in a homogeneous layout: the fields that differ from
 // those of all modules, with the fields that are stated together with them.
-Json own_json(const ModuleLayout& own, const ModuleLayout& all) {
-  Json json;
+OrderedJson own_json(const ModuleLayout& own, const ModuleLayout& all) {
+  OrderedJson json;
   const std::vector<const GridField*> fields = in_order(grid_fields(), &GridField::own);
   for (const GridField* field : fields) {
     if (field->with) continue;
@@ -85,14 +85,14 @@ Json own_json(const ModuleLayout& own, const ModuleLayout& all) {
 
 }  // namespace
 
-Json json_value(const ModuleLayout& grid) {
-  Json json;
+OrderedJson json_value(const ModuleLayout& grid) {
+  OrderedJson json;
   add_grid(grid, {}, json);
   return json;
 }
 
-Json json_value(const Layout& layout, const Model& model, const PlannerCosts& costs) {
-  Json json;
+OrderedJson json_value(const Layout& layout, const Model& model, const PlannerCosts& costs) {
+  OrderedJson json;
   json["placement"] = name(layout.placement);
   json["schedule"] = name(layout.schedule);
   for (const Actions& actions : layout.actions) json["actions"].push_back(to_text(actions));
@@ -103,7 +103,7 @@ Json json_value(const Layout& layout, const Model& model, const PlannerCosts& co
     json["all"] = grid_json(all, costs_of(costs, ModuleId(model.modules.size() - 1)));
     for (std::size_t m = 0; m + 1 < model.modules.size(); ++m) {
       if (model.modules[m].kind == ModuleKind::projector) continue;
-      if (const Json own = own_json(layout.modules[m], all); !own.empty())
+      if (const OrderedJson own = own_json(layout.modules[m], all); !own.empty())
         json[model.modules[m].name] = own;
     }
     return json;

@@ -16,10 +16,10 @@
 namespace polyphony {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json from_of(const Model& model, std::size_t m) {
-  Json from = Json::array();
+OrderedJson from_of(const Model& model, std::size_t m) {
+  OrderedJson from = OrderedJson::array();
   for (const Edge& edge : model.edges) {
     if (edge.to != ModuleId(m)) continue;
     const Module& source = model.modules[edge.from.value];
@@ -29,7 +29,7 @@ Json from_of(const Model& model, std::size_t m) {
       from.push_back(source.name);
       continue;
     }
-    Json entry = {{"module", source.name}};
+    OrderedJson entry = {{"module", source.name}};
     if (!whole) entry["from_layer"] = edge.from_layer;
     if (edge.to_layer > 0) entry["to_layer"] = edge.to_layer;
     from.push_back(entry);
@@ -38,11 +38,11 @@ Json from_of(const Model& model, std::size_t m) {
 }
 
 template <class T>
-Json in_json(const T& value) {
+OrderedJson in_json(const T& value) {
   if constexpr (std::is_enum_v<T>) {
     return name(value);
   } else if constexpr (std::is_same_v<T, std::vector<Mixer>>) {
-    Json names = Json::array();
+    OrderedJson names = OrderedJson::array();
     for (const Mixer mixer : value) names.push_back(name(mixer));
     return names;
   } else {
@@ -50,11 +50,11 @@ Json in_json(const T& value) {
   }
 }
 
-Json module_json(const Model& model, std::size_t m, NumberFormat precision) {
+OrderedJson module_json(const Model& model, std::size_t m, NumberFormat precision) {
   const Module& module = model.modules[m];
-  Json json;
+  OrderedJson json;
   json["kind"] = name(module.kind);
-  if (Json from = from_of(model, m); !from.empty()) json["from"] = from;
+  if (OrderedJson from = from_of(model, m); !from.empty()) json["from"] = from;
   json["train"] = name(module.trainable);
   if (module.kind == ModuleKind::projector) {
     if (module.source == ModuleKind::audio)
@@ -80,14 +80,14 @@ Json module_json(const Model& model, std::size_t m, NumberFormat precision) {
   return json;
 }
 
-Json device_json(const Device& device) {
+OrderedJson device_json(const Device& device) {
   const ShippedDevice* shipped = find_device(device.name);
   if (shipped != nullptr && shipped->device == device) return device.name;
   return json_value(device);
 }
 
 // Writes the keys of the topology that differ from those of a flat machine.
-void put_topology(Json& json, const Cluster& cluster) {
+void put_topology(OrderedJson& json, const Cluster& cluster) {
   if (cluster.domain != default_domain(cluster.device.name, cluster.ranks_per_node))
     json["domain"] = cluster.domain_size();
   if (cluster.bus.rate.value > 0) json["bus"] = to_text(cluster.bus.rate);
@@ -104,7 +104,7 @@ void put_topology(Json& json, const Cluster& cluster) {
                     {"oversubscription", cluster.leaf.oversubscription},
                     {"rails", cluster.leaf.rails}};
   for (const Degraded& degraded : cluster.degraded) {
-    Json entry = {{"rank", degraded.rank}};
+    OrderedJson entry = {{"rank", degraded.rank}};
     if (degraded.device != 1) entry["device"] = degraded.device;
     if (degraded.link != 1) entry["link"] = degraded.link;
     if (degraded.nic != 1) entry["nic"] = degraded.nic;
@@ -113,8 +113,8 @@ void put_topology(Json& json, const Cluster& cluster) {
   }
 }
 
-Json cluster_json(const Cluster& cluster) {
-  Json json;
+OrderedJson cluster_json(const Cluster& cluster) {
+  OrderedJson json;
   json["node"]["device"] = device_json(cluster.device);
   json["node"]["ranks"] = cluster.ranks_per_node;
   json["node"]["link"] = to_text(cluster.node_link.rate);
@@ -132,14 +132,14 @@ Json cluster_json(const Cluster& cluster) {
   return json;
 }
 
-Json distribution_json(const Distribution& distribution) {
+OrderedJson distribution_json(const Distribution& distribution) {
   if (distribution.kind == Distribution::Kind::constant)
     return static_cast<std::int64_t>(distribution.a);
   return to_text(distribution);
 }
 
 struct SourceJson {
-  Json& data;
+  OrderedJson& data;
   void operator()(const SyntheticData& source) const {
     data["source"] = "synthetic";
     data["images"]["per_sample"] = distribution_json(source.images);
@@ -147,7 +147,7 @@ struct SourceJson {
       data["images"]["side"] = distribution_json(source.image_sides);
     data["text"]["tokens"] = distribution_json(source.text_tokens);
     const bool all = source.loss_tokens == constant(kAllTokens);
-    data["text"]["loss_tokens"] = all ? Json("all") : distribution_json(source.loss_tokens);
+    data["text"]["loss_tokens"] = all ? OrderedJson("all") : distribution_json(source.loss_tokens);
     if (source.clip_tokens > 0) data["audio"]["per_sample"] = distribution_json(source.clips);
     if (source.latent_tokens > 0) data["latents"]["per_sample"] = distribution_json(source.latents);
   }
@@ -162,14 +162,14 @@ struct SourceJson {
   }
   void operator()(const MixtureData& source) const {
     for (const MixturePart& part : source.parts) {
-      Json one;
+      OrderedJson one;
       std::visit(SourceJson{one}, part.source);
       one["source"]["weight"] = part.weight;
       data["source"]["mixture"].push_back(one["source"]);
     }
   }
   void operator()(const ConversationData& source) const {
-    Json& json = data["source"];
+    OrderedJson& json = data["source"];
     json = {{"dataset", source.path},
             {"tokenizer", source.tokenizer},
             {"template", name(source.chat)},
@@ -188,8 +188,8 @@ struct SourceJson {
   }
 };
 
-Json data_json(const Data& data) {
-  Json json;
+OrderedJson data_json(const Data& data) {
+  OrderedJson json;
   std::visit(SourceJson{json}, data.source);
   if (data.sequence > 0) json["sequence"] = data.sequence;
   json["global_batch"] = data.global_batch;
@@ -199,7 +199,7 @@ Json data_json(const Data& data) {
 }
 
 template <class Enum>
-void put(Json& json, const char* key, const std::vector<Enum>& choices) {
+void put(OrderedJson& json, const char* key, const std::vector<Enum>& choices) {
   if (choices.empty()) {
     json[key] = "auto";
     return;
@@ -208,18 +208,18 @@ void put(Json& json, const char* key, const std::vector<Enum>& choices) {
 }
 template <class Value>
   requires std::is_arithmetic_v<Value>
-void put(Json& json, const char* key, const std::vector<Value>& choices) {
-  json[key] = choices.empty() ? Json("auto") : Json(choices);
+void put(OrderedJson& json, const char* key, const std::vector<Value>& choices) {
+  json[key] = choices.empty() ? OrderedJson("auto") : OrderedJson(choices);
 }
 
-Json search_json(const Search& search, const Model& model) {
-  Json json;
+OrderedJson search_json(const Search& search, const Model& model) {
+  OrderedJson json;
   visit_choices(search,
                 [&](const char* key, const auto& list, const char*) { put(json, key, list); });
   if (search.memory_margin != kMemoryMargin) json["memory_margin"] = search.memory_margin;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     if (model.modules[m].kind == ModuleKind::projector) continue;
-    Json& module = json[model.modules[m].name];
+    OrderedJson& module = json[model.modules[m].name];
     visit_module_choices(search.modules[m], [&](const char* key, const auto& list, const char*) {
       put(module, key, list);
     });
@@ -227,8 +227,8 @@ Json search_json(const Search& search, const Model& model) {
   return json;
 }
 
-Json training_json(const Training& training, const Model& model) {
-  Json json;
+OrderedJson training_json(const Training& training, const Model& model) {
+  OrderedJson json;
   json["precision"] = name(training.precision);
   if (training.fp8 != Fp8Scaling::off) json["fp8"] = name(training.fp8);
   json["learning_rate"] = training.learning_rate;
@@ -275,8 +275,8 @@ void visit_paths(decltype(Data::source)& source, const Use& use) {
 
 std::string resolved_text(const Device& device) { return json_value(device).dump(); }
 
-Json json_value(const Scenario& scenario) {
-  Json json;
+OrderedJson json_value(const Scenario& scenario) {
+  OrderedJson json;
   json["polyphony"] = 1;
   if (!scenario.about.empty()) json["about"] = scenario.about;
   if (!scenario.notes.empty()) json["notes"] = scenario.notes;
@@ -285,7 +285,7 @@ Json json_value(const Scenario& scenario) {
         module_json(scenario.model, m, scenario.training.precision);
   for (std::size_t m = 0; m < scenario.weights.size(); ++m)
     if (const ModuleWeights& weights = scenario.weights[m]; !weights.type.empty()) {
-      Json& own = json["model"][scenario.model.modules[m].name]["weights"];
+      OrderedJson& own = json["model"][scenario.model.modules[m].name]["weights"];
       if (!weights.folder.empty()) own["folder"] = weights.folder;
       if (!weights.config.empty()) own["config"] = weights.config;
       own["model_type"] = weights.type;

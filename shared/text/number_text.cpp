@@ -12,4 +12,6 @@ std::optional<double> number_of(const std::string& text) {
   return number;
 }
 
+std::string number(std::int64_t value) { return std::to_string(value); }
+
 }  // namespace polyphony

@@ -43,7 +43,7 @@ std::optional<char> fallback_byte(const std::string& token) {
   return static_cast<char>(value);
 }
 
-struct Run {
+struct Decode {
   Tokens& tokens;
 
   void operator()(DecodeLetters) const {
@@ -130,7 +130,7 @@ struct Run {
 }  // namespace
 
 std::string decode(const std::vector<DecoderStep>& steps, std::vector<std::string> tokens) {
-  for (const DecoderStep& step : steps) std::visit(Run{tokens}, step);
+  for (const DecoderStep& step : steps) std::visit(Decode{tokens}, step);
   std::string text;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (steps.empty() && i > 0) text += ' ';

@@ -51,7 +51,7 @@ void limit(std::size_t bytes, std::size_t most) {
                      "use the tokenizer.json as it was published");
 }
 
-struct Run {
+struct Normalize {
   NormalText& text;
   std::size_t most;  // bytes
 
@@ -153,7 +153,7 @@ struct Run {
 void normalize(const std::vector<NormalizerStep>& steps, NormalText& text) {
   const std::size_t most = most_of(text.text.size());
   for (const NormalizerStep& step : steps) {
-    std::visit(Run{text, most}, step);
+    std::visit(Normalize{text, most}, step);
     limit(text.text.size(), most);
   }
 }

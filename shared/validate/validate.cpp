@@ -1,5 +1,6 @@
 #include "shared/validate/validate.h"
 #include "shared/scenario/image_tokens.h"
+#include "shared/text/number_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +14,6 @@
 
 namespace polyphony {
 namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 void check_degraded(const Refusal& refuse, const Cluster& cluster) {
   const std::string at = "/cluster/degraded";  // in rising order here, perhaps not in the file

@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "shared/model/limits.h"
+#include "shared/text/number_text.h"
 #include "shared/validate/refusal.h"
 #include "shared/validate/validate.h"
 
 namespace polyphony {
 namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 // Checks the expert groups, among which a token chooses first.
 void check_groups(const Refusal& refuse, const Module& m, const std::string& where) {

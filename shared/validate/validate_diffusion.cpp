@@ -2,12 +2,11 @@
 #include <cmath>
 
 #include "shared/form/scenario_form.h"
+#include "shared/text/number_text.h"
 #include "shared/validate/refusal.h"
 
 namespace polyphony {
 namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 void check_range(const Refusal& refuse, const std::string& where, std::int64_t value,
                  std::int64_t most) {

@@ -1,11 +1,10 @@
 // Checks of vision and audio modules (shared/validate/refusal.h).
 #include "shared/form/scenario_form.h"
+#include "shared/text/number_text.h"
 #include "shared/validate/refusal.h"
 
 namespace polyphony {
 namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 void check_encoder_heads(const Refusal& refuse, const Module& m, const std::string& where) {
   if (m.kv_heads != m.heads)

@@ -4,13 +4,12 @@
 
 #include "shared/form/scenario_form.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/text/number_text.h"
 #include "shared/validate/refusal.h"
 #include "shared/validate/validate.h"
 
 namespace polyphony {
 namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 void check_low_rank(const Refusal& refuse, const Module& m, const std::string& where) {
   const bool lora = m.trainable == Trainable::lora;

@@ -12,7 +12,7 @@
 namespace polyphony {
 namespace {
 
-constexpr const char* kOther =
+constexpr const char* kOtherWeights =
     "use the weights of the model that the scenario describes, or leave \"weights\" out to begin "
     "at random";
 
@@ -50,7 +50,7 @@ std::string root_of(const TensorFolder& folder, const Module& module, const Tens
     throw InputError(
         folder.folder(), "",
         "has no tensor \"…" + name + "\", which the module \"" + module.name + "\" begins with",
-        kOther);
+        kOtherWeights);
   throw InputError(folder.folder(), "",
                    "has " + std::to_string(roots.size()) + " tensors \"…" + name + "\" (below \"" +
                        roots[0] + "\" and \"" + roots[1] +
@@ -117,7 +117,7 @@ Arrangement TensorNames::of(const Parameter& parameter) const {
     throw InputError(file_, "",
                      "models of the type \"" + family_->types.front() + "\" have no tensor for " +
                          parameter.name,
-                     kOther);
+                     kOtherWeights);
   for (std::string& name : found.tensors) name = full(name);
   Arrangement arrangement;
   arrangement.parts = found.row->arrange(*module_, parameter, found.tensors);
@@ -143,12 +143,12 @@ void PretrainedModule::check() const {
         throw InputError(
             folder_->folder(), "/" + part.tensor,
             "is missing: " + parameter.name + " needs it, with the shape " + text(part.shape),
-            kOther);
+            kOtherWeights);
       if (stored->shape != part.shape)
         throw InputError(stored->file, "/" + part.tensor,
                          "must have the shape " + text(part.shape) + " for " + parameter.name +
                              " (got " + text(stored->shape) + ")",
-                         kOther);
+                         kOtherWeights);
       if (is_fp8(stored->format))
         for (const std::string& name : check_scales(*folder_, part.tensor)) used.insert(name);
       else if (!is_weight_format(stored->format))

@@ -10,7 +10,7 @@ namespace polyphony {
 namespace {
 
 constexpr std::int64_t kBlock = 128;
-constexpr const char* kOther =
+constexpr const char* kOtherForm =
     "use weights that are not quantized, or whose scales have one of these forms";
 
 std::int64_t blocks_in(std::int64_t size) { return (size + kBlock - 1) / kBlock; }
@@ -81,7 +81,7 @@ std::vector<std::string> check_scales(const TensorFolder& folder, const std::str
                          pair(blocks_in(rows), blocks_in(columns)) + " (blocks of 128 × 128), " +
                          pair(rows, 1) + " (rows) or [1] (got " + stored.format +
                          " with the shape [" + shape + "])",
-                     kOther);
+                     kOtherForm);
   }
   std::vector<std::string> names = {scales};
   if (constexpr std::string_view kWeight = "weight"; name.ends_with(kWeight))

@@ -24,7 +24,7 @@ const JsonKeys<traces::FittedParameter>& parameter_keys() {
   return keys;
 }
 
-const JsonKeys<traces::RunError>& run_keys() {
+const JsonKeys<traces::RunError>& run_error_keys() {
   using Of = traces::RunError;
   static const JsonKeys<Of> keys{
       {"run", a("string"), "folder or trace files of the run",
@@ -55,8 +55,9 @@ const JsonKeys<traces::Calibration>& calibration_keys() {
       {"parameters", list_of(schema_of(parameter_keys(), "one parameter")),
        "parameters fitted to the runs",
        [](const Of& of) { return array_of(parameter_keys(), of.parameters); }},
-      {"runs", list_of(schema_of(run_keys(), "one run")), "runs that the profile was fitted to",
-       [](const Of& of) { return array_of(run_keys(), of.runs); }},
+      {"runs", list_of(schema_of(run_error_keys(), "one run")),
+       "runs that the profile was fitted to",
+       [](const Of& of) { return array_of(run_error_keys(), of.runs); }},
       {"step_error", a("number"), "relative error of step times: half of a 90 % interval",
        [](const Of& of) { return of.profile.step_error; }},
       {"profile", a("object"), "the fitted profile, in the form of a profile file",

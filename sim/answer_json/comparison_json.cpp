@@ -32,7 +32,7 @@ struct Judged {
   const RunComparison& run;
   double bar = 0;
 };
-const JsonKeys<Judged>& run_keys() {
+const JsonKeys<Judged>& judged_keys() {
   using Of = Judged;
   static const JsonKeys<Of> keys{
       {"run", a("string"), "folder or trace files of the run",
@@ -84,12 +84,13 @@ json shared_cores_json(const std::vector<traces::CoreShare>& shared) {
 json shared_cores_schema() { return list_of(schema_of(core_keys(), "one such rank")); }
 
 json to_json(const std::vector<RunComparison>& runs, double bar) {
-  return array_of(run_keys(), runs, [bar](const RunComparison& run) { return Judged{run, bar}; });
+  return array_of(judged_keys(), runs,
+                  [bar](const RunComparison& run) { return Judged{run, bar}; });
 }
 
 std::string comparison_schema() {
   return schema_document("polyphony compare --format json",
-                         list_of(schema_of(run_keys(), "a run compared with its prediction")),
+                         list_of(schema_of(judged_keys(), "a run compared with its prediction")),
                          json::object());
 }
 

@@ -14,7 +14,7 @@ struct PhaseOf {
 
 json or_unknown(bool known, double value) { return known ? json(value) : json(); }
 
-const JsonKeys<PhaseOf>& phase_keys() {
+const JsonKeys<PhaseOf>& planned_phase_keys() {
   using Of = PhaseOf;
   static const JsonKeys<Of> keys{
       {"phase", a("string"), "name of the phase", [](const Of& of) { return of.cost.phase; }},
@@ -45,15 +45,16 @@ struct PlanOf {
   const std::vector<json>& answers;
 };
 
-const JsonKeys<PlanOf>& plan_keys() {
+const JsonKeys<PlanOf>& phase_plan_keys() {
   using Of = PlanOf;
   static const JsonKeys<Of> keys{
-      {"phases", list_of(schema_of(phase_keys(), "one phase")),
+      {"phases", list_of(schema_of(planned_phase_keys(), "one phase")),
        "the phases in order; fewer if the search was stopped",
        [](const Of& of) {
          json phases = json::array();
          for (std::size_t i = 0; i < of.answers.size(); ++i)
-           phases.push_back(object_of(phase_keys(), PhaseOf{of.plan.phases[i], of.answers[i]}));
+           phases.push_back(
+               object_of(planned_phase_keys(), PhaseOf{of.plan.phases[i], of.answers[i]}));
          return phases;
        }},
       {"days", or_null(a("number")),
@@ -70,15 +71,15 @@ const JsonKeys<PlanOf>& plan_keys() {
 }  // namespace
 
 json to_json(const PhasePlan& plan, const std::vector<json>& answers) {
-  return object_of(plan_keys(), PlanOf{plan, answers});
+  return object_of(phase_plan_keys(), PlanOf{plan, answers});
 }
 
 std::string phase_plan_schema() {
   json definitions = candidate_definitions();
   definitions["sweep"] = sweep_schema_value();
-  return schema_document("polyphony sweep --format json, of a scenario with phases",
-                         schema_of(plan_keys(), "the best layout of each phase, and all phases"),
-                         definitions);
+  return schema_document(
+      "polyphony sweep --format json, of a scenario with phases",
+      schema_of(phase_plan_keys(), "the best layout of each phase, and all phases"), definitions);
 }
 
 }  // namespace polyphony::sim

@@ -31,7 +31,7 @@ JsonKeys<std::vector<Value>> quantile_keys(const std::string& unit, const json& 
   return keys;
 }
 
-const JsonKeys<std::vector<Seconds>>& step_keys() {
+const JsonKeys<std::vector<Seconds>>& step_times_keys() {
   static const auto keys = quantile_keys<Seconds>("_seconds", a("number"));
   return keys;
 }
@@ -149,8 +149,8 @@ const JsonKeys<StreamOf>& stream_keys() {
          return o.stream.planner;
        },
        false},
-      {"step", schema_of(step_keys(), "seconds"), "step time, quantiles over batches",
-       [](const Of& o) { return object_of(step_keys(), o.stream.sorted_steps()); }},
+      {"step", schema_of(step_times_keys(), "seconds"), "step time, quantiles over batches",
+       [](const Of& o) { return object_of(step_times_keys(), o.stream.sorted_steps()); }},
       {"batch_seconds", list_of(a("number")),
        "step time of each batch in seconds, in the order of batches",
        [](const Of& o) {

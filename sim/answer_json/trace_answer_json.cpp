@@ -61,7 +61,7 @@ struct StepOf {
   const StepTimes* step;
   const StepRange& range() const { return trace->steps[step->step]; }
 };
-const JsonKeys<StepOf>& step_keys() {
+const JsonKeys<StepOf>& traced_step_keys() {
   using Of = StepOf;
   static const JsonKeys<Of> keys{
       {"step", a("integer"), "number of the step", [](const Of& s) { return s.range().number; }},
@@ -100,9 +100,10 @@ const JsonKeys<RankOf>& rank_keys() {
        [](const Of& r) { return json(r.trace->read); }},
       {"device", schema_of(times_keys(), "a device's time"), "times of all events of the device",
        [](const Of& r) { return object_of(times_keys(), r.times->whole); }},
-      {"steps", list_of(schema_of(step_keys(), "a step")), "steps in which anything was launched",
+      {"steps", list_of(schema_of(traced_step_keys(), "a step")),
+       "steps in which anything was launched",
        [](const Of& r) {
-         return array_of(step_keys(), r.times->steps,
+         return array_of(traced_step_keys(), r.times->steps,
                          [&](const StepTimes& step) { return StepOf{r.trace, &step}; });
        }},
       {"notes", list_of(a("string")), "what was repaired in the file, and what is missing",

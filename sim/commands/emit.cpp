@@ -60,7 +60,7 @@ void expect(const Scenario& scenario, const HardwareProfile& profile, EmitAnswer
     answer.emitted.notes.push_back("does not fit: " + step.out_of_memory);
 }
 
-void print(const EmitAnswer& answer) {
+void print_emitted(const EmitAnswer& answer) {
   std::string text = paragraph(answer.layout) + "step " + seconds_text(answer.step) + " (" +
                      seconds_text(answer.low) + " to " + seconds_text(answer.high) + "), " +
                      count_text(static_cast<std::int64_t>(answer.tokens_per_second)) +
@@ -190,7 +190,7 @@ int emit_command(int argc, char** argv) {
   if (args.json()) {
     std::cout << to_json(answer).dump(2) << "\n";
   } else if (answer.emitted.cannot.empty()) {
-    print(answer);
+    print_emitted(answer);
   } else {
     std::cout << paragraph(answer.layout) << target_text(target) << " cannot run this layout:\n";
     for (const std::string& what : answer.emitted.cannot)

@@ -52,7 +52,7 @@ nlohmann::ordered_json answer_json(const Exported& made) {
   return json;
 }
 
-void print(const Exported& made) {
+void print_exported(const Exported& made) {
   std::cout << "Step " << made.step << ", " << made.format << ":\n";
   for (const ExportedModel& model : made.models) {
     std::cout << "  " << model.folder << "  " << (model.adapter ? "LoRA adapter of " : "")
@@ -114,7 +114,7 @@ int export_command(int argc, char** argv) {
   if (args.json())
     std::cout << answer_json(made).dump(2) << "\n";
   else
-    print(made);
+    print_exported(made);
   return 0;
 }
 

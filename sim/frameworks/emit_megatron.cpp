@@ -10,7 +10,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 class Writer {
  public:
@@ -18,7 +18,7 @@ class Writer {
 
   void refuse(const std::string& what) { out_.cannot.push_back(what); }
   void note(const std::string& what) { out_.notes.push_back(what); }
-  void set(const char* key, Json value) { out_.arguments[key] = std::move(value); }
+  void set(const char* key, OrderedJson value) { out_.arguments[key] = std::move(value); }
 
   // ---- the model
 
@@ -134,9 +134,9 @@ class Writer {
         refuse(std::string("tokens assigned \"") + name(g.tokens) +
                "\" to context-parallel ranks: only zigzag");
       set("cp_comm_type",
-          Json::array({g.cp_attention == ContextAttention::ring      ? "p2p"
-                       : g.cp_attention == ContextAttention::ulysses ? "a2a"
-                                                                     : "all_gather"}));
+          OrderedJson::array({g.cp_attention == ContextAttention::ring      ? "p2p"
+                              : g.cp_attention == ContextAttention::ulysses ? "a2a"
+                                                                            : "all_gather"}));
       if (swift && g.tokens == TokenAssignment::contiguous) set("cp_partition_mode", "contiguous");
     }
     write_sharding(swift, overrides);
@@ -223,7 +223,7 @@ class Writer {
     }
     if (g.recompute == Recompute::selective) {
       set("recompute_granularity", "selective");
-      set("recompute_modules", Json::array({"core_attn"}));
+      set("recompute_modules", OrderedJson::array({"core_attn"}));
       return;
     }
     set("recompute_granularity", "full");
@@ -275,18 +275,18 @@ class Writer {
 
 // ---- files
 
-std::string plain(const Json& value) {
+std::string plain(const OrderedJson& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array()) {
     std::string words;
-    for (const Json& inner : value) words += (words.empty() ? "" : " ") + plain(inner);
+    for (const OrderedJson& inner : value) words += (words.empty() ? "" : " ") + plain(inner);
     return words;
   }
   return value.dump();
 }
 
 // The option of a destination, with its value; empty: the default says it.
-std::string option_of(const std::string& key, const Json& value) {
+std::string option_of(const std::string& key, const OrderedJson& value) {
   std::string option = key;
   if (key == "fp8") option = "fp8_format";
   if (key == "layernorm_epsilon") option = "norm_epsilon";
@@ -384,7 +384,7 @@ bool of_layout(const std::string& key) {
   return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
 
-std::string hydra(const Json& value) {
+std::string hydra(const OrderedJson& value) {
   if (value.is_string()) {
     const std::string text = value.get<std::string>();
     const bool safe = text.find_first_not_of(
@@ -394,7 +394,7 @@ std::string hydra(const Json& value) {
   }
   if (value.is_array()) {
     std::string words;
-    for (const Json& inner : value) words += (words.empty() ? "" : ",") + hydra(inner);
+    for (const OrderedJson& inner : value) words += (words.empty() ? "" : ",") + hydra(inner);
     return "[" + words + "]";
   }
   return value.dump();
@@ -441,11 +441,11 @@ void write_mimo(const EmitInput& in, Emitted& out) {
     const std::string key = module.kind == ModuleKind::language ? "language"
                             : module.kind == ModuleKind::vision ? "images"
                                                                 : "audio";
-    Json fields{{"tensor_model_parallel_size", g.tp},
-                {"pipeline_model_parallel_size", g.pp},
-                {"context_parallel_size", g.cp},
-                {"data_parallel_size", g.dp()},
-                {"rank_offset", g.first_rank}};
+    OrderedJson fields{{"tensor_model_parallel_size", g.tp},
+                       {"pipeline_model_parallel_size", g.pp},
+                       {"context_parallel_size", g.cp},
+                       {"data_parallel_size", g.dp()},
+                       {"rank_offset", g.first_rank}};
     if (module.experts > 0) {
       fields["expert_model_parallel_size"] = g.ep;
       fields["expert_tensor_parallel_size"] = g.experts_tp();
@@ -461,10 +461,10 @@ void write_mimo(const EmitInput& in, Emitted& out) {
 }
 
 void write_bridge(const EmitInput& in, Emitted& out, bool mimo) {
-  const Json all = out.arguments;
-  out.arguments = Json::object();
+  const OrderedJson all = out.arguments;
+  out.arguments = OrderedJson::object();
   std::string lines = "# Overrides of a recipe of Megatron-Bridge, one a line.\n";
-  const auto add = [&](const std::string& key, const Json& value) {
+  const auto add = [&](const std::string& key, const OrderedJson& value) {
     out.arguments[key] = value;
     lines += key + "=" + hydra(value) + "\n";
   };
@@ -474,7 +474,7 @@ void write_bridge(const EmitInput& in, Emitted& out, bool mimo) {
         key.find("recompute") == std::string::npos)
       continue;
     std::string field = key;
-    Json set = value;
+    OrderedJson set = value;
     if (key == "num_virtual_stages_per_pipeline_rank")
       field = "virtual_pipeline_model_parallel_size";
     if (key == "micro_batch_size" && mimo) set = in.microbatch * in.dp;  // of all lanes
@@ -535,15 +535,15 @@ void write_bridge(const EmitInput& in, Emitted& out, bool mimo) {
 }
 
 void write_swift(const EmitInput& in, Emitted& out) {
-  const Json all = out.arguments;
-  out.arguments = Json::object();
+  const OrderedJson all = out.arguments;
+  out.arguments = OrderedJson::object();
   std::string lines =
       "# Arguments of ms-swift's `megatron sft`. The model is read from its folder.\n";
-  const auto add = [&](const std::string& key, const Json& value) {
+  const auto add = [&](const std::string& key, const OrderedJson& value) {
     out.arguments[key] = value;
     if (value.is_array()) {
       lines += key + ":\n";
-      for (const Json& inner : value) lines += "  - " + plain(inner) + "\n";
+      for (const OrderedJson& inner : value) lines += "  - " + plain(inner) + "\n";
     } else {
       std::string text = plain(value);
       if (value.is_string() && text.find_first_of("|*:#'\"(") != std::string::npos)

@@ -9,7 +9,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // The registered configuration of torchtitan with a model of these dimensions.
 struct KnownModel {
@@ -37,12 +37,12 @@ const KnownModel* known_model(const Module& module) {
   return nullptr;
 }
 
-std::string python(const Json& value) {
+std::string python(const OrderedJson& value) {
   if (value.is_null()) return "None";
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
   if (value.is_array()) {
     std::string text = "[";
-    for (const Json& inner : value) text += (text.size() > 1 ? ", " : "") + python(inner);
+    for (const OrderedJson& inner : value) text += (text.size() > 1 ? ", " : "") + python(inner);
     return text + "]";
   }
   return value.dump();
@@ -73,11 +73,11 @@ const char* schedule_of(ScheduleKind kind, int virtual_stages) {
 }
 
 // The modules of each stage, by their names in a decoder of torchtitan.
-Json stage_modules(const std::vector<int>& blocks, const char* head) {
-  Json stages = Json::array();
+OrderedJson stage_modules(const std::vector<int>& blocks, const char* head) {
+  OrderedJson stages = OrderedJson::array();
   int next = 0;
   for (std::size_t s = 0; s < blocks.size(); ++s) {
-    Json names = Json::array();
+    OrderedJson names = OrderedJson::array();
     if (s == 0) names.push_back("tok_embeddings");
     for (int i = 0; i < blocks[s]; ++i) names.push_back("layers." + std::to_string(next++));
     if (s + 1 == blocks.size()) {
@@ -91,8 +91,8 @@ Json stage_modules(const std::vector<int>& blocks, const char* head) {
 
 // The same settings as sections, as versions before 0.3.0 have them: for these, for `polyphony
 // import`, and for people who diff two runs.
-Json nested(const Json& settings) {
-  Json root = Json::object();
+OrderedJson nested(const OrderedJson& settings) {
+  OrderedJson root = OrderedJson::object();
   for (const auto& [key, value] : settings.items()) {
     if (key == "activation_checkpoint") {
       root[key]["mode"] = value.is_null() ? "none" : value == "FullAC" ? "full" : "selective";
@@ -106,8 +106,8 @@ Json nested(const Json& settings) {
 }
 
 // A value as TOML writes it: as JSON does, since there is no null and no control character.
-std::string toml(const KnownModel& model, const Json& settings) {
-  Json sections{{"model", {{"name", model.module}, {"flavor", model.flavor}}}};
+std::string toml(const KnownModel& model, const OrderedJson& settings) {
+  OrderedJson sections{{"model", {{"name", model.module}, {"flavor", model.flavor}}}};
   sections.update(nested(settings));
   std::string text;
   for (const auto& [section, fields] : sections.items()) {
@@ -151,7 +151,7 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
         "a model that torchtitan 0.3.0 has no configuration of (it has Llama 3.1 8B, 70B, 405B, "
         "Qwen3 0.6B, "
         "14B, 32B, 30B-A3B, DeepSeek-V3)");
-  Json& set = out.arguments;
+  OrderedJson& set = out.arguments;
   const auto degree = [&](const char* key, int value) {
     set["parallelism." + std::string(key)] = value;
   };
@@ -196,7 +196,7 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
       refuse(std::string("context parallelism by ") + name(g.cp_attention));
     if (g.tokens == TokenAssignment::balanced) refuse("tokens assigned \"balanced\"");
     set["parallelism.context_parallel_load_balancer"] =
-        g.tokens == TokenAssignment::zigzag ? Json("headtail") : Json();
+        g.tokens == TokenAssignment::zigzag ? OrderedJson("headtail") : OrderedJson();
   }
   if (g.pp > 1) {
     const char* schedule = schedule_of(in.layout.schedule, g.vpp);
@@ -240,7 +240,7 @@ void emit_torchtitan(const EmitInput& in, Emitted& out) {
     if (recompute == "SelectiveAC")
       set["activation_checkpoint.selective_ac_option"] = "op";  // as in 0.3.0
   } else {
-    set["activation_checkpoint"] = recompute.empty() ? Json() : Json(recompute);
+    set["activation_checkpoint"] = recompute.empty() ? OrderedJson() : OrderedJson(recompute);
   }
   if (g.recompute == Recompute::selective)
     out.notes.push_back(

@@ -16,7 +16,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Lower case, without what people leave out or add: "meta-llama/Llama-3.1-8B-Instruct" becomes
 // "llama3.18b".
@@ -139,8 +139,8 @@ GpuRequest gpus_of(const FrameworkSettings& read, const RunSettings& run,
 }
 
 // The language module's dimensions, with a vocabulary where only its tokenizer is named.
-Json with_vocabulary(const RunSettings& run, ImportReport& report) {
-  Json language = *run.language;
+OrderedJson with_vocabulary(const RunSettings& run, ImportReport& report) {
+  OrderedJson language = *run.language;
   if (const ModelPreset* preset = preset_of(run.tokenizer); preset && !language.contains("vocab")) {
     language["vocab"] = preset->module.vocab;
     report.assumed.push_back(
@@ -156,8 +156,9 @@ Json with_vocabulary(const RunSettings& run, ImportReport& report) {
 }
 
 // The scenario without layout: of `ask` where the model is a configuration or preset.
-Json question_of(const RunSettings& run, const ImportOptions& options, const GpuRequest& gpus,
-                 const LoadText& load, const std::string& folder, ImportReport& report) {
+OrderedJson question_of(const RunSettings& run, const ImportOptions& options,
+                        const GpuRequest& gpus, const LoadText& load, const std::string& folder,
+                        ImportReport& report) {
   const std::int64_t sequence = options.sequence.value_or(run.sequence.value_or(0));
   const std::int64_t batch = options.global_batch.value_or(run.global_batch.value_or(0));
   if (options.sequence && run.sequence && *options.sequence != *run.sequence)
@@ -198,10 +199,10 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
     ask.thorough = true;
     const AskedScenario asked = asked_scenario(ask, load, folder);
     for (const std::string& line : asked.assumed) report.assumed.push_back({"", "", line});
-    Json scenario = Json::parse(asked.text);
+    OrderedJson scenario = OrderedJson::parse(asked.text);
     scenario.erase("search");
     if (beside) {
-      Json language = with_vocabulary(run, report);
+      OrderedJson language = with_vocabulary(run, report);
       language["from"] = scenario["model"]["language"]["from"];
       scenario["model"]["language"] = language;
     }
@@ -209,28 +210,28 @@ Json question_of(const RunSettings& run, const ImportOptions& options, const Gpu
       report.contradictions.push_back(
           {"", "",
            "--model states the dimensions; those of the settings, " +
-               run.language->value("layers", Json()).dump() + " blocks of width " +
-               run.language->value("hidden", Json()).dump() + ", are not used"});
+               run.language->value("layers", OrderedJson()).dump() + " blocks of width " +
+               run.language->value("hidden", OrderedJson()).dump() + ", are not used"});
     return scenario;
   }
   if (sequence == 0)
     throw InputError("--seq", "", "is missing: no file states the length of a sequence",
                      "--seq 4096");
-  const Json language = with_vocabulary(run, report);
-  Json cluster = cluster_json(gpus, options.nic, options.price, folder);
+  const OrderedJson language = with_vocabulary(run, report);
+  OrderedJson cluster = cluster_json(gpus, options.nic, options.price, folder);
   std::vector<std::string> assumed;
   add_machine_facts(options.machines, gpus, options.oversubscription, cluster, assumed);
   for (const std::string& line : assumed) report.assumed.push_back({"", "", line});
-  return Json{{"polyphony", 1},
-              {"about", ""},
-              {"model", {{"language", language}}},
-              {"cluster", cluster},
-              {"data",
-               {{"source", "synthetic"},
-                {"text", {{"tokens", sequence}}},
-                {"sequence", sequence},
-                {"global_batch", batch}}},
-              {"training", Json::object()}};
+  return OrderedJson{{"polyphony", 1},
+                     {"about", ""},
+                     {"model", {{"language", language}}},
+                     {"cluster", cluster},
+                     {"data",
+                      {{"source", "synthetic"},
+                       {"text", {{"tokens", sequence}}},
+                       {"sequence", sequence},
+                       {"global_batch", batch}}},
+                     {"training", OrderedJson::object()}};
 }
 
 // Blocks of a chain whose encoders stand in front of the first stage.
@@ -271,7 +272,7 @@ std::string count_of(const char* what, std::size_t number) {
   return std::to_string(number) + " " + what;
 }
 
-void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario,
+void add_layout(const RunSettings& run, const Scenario& plain, OrderedJson& scenario,
                 ImportReport& report) {
   const Model& model = plain.model;
   ModuleLayout grid = run.grid;
@@ -324,7 +325,7 @@ void add_layout(const RunSettings& run, const Scenario& plain, Json& scenario,
                      "is the number of accelerators right? --global-batch " + std::to_string(near) +
                          " would be possible");
   }
-  Json layout{{"placement", "homogeneous"}};
+  OrderedJson layout{{"placement", "homogeneous"}};
   if (run.schedule != ScheduleKind::one_f_one_b) layout["schedule"] = name(run.schedule);
   layout["microbatches"] = batch / (micro * dp);
   if (!run.actions.empty()) layout["actions"] = run.actions;
@@ -358,8 +359,8 @@ void pack(RunSettings& run, const ImportOptions& options, int dp, ImportReport& 
                                      count_text(sequence) + " tokens each, the longest"});
 }
 
-void add_training(const RunSettings& run, const Model& model, Json& scenario) {
-  Json training{{"precision", run.precision.empty() ? "bf16" : run.precision}};
+void add_training(const RunSettings& run, const Model& model, OrderedJson& scenario) {
+  OrderedJson training{{"precision", run.precision.empty() ? "bf16" : run.precision}};
   if (!run.fp8.empty()) training["fp8"] = run.fp8;
   training["software"] = run.stack;
   training.update(run.training);
@@ -367,7 +368,7 @@ void add_training(const RunSettings& run, const Model& model, Json& scenario) {
   for (const Module& module : model.modules)
     for (const auto& [kind, how] : run.train) {
       if (kind != name(module.kind)) continue;
-      Json& entry = scenario["model"][module.name];
+      OrderedJson& entry = scenario["model"][module.name];
       entry["train"] = how;
       if (how == "lora") entry["lora_rank"] = run.lora_rank;
     }
@@ -448,7 +449,7 @@ Imported import_settings(const FrameworkSettings& read, const ImportOptions& opt
     run.microbatch = std::max<std::int64_t>(1, *run.global_batch / (*run.microbatches * dp));
   if (!run.microbatch && run.microbatch_tokens) pack(run, options, dp, report);
   const std::string file = folder.empty() ? "scenario" : folder + "/scenario";
-  Json scenario = question_of(run, options, gpus, load, folder, report);
+  OrderedJson scenario = question_of(run, options, gpus, load, folder, report);
   const Scenario plain = read_scenario(scenario.dump(), file, load, {});
   add_training(run, plain.model, scenario);
   add_layout(run, plain, scenario, report);
@@ -458,14 +459,14 @@ Imported import_settings(const FrameworkSettings& read, const ImportOptions& opt
         " Not as in the run: " + count_of("settings approximated, ", report.approximated.size()) +
         count_of("not modeled (notes).", report.not_modeled.size());
   scenario["about"] = about;
-  Json notes = Json::array();
+  OrderedJson notes = OrderedJson::array();
   for (const auto* lines : {&report.approximated, &report.not_modeled})
     for (const ImportReport::Line& line : *lines)
       if (notes.size() < 16)
         notes.push_back((line.setting.empty() ? "" : line.setting + ": ") + line.text);
   if (!notes.empty()) scenario["notes"] = notes;
   imported.stack = run.stack;
-  imported.text = scenario.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  imported.text = scenario.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
   imported.scenario = read_scenario(imported.text, file, load, {});
   if (const auto refused = check_layout(imported.scenario, *imported.scenario.layout))
     imported.illegal = refused->reason;

@@ -10,7 +10,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // ---- names
 
@@ -110,11 +110,11 @@ int dense_blocks(const std::string& text, std::int64_t layers) {
   return static_cast<int>(first - pattern.begin());
 }
 
-void put(Json& module, const char* key, const std::optional<std::int64_t>& value) {
+void put(OrderedJson& module, const char* key, const std::optional<std::int64_t>& value) {
   if (value) module[key] = *value;
 }
 
-void read_experts(SettingReader& s, Json& module, std::int64_t layers) {
+void read_experts(SettingReader& s, OrderedJson& module, std::int64_t layers) {
   const std::optional<std::int64_t> experts = s.integer("num_experts", "language.experts");
   if (!experts || *experts == 0) return;
   module["experts"] = *experts;
@@ -162,7 +162,7 @@ void read_experts(SettingReader& s, Json& module, std::int64_t layers) {
     s.approximated("moe_token_dispatcher_type", "tokens are exchanged, not gathered");
 }
 
-void read_latent_attention(SettingReader& s, Json& module) {
+void read_latent_attention(SettingReader& s, OrderedJson& module) {
   if (!s.flag("multi_latent_attention", false, "latent attention")) {
     for (const char* key :
          {"kv_lora_rank", "q_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim"})
@@ -186,7 +186,7 @@ void read_latent_attention(SettingReader& s, Json& module) {
   s.ignored("num_query_groups", "latent attention has no key/value heads");
 }
 
-void read_vocabulary(SettingReader& s, Json& module, int tp) {
+void read_vocabulary(SettingReader& s, OrderedJson& module, int tp) {
   if (const auto padded = s.count("padded_vocab_size", "language.vocab")) {
     module["vocab"] = *padded;
     return;
@@ -206,7 +206,7 @@ void read_vocabulary(SettingReader& s, Json& module, int tp) {
   module["vocab"] = (*words + unit - 1) / unit * unit;
 }
 
-std::optional<Json> read_language(SettingReader& s, int tp) {
+std::optional<OrderedJson> read_language(SettingReader& s, int tp) {
   const auto layers = s.count("num_layers", "language.layers");
   const auto hidden = s.count("hidden_size", "language.hidden");
   const auto heads = s.count("num_attention_heads", "language.heads");
@@ -226,7 +226,7 @@ std::optional<Json> read_language(SettingReader& s, int tp) {
   for (const auto& [key, value] :
        {std::pair{"num_layers", layers}, {"hidden_size", hidden}, {"num_attention_heads", heads}})
     if (*value < 1 || *value > 1000000) s.refuse(key, "must be at least 1", "correct the file");
-  Json module{{"layers", *layers}, {"hidden", *hidden}, {"heads", *heads}};
+  OrderedJson module{{"layers", *layers}, {"hidden", *hidden}, {"heads", *heads}};
   const auto groups = s.count("num_query_groups", "language.kv_heads");
   const bool grouped = s.flag("group_query_attention", groups.has_value(), "language.kv_heads");
   module["kv_heads"] = grouped ? groups.value_or(1) : *heads;
@@ -564,7 +564,7 @@ std::vector<Setting> megatron_names(const FrameworkSettings& read) {
 }
 
 void read_optimization(SettingReader& s, RunSettings& run) {
-  Json& training = run.training;
+  OrderedJson& training = run.training;
   read_training_number(s, "lr", "learning_rate", run);
   read_training_number(s, "weight_decay", "weight_decay", run);
   read_training_number(s, "adam_beta1", "beta1", run);

@@ -7,9 +7,6 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr auto kIgnored = KnownSetting::Is::ignored;
-constexpr auto kNotModeled = KnownSetting::Is::not_modeled;
-
 constexpr const char* kLogging = "logging and profiling";
 constexpr const char* kCheckpoints = "checkpoints, which a step's prediction does not contain";
 constexpr const char* kData = "where the data are; their sizes decide";

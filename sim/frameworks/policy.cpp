@@ -7,9 +7,6 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr auto kIgnored = KnownSetting::Is::ignored;
-constexpr auto kNotModeled = KnownSetting::Is::not_modeled;
-
 // PyTorch's FSDP around transformers' models.
 RunSettings read_fsdp(SettingReader& s, Framework framework) {
   RunSettings run;

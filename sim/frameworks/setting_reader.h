@@ -19,6 +19,8 @@ struct KnownSetting {
   const char* why;
   const char* usual = "";  // values that say nothing: defaults, separated by blanks
 };
+inline constexpr auto kIgnored = KnownSetting::Is::ignored;
+inline constexpr auto kNotModeled = KnownSetting::Is::not_modeled;
 
 class SettingReader {
  public:

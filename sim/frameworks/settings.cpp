@@ -16,7 +16,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 std::string lower(std::string text) {
@@ -81,10 +81,10 @@ std::optional<ConfigFormat> format_of(const std::string& path) {
   return std::nullopt;
 }
 
-class Reader {
+class SettingsReader {
  public:
-  Reader(const LoadText& load, std::optional<Framework> stated,
-         const std::map<std::string, std::string>& environment, FrameworkSettings& read)
+  SettingsReader(const LoadText& load, std::optional<Framework> stated,
+                 const std::map<std::string, std::string>& environment, FrameworkSettings& read)
       : load_(load), stated_(stated), environment_(environment), read_(read) {}
 
   void add(const NamedText& file) {
@@ -144,7 +144,7 @@ class Reader {
 
   // ---- YAML, TOML, JSON
 
-  void flatten(const Json& value, const std::string& key, const std::string& pointer,
+  void flatten(const OrderedJson& value, const std::string& key, const std::string& pointer,
                const std::string& file, int depth) {
     if (value.is_object()) {
       if (depth > 60) return;
@@ -157,26 +157,26 @@ class Reader {
     read_.settings.push_back({key, plain(text), key + " = " + text, file + ": " + pointer});
   }
   // Lists: words; lists of lists: "a,b|c".
-  static std::string scalar(const Json& value) {
+  static std::string scalar(const OrderedJson& value) {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_null()) return "none";
     if (value.is_array()) {
       const bool nested =
           !value.empty() && std::all_of(value.begin(), value.end(),
-                                        [](const Json& inner) { return inner.is_array(); });
+                                        [](const OrderedJson& inner) { return inner.is_array(); });
       std::string text;
-      for (const Json& inner : value) {
+      for (const OrderedJson& inner : value) {
         std::string part = scalar(inner);
         if (nested) std::replace(part.begin(), part.end(), ' ', ',');
         text += (&inner == &value.front() ? "" : nested ? "|" : " ") + part;
       }
       return text;
     }
-    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   }
 
   void structured(const NamedText& file, ConfigFormat format, const std::string& prefix) {
-    Json root = parse_config(file.text, file.path, format);
+    OrderedJson root = parse_config(file.text, file.path, format);
     if (!root.is_object())
       throw InputError(file.path, "", "has no settings", "give a launch script or a configuration");
     const auto has = [&](const char* key) { return root.contains(key); };
@@ -225,7 +225,7 @@ class Reader {
     follow_files(before);
   }
   // Reads the configurations that one of NeMo-RL inherits, before its own settings.
-  void inherit(Json& root, const std::string& path, ConfigFormat format) {
+  void inherit(OrderedJson& root, const std::string& path, ConfigFormat format) {
     const std::string folder = folder_;
     for (const std::string& named : take_defaults(root)) {
       folder_ = fs::path(path).parent_path().string();
@@ -607,7 +607,7 @@ FrameworkSettings read_settings(const std::vector<NamedText>& files, const LoadT
                                 std::optional<Framework> stated,
                                 const std::map<std::string, std::string>& environment) {
   FrameworkSettings read;
-  Reader reader(load, stated, environment, read);
+  SettingsReader reader(load, stated, environment, read);
   for (const NamedText& file : files) reader.given(file);
   for (const NamedText& file : files)
     if (files.size() == 1 || !file.path.ends_with(".csv")) reader.add(file);  // read where named

@@ -42,9 +42,9 @@ struct RawCommand {
 // Whether a condition holds, if that can be known.
 using Known = std::optional<bool>;
 
-class Reader {
+class ShellReader {
  public:
-  Reader(const std::string& file, ShellScript& script, int depth)
+  ShellReader(const std::string& file, ShellScript& script, int depth)
       : file_(file), script_(script), depth_(depth) {}
 
   void run(const std::string& text, int first_line) {
@@ -253,7 +253,7 @@ class Reader {
   // Reads the text of another script that this one starts.
   void inner(const std::string& text, int first_line) {
     if (depth_ >= kDeepest) return;
-    Reader reader(file_, script_, depth_ + 1);
+    ShellReader reader(file_, script_, depth_ + 1);
     reader.run(text, first_line);
   }
 
@@ -826,7 +826,7 @@ ShellScript read_shell(const std::string& text, const std::string& file,
                        const std::map<std::string, std::string>& set) {
   ShellScript script;
   for (const auto& [name, value] : set) script.variables[name] = {{value, 0}};
-  Reader(file, script, 0).run(text, 1);
+  ShellReader(file, script, 0).run(text, 1);
   for (auto& [name, words] : script.variables)
     for (ShellWord& word : words)
       std::replace(word.text.begin(), word.text.end(), kContinued, '\n');

@@ -11,26 +11,26 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Numbers of the optimization, dimensions and stages by name differ without a change of the layout.
 bool is_layout(const std::string& key) {
   return key != "vocab_size" && key != "make_vocab_size_divisible_by";
 }
 
-std::string words(const Json& value) {
+std::string words(const OrderedJson& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array() && !value.empty() && value[0].is_array())
     return counted(static_cast<std::int64_t>(value.size()), "list of modules", "lists of modules");
   if (value.is_array()) {
     std::string text;
-    for (const Json& inner : value) text += (text.empty() ? "" : " ") + words(inner);
+    for (const OrderedJson& inner : value) text += (text.empty() ? "" : " ") + words(inner);
     return text;
   }
   return value.dump();
 }
 
-std::string setting(const TargetVersion& target, std::string key, const Json& value) {
+std::string setting(const TargetVersion& target, std::string key, const OrderedJson& value) {
   if (target != Target::megatron_lm)
     return key + (target == Target::ms_swift ? ": " : "=") + words(value);
   std::replace(key.begin(), key.end(), '_', '-');

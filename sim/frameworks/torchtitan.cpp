@@ -10,9 +10,6 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr auto kIgnored = KnownSetting::Is::ignored;
-constexpr auto kNotModeled = KnownSetting::Is::not_modeled;
-
 int degree(SettingReader& s, const char* key, const char* what) {
   const auto value = s.integer(key, what);
   if (value && (*value < -1 || *value == 0 || *value > 1000000))

@@ -9,9 +9,6 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr auto kIgnored = KnownSetting::Is::ignored;
-constexpr auto kNotModeled = KnownSetting::Is::not_modeled;
-
 void read_sharding(SettingReader& s, RunSettings& run) {
   ModuleLayout& grid = run.grid;
   grid.shard = Shard::none;

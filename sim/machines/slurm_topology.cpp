@@ -13,7 +13,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kMostHosts = 1 << 20;
 
@@ -129,36 +129,37 @@ Groups read_conf(const std::string& text, const std::string& file) {
   return groups;
 }
 
-const Json* child(const Json& value, const char* key) {
+const OrderedJson* child(const OrderedJson& value, const char* key) {
   if (!value.is_object()) return nullptr;
   const auto found = value.find(key);
   return found == value.end() ? nullptr : &*found;
 }
 
 // Appends the number of nodes of each entry that has a text "nodes".
-void add_groups(const Json* entries, const std::string& file, std::vector<int>& sizes, int& all) {
+void add_groups(const OrderedJson* entries, const std::string& file, std::vector<int>& sizes,
+                int& all) {
   if (!entries || !entries->is_array()) return;
-  for (const Json& entry : *entries) {
+  for (const OrderedJson& entry : *entries) {
     ++all;
-    if (const Json* nodes = child(entry, "nodes"); nodes && nodes->is_string())
+    if (const OrderedJson* nodes = child(entry, "nodes"); nodes && nodes->is_string())
       sizes.push_back(hosts_in(nodes->get<std::string>(), file));
   }
 }
 
 // topology.yaml: a list of topologies, of which the cluster's default one counts, else the first.
 Groups read_yaml(const std::string& text, const std::string& file) {
-  const Json whole = parse_config(text, file, ConfigFormat::yaml);
+  const OrderedJson whole = parse_config(text, file, ConfigFormat::yaml);
   if (!whole.is_array() || whole.empty()) refuse(file, "must be a list of topologies");
-  const Json* chosen = &whole.front();
-  for (const Json& topology : whole)
-    if (const Json* is_default = child(topology, "cluster_default");
+  const OrderedJson* chosen = &whole.front();
+  for (const OrderedJson& topology : whole)
+    if (const OrderedJson* is_default = child(topology, "cluster_default");
         is_default && is_default->is_string() && lower(is_default->get<std::string>()) == "true")
       chosen = &topology;
   Groups groups;
   int blocks = 0;
-  if (const Json* tree = child(*chosen, "tree"))
+  if (const OrderedJson* tree = child(*chosen, "tree"))
     add_groups(child(*tree, "switches"), file, groups.leaves, groups.switches);
-  if (const Json* block = child(*chosen, "block"))
+  if (const OrderedJson* block = child(*chosen, "block"))
     add_groups(child(*block, "blocks"), file, groups.blocks, blocks);
   return groups;
 }

@@ -13,7 +13,7 @@ namespace {
 // Layouts that do not fold are tried only up to this many ranks and ops; larger ones would take
 // seconds, and more than 2 GB.
 constexpr int kMostUnfolded = 4096;
-constexpr double kMostOps = 4e6;
+constexpr double kMostFittedOps = 4e6;
 
 // Returns for each module whether a change applies to it: modules on the rank, and modules that
 // share their grid.
@@ -93,7 +93,8 @@ std::optional<Figures> quick_figures(const Scenario& scenario, const Layout& lay
   auto outcome = predict_folded(planned);
   if (std::holds_alternative<Infeasible>(outcome)) {
     if (scenario.cluster.ranks() > kMostUnfolded ||
-        need_of(scenario, planned.plan, layout, {.predictor = Predictor::estimate}).ops > kMostOps)
+        need_of(scenario, planned.plan, layout, {.predictor = Predictor::estimate}).ops >
+            kMostFittedOps)
       return {};
     outcome = predict(planned, planned.inputs->typical(), Predictor::estimate);
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr double kBytesPerOp = 650, kBytesOfTrace = 300, kPlayedPerOp = 45, kPlayedPerRank = 7000;
 constexpr double kBytesPerSample = 220, kProgram = 12e6;
 // Positions in a Program have 32 bits, and an op has up to eight waits or uses of buffers.
-constexpr double kMostOps = 4294967295.0 / 8;
+constexpr double kMostProgramOps = 4294967295.0 / 8;
 
 // Returns the number of actions per microbatch and stage: a forward and a backward (2), or a
 // forward and the two parts of a split backward (3).
@@ -83,7 +83,7 @@ namespace {
 std::optional<Infeasible> check(const Scenario& scenario, const Plan& plan, const Layout& layout,
                                 const NeedOptions& options, Bytes memory) {
   const Need need = need_of(scenario, plan, layout, options);
-  const bool countable = need.ops / options.lanes < kMostOps;
+  const bool countable = need.ops / options.lanes < kMostProgramOps;
   if (countable && (memory.value <= 0 || need.bytes <= memory)) return {};
   std::string text =
       "the prediction needs about " + bytes_text(need.bytes) + " of memory (" +

@@ -10,17 +10,17 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Makes the value of "node" an object, to which figures can be added.
-Json& own_node(const GpuRequest& gpus, Json& cluster) {
+OrderedJson& own_node(const GpuRequest& gpus, OrderedJson& cluster) {
   if (!cluster["node"].is_object())
     cluster["node"] = {{"device", gpus.device}, {"ranks", gpus.per_node}};
   return cluster["node"];
 }
 
 void add_links(const MachineFacts& facts, const GpuRequest& gpus, const ShippedDevice* device,
-               Json& cluster) {
+               OrderedJson& cluster) {
   if (facts.link.value && gpus.per_node > 1 &&
       (!device || device->node_link.rate != *facts.link.value))
     own_node(gpus, cluster)["link"] = link_text(*facts.link.value);
@@ -34,7 +34,7 @@ void add_links(const MachineFacts& facts, const GpuRequest& gpus, const ShippedD
 }
 
 void add_nics(const MachineFacts& facts, const GpuRequest& gpus, const ShippedDevice* device,
-              Json& cluster, std::vector<std::string>& assumed) {
+              OrderedJson& cluster, std::vector<std::string>& assumed) {
   if (!facts.nic.value || !facts.nics.value) return;
   if (cluster.contains("nic")) {
     assumed.push_back("--nic instead of the NICs of " + facts.nic.file);
@@ -60,7 +60,8 @@ void add_nics(const MachineFacts& facts, const GpuRequest& gpus, const ShippedDe
 }
 
 void add_switches(const MachineFacts& facts, const GpuRequest& gpus, const ShippedDevice* device,
-                  double oversubscription, Json& cluster, std::vector<std::string>& assumed) {
+                  double oversubscription, OrderedJson& cluster,
+                  std::vector<std::string>& assumed) {
   int group = facts.leaf_nodes.value.value_or(0);
   std::string file = facts.leaf_nodes.file;
   if (facts.block_nodes.value) {
@@ -150,7 +151,7 @@ GpuRequest gpus_of(const MachineFacts& facts, const std::string& text, const std
 }
 
 void add_machine_facts(const MachineFacts& facts, const GpuRequest& gpus, double oversubscription,
-                       Json& cluster, std::vector<std::string>& assumed) {
+                       OrderedJson& cluster, std::vector<std::string>& assumed) {
   const ShippedDevice* device = find_device(gpus.device);
   for (const std::string& line : facts.read) assumed.push_back(line);
   if (facts.nodes.value && gpus.nodes > *facts.nodes.value)

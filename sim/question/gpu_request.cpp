@@ -10,7 +10,8 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr const char* kForms = "64x8xH100 is 64 nodes of 8, 512xH100 is 512 of them, ?xH100 asks";
+constexpr const char* kGpuForms =
+    "64x8xH100 is 64 nodes of 8, 512xH100 is 512 of them, ?xH100 asks";
 
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -112,7 +113,7 @@ int whole(const std::string& part, const std::string& text, const std::string& o
     throw InputError(option, "",
                      "\"" + text + "\" has no number of nodes and accelerators (1 to " +
                          std::to_string(kMost) + ")",
-                     kForms);
+                     kGpuForms);
   return value;
 }
 
@@ -124,13 +125,13 @@ GpuRequest parse_gpus(const std::string& text, const std::string& option) {
   const std::string& name = parts.back();
   const ShippedDevice* device = device_of(name, request);
   if (!device && !is_profile_file(name))
-    throw InputError(
-        option, "",
-        name.empty() ? "\"" + text + "\" names no accelerator"
-                     : "there is no accelerator \"" + name + "\"",
-        suggest(name, device_names()) + " Or write the path of a device file (.json); " + kForms);
+    throw InputError(option, "",
+                     name.empty() ? "\"" + text + "\" names no accelerator"
+                                  : "there is no accelerator \"" + name + "\"",
+                     suggest(name, device_names()) +
+                         " Or write the path of a device file (.json); " + kGpuForms);
   if (parts.size() > 3)
-    throw InputError(option, "", "\"" + text + "\" has more than two numbers", kForms);
+    throw InputError(option, "", "\"" + text + "\" has more than two numbers", kGpuForms);
   request.device = device ? device->device.name : name;
   constexpr int kUsualNode = 8;
   int usual = kUsualNode;

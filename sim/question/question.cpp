@@ -19,7 +19,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 // What is assumed when a question leaves it open: a sequence of 8,192 tokens, images that fill a
@@ -200,7 +200,8 @@ Images read_images(const AskOptions& question, const AskedParts& parts, std::int
 }
 
 // Adds "train" to the modules, of which those that `train` names are trained.
-void set_trained(const std::string& train, const std::vector<std::string>& modules, Json& model) {
+void set_trained(const std::string& train, const std::vector<std::string>& modules,
+                 OrderedJson& model) {
   if (train.empty() || train == "all") return;
   std::vector<std::string> frozen = modules;
   std::size_t begin = 0;
@@ -228,16 +229,16 @@ std::string relative(const std::string& path, const std::string& folder) {
   return fs::relative(path, folder).string();
 }
 
-Json model_json(const AskedParts& parts, const AskOptions& question, const Images& images,
-                const std::string& folder, std::vector<std::string>& modules) {
-  Json model = Json::object();
+OrderedJson model_json(const AskedParts& parts, const AskOptions& question, const Images& images,
+                       const std::string& folder, std::vector<std::string>& modules) {
+  OrderedJson model = OrderedJson::object();
   std::vector<std::string> sources;
   for (const AskedPart& part : parts.all) {
     const std::string module = name(part.kind);
     modules.push_back(module);
     if (parts.whole.empty())
-      model[module] = part.path.empty() ? Json{{"preset", part.preset}}
-                                        : Json{{"hf", relative(part.path, folder)}};
+      model[module] = part.path.empty() ? OrderedJson{{"preset", part.preset}}
+                                        : OrderedJson{{"hf", relative(part.path, folder)}};
     if (part.kind == ModuleKind::vision &&
         images.side * part.module.patch != part.module.image_size)
       model[module]["image_size"] = images.side * part.module.patch;
@@ -257,7 +258,7 @@ Json model_json(const AskedParts& parts, const AskOptions& question, const Image
     if (sources.size() == 1) model["language"]["from"] = sources.front();
     if (sources.size() > 1) model["language"]["from"] = sources;
   } else {
-    Json whole{{"hf", relative(parts.whole, folder)}};
+    OrderedJson whole{{"hf", relative(parts.whole, folder)}};
     whole.update(model);
     model = whole;
   }
@@ -302,7 +303,7 @@ ChoiceOf choice_of(const AskedParts& parts, const AskOptions& question, const Im
 
 nlohmann::ordered_json cluster_json(const GpuRequest& gpus, const std::string& nic,
                                     const std::string& price, const std::string& folder) {
-  Json cluster;
+  OrderedJson cluster;
   if (!gpus.node.empty())
     cluster["node"] = gpus.node;
   else
@@ -372,20 +373,20 @@ AskedScenario asked_scenario(const AskOptions& question, const LoadText& load,
                             count(batch * sequence) + " tokens (--global-batch)");
   }
   std::vector<std::string> modules;
-  Json scenario{{"polyphony", 1}, {"about", ""}};
+  OrderedJson scenario{{"polyphony", 1}, {"about", ""}};
   scenario["model"] = model_json(parts, question, images, folder, modules);
   scenario["cluster"] = cluster_json(question.gpus, question.nic, question.price, folder);
   add_machine_facts(question.machines, question.gpus, question.oversubscription,
                     scenario["cluster"], asked.assumed);
-  Json data{{"source", "synthetic"}};
+  OrderedJson data{{"source", "synthetic"}};
   if (vision) data["images"] = {{"per_sample", images.per_sample}};
   if (audio) data["audio"] = {{"per_sample", clips}};
   data["text"] = {{"tokens", sequence - rows}};
   data["sequence"] = sequence;
   data["global_batch"] = batch;
   scenario["data"] = data;
-  Json training{{"precision", question.precision.empty() ? "bf16" : question.precision}};
-  Json search = Json::object();
+  OrderedJson training{{"precision", question.precision.empty() ? "bf16" : question.precision}};
+  OrderedJson search = OrderedJson::object();
   // An encoder's sequences are its images: they are not cut.
   for (const char* encoder : {"vision", "audio"})
     if (std::find(modules.begin(), modules.end(), encoder) != modules.end())
@@ -413,7 +414,7 @@ AskedScenario asked_scenario(const AskOptions& question, const LoadText& load,
   for (const std::string& line : asked.assumed)
     about += line + (&line == &asked.assumed.back() ? "." : "; ");
   scenario["about"] = about;
-  asked.text = scenario.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  asked.text = scenario.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
   return asked;
 }
 

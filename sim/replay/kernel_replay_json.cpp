@@ -27,7 +27,7 @@ const JsonKeys<PathDifference>& path_keys() {
   return keys;
 }
 
-const JsonKeys<PathDifference>& difference_keys() {
+const JsonKeys<PathDifference>& kernel_difference_keys() {
   using Of = PathDifference;
   static const JsonKeys<Of> keys{{"class", a("string"), "class of kernels, or what they wait for",
                                   [](const Of& of) { return of.label; }},
@@ -40,7 +40,7 @@ const JsonKeys<PathDifference>& difference_keys() {
 
 using Mixed = traces::Mixture::value_type;
 
-const JsonKeys<Mixed>& mixture_keys() {
+const JsonKeys<Mixed>& kernel_mixture_keys() {
   using Of = Mixed;
   const auto seconds = [](const Of& of, traces::Origin origin) {
     return of.second[static_cast<std::size_t>(origin)].count();
@@ -85,16 +85,16 @@ const JsonKeys<PlayedKernels>& played_keys() {
       {"critical_path", list_of(schema_of(path_keys(), "a class")),
        "seconds by class; they add up to the mean step",
        [](const Of& of) { return array_of(path_keys(), of.path); }},
-      {"times_from", list_of(schema_of(mixture_keys(), "durations of a class of kernels")),
+      {"times_from", list_of(schema_of(kernel_mixture_keys(), "durations of a class of kernels")),
        "origin of the durations by class, over all ranks and steps", [](const Of& of) {
          json rows = json::array();
-         for (const Mixed& row : of.mixture) rows.push_back(object_of(mixture_keys(), row));
+         for (const Mixed& row : of.mixture) rows.push_back(object_of(kernel_mixture_keys(), row));
          return rows;
        }}};
   return keys;
 }
 
-const JsonKeys<KernelReplayAnswer>& answer_keys() {
+const JsonKeys<KernelReplayAnswer>& kernel_answer_keys() {
   using Of = KernelReplayAnswer;
   static const JsonKeys<Of> keys{
       {"traces", list_of(a("string")), "trace files, by rank",
@@ -131,10 +131,10 @@ const JsonKeys<KernelReplayAnswer>& answer_keys() {
                          : std::nullopt;
        },
        false},
-      {"differences", list_of(schema_of(difference_keys(), "a class")),
+      {"differences", list_of(schema_of(kernel_difference_keys(), "a class")),
        "what explains the change: longest path seconds by class, the largest difference first",
        [](const Of& of) {
-         return of.after ? std::optional<json>(array_of(difference_keys(), of.differences))
+         return of.after ? std::optional<json>(array_of(kernel_difference_keys(), of.differences))
                          : std::nullopt;
        },
        false},
@@ -144,11 +144,11 @@ const JsonKeys<KernelReplayAnswer>& answer_keys() {
 
 }  // namespace
 
-json to_json(const KernelReplayAnswer& answer) { return object_of(answer_keys(), answer); }
+json to_json(const KernelReplayAnswer& answer) { return object_of(kernel_answer_keys(), answer); }
 
 std::string kernel_replay_schema() {
   return schema_document("polyphony replay TRACE... --format json",
-                         schema_of(answer_keys(), "a replay of a profiler's traces"),
+                         schema_of(kernel_answer_keys(), "a replay of a profiler's traces"),
                          json::object());
 }
 

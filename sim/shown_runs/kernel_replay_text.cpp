@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/text/json_form.h"
 #include "sim/console/console.h"
 #include "sim/shown_runs/replay_tables.h"
 #include "traces/report/svg_streams.h"
@@ -11,12 +12,6 @@ namespace polyphony::sim {
 namespace {
 
 constexpr std::size_t kMostRanks = 16;  // that are shown
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
 
 std::string source_line(const KernelReplayAnswer& answer) {
   std::string ranks;
@@ -140,7 +135,7 @@ traces::SideBySide both_steps(const KernelReplayAnswer& answer) {
 constexpr const char* kSteps = "mean of ranks, seconds a step of wall time by class";
 constexpr const char* kPath = "the longest path, a step, by class";
 
-std::string table_text(const ReplayTable& of) {
+std::string steps_table_text(const ReplayTable& of) {
   Table table(of.columns);
   for (const std::vector<std::string>& row : of.rows) table.add(row);
   return table.text();
@@ -151,10 +146,10 @@ std::string table_text(const ReplayTable& of) {
 std::string kernel_replay_text(const KernelReplayAnswer& answer) {
   std::string text = source_line(answer) + "\n" + measured_text(answer) + "\n";
   if (answer.after) text += "changed: " + joined(answer.said) + "\n";
-  text += "\n" + std::string(kSteps) + "\n" + table_text(steps_of(answer));
+  text += "\n" + std::string(kSteps) + "\n" + steps_table_text(steps_of(answer));
   text += "\n" + std::string(kPath) + (answer.after ? ", which explains the difference" : "") +
-          "\n" + table_text(path_of(answer));
-  text += "\nwhere durations of kernels come from\n" + table_text(origins_of(answer));
+          "\n" + steps_table_text(path_of(answer));
+  text += "\nwhere durations of kernels come from\n" + steps_table_text(origins_of(answer));
   for (const std::string& note : answer.notes) text += "\nnote: " + note + "\n";
   return text;
 }

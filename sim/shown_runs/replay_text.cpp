@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shared/text/json_form.h"
 #include "sim/console/console.h"
 #include "sim/shown_runs/replay_tables.h"
 
@@ -12,12 +13,6 @@ std::string table_text(const ReplayTable& of) {
   Table table(of.columns);
   for (const std::vector<std::string>& row : of.rows) table.add(row);
   return table.text(screen_columns());
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kDeepest = 64;
 constexpr std::size_t kMostValues = 200000;  // aliases of YAML may repeat themselves
@@ -30,13 +30,14 @@ constexpr std::size_t kMostValues = 200000;  // aliases of YAML may repeat thems
                    "check the file");
 }
 
-Json from_yaml(const YAML::Node& node, const std::string& file, int depth, std::size_t& count) {
+OrderedJson from_yaml(const YAML::Node& node, const std::string& file, int depth,
+                      std::size_t& count) {
   const int line = node.Mark().line + 1;
   if (depth > kDeepest) refuse(file, line, "is nested too deep");
   if (++count > kMostValues) refuse(file, line, "has too many values");
   if (!node.IsDefined() || node.IsNull()) return nullptr;
   if (node.IsScalar()) return node.Scalar();
-  Json value = node.IsMap() ? Json::object() : Json::array();
+  OrderedJson value = node.IsMap() ? OrderedJson::object() : OrderedJson::array();
   if (node.IsMap()) {
     for (const auto& entry : node) {
       if (!entry.first.IsScalar()) refuse(file, line, "has a key that is no text");
@@ -48,17 +49,17 @@ Json from_yaml(const YAML::Node& node, const std::string& file, int depth, std::
   return value;
 }
 
-Json from_toml(const toml::node& node, const std::string& file, int depth) {
+OrderedJson from_toml(const toml::node& node, const std::string& file, int depth) {
   if (depth > kDeepest)
     refuse(file, static_cast<int>(node.source().begin.line), "is nested too deep");
   if (const toml::table* table = node.as_table()) {
-    Json value = Json::object();
+    OrderedJson value = OrderedJson::object();
     for (const auto& [key, inner] : *table)
       value[std::string(key.str())] = from_toml(inner, file, depth + 1);
     return value;
   }
   if (const toml::array* array = node.as_array()) {
-    Json value = Json::array();
+    OrderedJson value = OrderedJson::array();
     for (const toml::node& inner : *array) value.push_back(from_toml(inner, file, depth + 1));
     return value;
   }
@@ -75,7 +76,7 @@ Json from_toml(const toml::node& node, const std::string& file, int depth) {
 
 }  // namespace
 
-Json parse_config(const std::string& text, const std::string& file, ConfigFormat format) {
+OrderedJson parse_config(const std::string& text, const std::string& file, ConfigFormat format) {
   if (format == ConfigFormat::toml) {
     try {
       // toml++ 3.3 does not survive every letter beyond ASCII; settings have none.
@@ -98,8 +99,8 @@ Json parse_config(const std::string& text, const std::string& file, ConfigFormat
     }
     if (deepest > kDeepest) refuse(file, 0, "is nested too deep");
     try {
-      return Json::parse(text, nullptr, true, true);
-    } catch (const Json::exception& error) {
+      return OrderedJson::parse(text, nullptr, true, true);
+    } catch (const OrderedJson::exception& error) {
       // Without the library's own prefix, "[json.exception.parse_error.101] ".
       std::string what = error.what();
       if (const std::size_t end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);

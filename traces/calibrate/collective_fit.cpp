@@ -18,9 +18,9 @@ double& efficiency(HardwareProfile& profile, const Cluster& cluster) {
 }
 
 // The measured collective, over all ranks of the cluster.
-class Collective {
+class ModeledCollective {
  public:
-  Collective(const HardwareProfile& profile, const Cluster& cluster, CollectiveKind kind)
+  ModeledCollective(const HardwareProfile& profile, const Cluster& cluster, CollectiveKind kind)
       : profile_(profile), cluster_(cluster), kind_(kind) {
     for (int r = 0; r < cluster.ranks(); ++r) members_.emplace_back(static_cast<std::size_t>(r));
   }
@@ -63,7 +63,7 @@ CollectiveFit fit_collective(const HardwareProfile& prior, const Cluster& links,
     refuse("no array of 16 MiB or more",
            "run nccl-tests with -b 8 -e 1G -f 2: small arrays show latency alone");
   CollectiveFit fit{prior, 0, 0, 0, 0, static_cast<int>(rows.size())};
-  Collective collective(prior, cluster, measured.kind);
+  ModeledCollective collective(prior, cluster, measured.kind);
   // Time decreases with the efficiency: bisect the interval for each row, then take the median.
   std::vector<double> found;
   for (const auto& row : rows) {

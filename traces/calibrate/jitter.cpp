@@ -20,7 +20,7 @@ struct Row {
   std::vector<double> ratios;
   double weight = 0;
 };
-using Rows = std::array<std::vector<Row>, kActivityKinds>;
+using ActivityRows = std::array<std::vector<Row>, kActivityKinds>;
 
 std::optional<ActivityKind> kind_of(const Op& op) {
   if (const auto* exchange = std::get_if<Exchange>(&op.what))
@@ -46,7 +46,7 @@ std::vector<double> modelled(const Program& program, const Cluster& cluster,
   return times;
 }
 
-void add_rows(const MeasuredRun& run, const HardwareProfile& profile, Rows& rows) {
+void add_rows(const MeasuredRun& run, const HardwareProfile& profile, ActivityRows& rows) {
   const Program& program = *run.program;
   const std::vector<std::uint32_t> sets = rendezvous_sets(program);
   std::vector<std::vector<OpId>> members(program.ops.size());
@@ -131,7 +131,7 @@ std::optional<Jitter> measure_jitter(const std::vector<MeasuredRun>& runs,
   std::array<double, kActivityKinds> weight{};
   for (const MeasuredRun& run : runs) {
     if (run.steps.size() < kLeastSteps + 1) continue;
-    Rows rows;
+    ActivityRows rows;
     add_rows(run, profile, rows);
     const auto steps = static_cast<double>(run.steps.size() - 1);
     jitter.steps += static_cast<int>(run.steps.size() - 1);

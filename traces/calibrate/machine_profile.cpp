@@ -11,10 +11,10 @@ namespace polyphony::traces {
 namespace {
 
 // Priors of first profiles are guesses: their deviation is ten times their value.
-constexpr double kPriorDeviation = 10;
-constexpr Seconds kSmallTime{20e-6};  // smallest deviation of the prior of an overhead
-constexpr Seconds kClockNoise{1e-6};  // records are medians of many repeats
-constexpr double kLeastRatio =
+constexpr double kGuessDeviation = 10;
+constexpr Seconds kSmallTime{20e-6};   // smallest deviation of the prior of an overhead
+constexpr Seconds kRecordNoise{1e-6};  // records are medians of many repeats
+constexpr double kFastest =
     0.01;  // lower bound relative to the prior: nothing is a hundred times faster than assumed
 // Largest ratio of a GEMM's time to its time at the prior's peak: bf16 without hardware support is
 // even slower.
@@ -22,10 +22,10 @@ constexpr double kSlowest = 1000;
 constexpr double kMostTaken = 0.9;  // of a core (shared/hardware/hardware_json.cpp)
 
 FitParameter overhead(Seconds prior) {
-  return {prior.count(), kPriorDeviation * std::max(prior, kSmallTime).count(), 0};
+  return {prior.count(), kGuessDeviation * std::max(prior, kSmallTime).count(), 0};
 }
 FitParameter rate(double seconds_per_unit) {
-  return {seconds_per_unit, kPriorDeviation * seconds_per_unit, kLeastRatio * seconds_per_unit};
+  return {seconds_per_unit, kGuessDeviation * seconds_per_unit, kFastest * seconds_per_unit};
 }
 FitParameter link_rate(const Link& link, double efficiency) {
   FitParameter parameter = rate(1 / (link.rate.value * efficiency));
@@ -43,7 +43,7 @@ std::vector<Record> of(const MachineRecords& measured) {
 }
 
 std::vector<double> solve(std::vector<FitParameter> parameters, std::vector<FitRow> rows) {
-  return fit({std::move(parameters), std::move(rows), std::nullopt, kClockNoise.count()}).value;
+  return fit({std::move(parameters), std::move(rows), std::nullopt, kRecordNoise.count()}).value;
 }
 
 double volume(const GemmRecord& r) {

@@ -11,7 +11,7 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{1} << 16;
+constexpr std::size_t kReadBlock = std::size_t{1} << 16;
 constexpr const char* kHint = "copy or record the file again; gzip -t checks it";
 
 class Unpacker {
@@ -35,7 +35,7 @@ class Unpacker {
   // Read until two bytes are available, or the end.
   void begin() {
     while (left_ < 2) {
-      const std::size_t count = packed_(block_ + left_, kBlock - left_);
+      const std::size_t count = packed_(block_ + left_, kReadBlock - left_);
       if (count == 0) break;
       left_ += count;
     }
@@ -57,7 +57,7 @@ class Unpacker {
   bool more() {
     if (left_ > 0) return true;
     at_ = 0;
-    left_ = packed_(block_, kBlock);
+    left_ = packed_(block_, kReadBlock);
     return left_ > 0;
   }
 
@@ -95,7 +95,7 @@ class Unpacker {
   z_stream stream_{};
   bool ended_ = false;
   std::size_t at_ = 0, left_ = 0;  // in the current block
-  char block_[kBlock];
+  char block_[kReadBlock];
 };
 
 }  // namespace
@@ -119,9 +119,9 @@ std::string packed(std::string_view text) {
   // Level 1: a trace shrinks to an eighth at any level, and the rank waits. 16: a gzip header.
   POLYPHONY_CHECK(::deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK,
                   "zlib");
-  std::string result, block(kBlock, '\0');
+  std::string result, block(kReadBlock, '\0');
   for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t count = std::min(kBlock, text.size() - at);
+    const std::size_t count = std::min(kReadBlock, text.size() - at);
     const bool last = at + count == text.size();
     // zlib reads, and does not write, what next_in points to.
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data() + at));

@@ -6,7 +6,7 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr const char* kHint = "record the step again: polyphony run --kineto";
+constexpr const char* kRecordAgain = "record the step again: polyphony run --kineto";
 
 class Reader {
  public:
@@ -51,7 +51,7 @@ class Reader {
                        "`polyphony trace` reads profiles of other programs");
     if (result_.step < 0 || result_.count < 0 || result_.rank < 0 || result_.ranks <= result_.rank)
       throw InputError(file_, "", "does not state its step, its rank and the number of its ops",
-                       kHint);
+                       kRecordAgain);
   }
 
   void read_own() {

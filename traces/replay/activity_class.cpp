@@ -1,11 +1,10 @@
 #include "traces/replay/activity_class.h"
+#include "shared/text/number_text.h"
 
 #include "shared/error.h"
 
 namespace polyphony::traces {
 namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 std::string chunk(const Program& program, ModuleId module, LayerRange layers) {
   return program.model.modules[module.value].name + "[" + number(layers.begin) + "," +

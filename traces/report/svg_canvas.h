@@ -6,6 +6,11 @@
 
 namespace polyphony::traces {
 
+// Margins of a chart with one row per rank, in pixels.
+inline constexpr double kRowsLeft = 58, kRowsRight = 12;
+// Adjacent boxes that are together thinner than this, in pixels, are drawn as one.
+inline constexpr double kThin = 0.35;
+
 std::string fixed(double value);  // at most two decimals, no trailing zeros
 
 class Canvas {

@@ -7,7 +7,7 @@ namespace polyphony::traces {
 namespace {
 
 constexpr double kRight = 16, kBottom = 40;
-constexpr std::size_t kColours = 6;  // .s0 to .s5
+constexpr std::size_t kSeriesColours = 6;  // .s0 to .s5
 // Pixels reserved for the text of a tick.
 constexpr double kTickWidth = 90;
 
@@ -57,7 +57,7 @@ void draw_level(Canvas& canvas, const Frame& frame, const ChartOptions& options)
 }  // namespace
 
 std::string series_class(const char* kind, std::size_t i) {
-  return kind + std::to_string(i % kColours);
+  return kind + std::to_string(i % kSeriesColours);
 }
 
 Frame frame_of(const std::vector<std::pair<double, double>>& points, const ChartOptions& options) {

@@ -11,13 +11,10 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr double kLeft = 58, kRight = 12;
 constexpr double kCompute = 20, kLane = 4.5, kLaneGap = 1.5, kRowGap = 9;
 constexpr double kRow = kCompute + 2 * (kLane + kLaneGap);
 constexpr double kLabelWidth = 13;  // a box this wide shows its microbatch
-// Adjacent boxes that are together thinner than this are merged, in the color of the longest.
-constexpr double kThin = 0.35;
-constexpr double kVisible = 0.5;  // blocked time shorter than this is not drawn
+constexpr double kVisible = 0.5;    // blocked time shorter than this is not drawn
 
 std::string compute_class(const Program& program, const Compute& op) {
   std::string classes;
@@ -70,7 +67,7 @@ class Drawing {
 
  private:
   double x(double seconds) const {
-    return kLeft + (canvas_.width() - kLeft - kRight) * seconds / span_;
+    return kRowsLeft + (canvas_.width() - kRowsLeft - kRowsRight) * seconds / span_;
   }
 
   std::vector<Rank> shown_ranks() const {
@@ -125,7 +122,7 @@ class Drawing {
       label += "; " + std::to_string(shown_ranks().size()) + " of " +
                std::to_string(program_.ranks) + " ranks";
     }
-    canvas_.text((kLeft + canvas_.width() - kRight) / 2, bottom + 30, "mid", label);
+    canvas_.text((kRowsLeft + canvas_.width() - kRowsRight) / 2, bottom + 30, "mid", label);
   }
 
   struct Box {
@@ -134,8 +131,8 @@ class Drawing {
   };
 
   void draw_rank(Rank rank, double y) {
-    canvas_.text(kLeft - 8, y + 14, "rank end", "rank " + std::to_string(rank.value));
-    canvas_.rect(kLeft, y, x(span_) - kLeft, kCompute, "row");
+    canvas_.text(kRowsLeft - 8, y + 14, "rank end", "rank " + std::to_string(rank.value));
+    canvas_.rect(kRowsLeft, y, x(span_) - kRowsLeft, kCompute, "row");
     std::vector<Box> compute, exchange, reduce;
     for (std::size_t id = 0; id < program_.ops.size(); ++id) {
       const Op& op = program_.ops[id];

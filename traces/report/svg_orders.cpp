@@ -10,8 +10,7 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr double kWidth = 1000, kLeft = 58, kRight = 12, kRank = 12, kGap = 3, kTitle = 22;
-constexpr double kThin = 0.35;  // actions that are together thinner are drawn as one
+constexpr double kWidth = 1000, kRank = 12, kRankSpace = 3, kTitle = 22;
 
 const char* class_of(ActionKind kind) {
   constexpr auto kClasses = names_of<ActionKind>("forward", "backward", "backward", "weight");
@@ -24,7 +23,9 @@ std::string orders_chart(const std::vector<OrdersRow>& rows) {
   double span = 1e-12;
   for (const OrdersRow& row : rows) span = std::max(span, row.table->makespan.count());
   Canvas canvas(kWidth, "schedules");
-  const auto x = [&](Seconds at) { return kLeft + (kWidth - kLeft - kRight) * at.count() / span; };
+  const auto x = [&](Seconds at) {
+    return kRowsLeft + (kWidth - kRowsLeft - kRowsRight) * at.count() / span;
+  };
   double y = canvas.legend(0, 14,
                            {{"forward", "forward"},
                             {"forward tint", "encoder: lighter"},
@@ -35,8 +36,8 @@ std::string orders_chart(const std::vector<OrdersRow>& rows) {
     y += kTitle;
     canvas.text(0, y - 6, "title", row.title);
     for (std::size_t rank = 0; rank < row.table->ranks.size(); ++rank) {
-      canvas.text(kLeft - 8, y + kRank - 3, "rank end", "rank " + std::to_string(rank));
-      canvas.rect(kLeft, y, x(row.table->makespan) - kLeft, kRank, "row");
+      canvas.text(kRowsLeft - 8, y + kRank - 3, "rank end", "rank " + std::to_string(rank));
+      canvas.rect(kRowsLeft, y, x(row.table->makespan) - kRowsLeft, kRank, "row");
       const std::vector<TimedAction>& actions = row.table->ranks[rank];
       for (std::size_t i = 0; i < actions.size(); ++i) {
         const Seconds start = actions[i].start;
@@ -54,7 +55,7 @@ std::string orders_chart(const std::vector<OrdersRow>& rows) {
                     describe(action) + " of " + row.costs->branches[action.branch].name + ": " +
                         seconds_text(actions[i].end - start));
       }
-      y += kRank + kGap;
+      y += kRank + kRankSpace;
     }
   }
   return canvas.finish(y + 8);

@@ -9,8 +9,7 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr double kLeft = 58, kRight = 12, kLane = 11, kLaneGap = 2, kRankGap = 7;
-constexpr double kThin = 0.35;
+constexpr double kStreamLane = 11, kStreamGap = 2, kRankGap = 7;
 
 }  // namespace
 
@@ -18,7 +17,8 @@ std::string streams_chart(const std::vector<StreamLane>& lanes, const StreamsOpt
   const double span = std::max(1e-12, options.span.count());
   Canvas canvas(options.width, options.title);
   const auto x = [&](Seconds at) {
-    return kLeft + (options.width - kLeft - kRight) * std::clamp(at.count() / span, 0.0, 1.0);
+    return kRowsLeft +
+           (options.width - kRowsLeft - kRowsRight) * std::clamp(at.count() / span, 0.0, 1.0);
   };
   canvas.text(0, 14, "title", options.title);
   double y = canvas.legend(0, 24, options.class_and_name) + 6;
@@ -27,10 +27,10 @@ std::string streams_chart(const std::vector<StreamLane>& lanes, const StreamsOpt
   for (const StreamLane& lane : lanes) {
     if (rank == nullptr || *rank != lane.rank) {
       if (rank != nullptr) y += kRankGap;
-      canvas.text(kLeft - 8, y + kLane - 2, "rank end", lane.rank);
+      canvas.text(kRowsLeft - 8, y + kStreamLane - 2, "rank end", lane.rank);
     }
     rank = &lane.rank;
-    canvas.rect(kLeft, y, x(options.span) - kLeft, kLane, "row");
+    canvas.rect(kRowsLeft, y, x(options.span) - kRowsLeft, kStreamLane, "row");
     std::vector<StreamBar> bars = lane.bars;
     std::stable_sort(bars.begin(), bars.end(),
                      [](const StreamBar& a, const StreamBar& b) { return a.start < b.start; });
@@ -48,9 +48,9 @@ std::string streams_chart(const std::vector<StreamLane>& lanes, const StreamsOpt
       const double width = x(bar.end) - x(bar.start);
       if (width <= 0) continue;
       if (joined > 1) bar.hover = std::to_string(joined) + " short ones; the first: " + bar.hover;
-      canvas.rect(x(bar.start), y, std::max(width, 0.2), kLane, bar.classes, bar.hover);
+      canvas.rect(x(bar.start), y, std::max(width, 0.2), kStreamLane, bar.classes, bar.hover);
     }
-    y += kLane + kLaneGap;
+    y += kStreamLane + kStreamGap;
   }
   const Unit unit = time_unit(span);
   const Ticks marks = ticks(0, span / unit.size, static_cast<int>(options.width / 90));
@@ -59,7 +59,7 @@ std::string streams_chart(const std::vector<StreamLane>& lanes, const StreamsOpt
     canvas.line(where, top - 4, where, y + 4, "grid");
     canvas.text(where, y + 16, "mid", marks.text(at));
   }
-  canvas.text((kLeft + options.width - kRight) / 2, y + 32, "mid", "time, " + unit.name);
+  canvas.text((kRowsLeft + options.width - kRowsRight) / 2, y + 32, "mid", "time, " + unit.name);
   return canvas.finish(y + 40);
 }
 

@@ -53,13 +53,14 @@ Held measure(const Module& module, LayerRange layers, const ChunkOptions& option
   return held;
 }
 
-struct Outcome {
+struct RecomputeOutcome {
   std::vector<Tensor> gradients;
   std::vector<std::vector<InnerCollective>> backward, split;
   std::vector<std::vector<Product>> products;
 };
-Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const TestWork& work) {
-  Outcome out;
+RecomputeOutcome run_recompute_rank(const std::vector<Stage>& stages, Communicator* group,
+                                    const TestWork& work) {
+  RecomputeOutcome out;
   Chain chain(stages, group);
   chain.forward(0, work.input);
   chain.forward(1, work.input);
@@ -84,7 +85,7 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
 TEST_SUITE("recompute") {
   TEST_CASE("collectives, GEMMs and gradients, block by block, under sequence parallelism") {
     const TestWork work = make_work({{{16}, 5, 2}, {{4, 16}, 8, 2}}, torch::kFloat64, 3);
-    std::vector<Outcome> kept(2);
+    std::vector<RecomputeOutcome> kept(2);
     std::mutex mutex;
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       for (const LayerRange range : {kAllLayers, LayerRange{2, 3}}) {
@@ -96,7 +97,7 @@ TEST_SUITE("recompute") {
         }
         run_in_process(2, [&](Transport& transport) {
           const auto group = transport.make_group("tensor", {Rank(0), Rank(1)});
-          const Outcome out = run_rank(stages, group.get(), work);
+          const RecomputeOutcome out = run_recompute_rank(stages, group.get(), work);
           const std::lock_guard lock(mutex);
           for (std::size_t i = 0; i < stages.size(); ++i) {
             CAPTURE(i);
@@ -108,7 +109,7 @@ TEST_SUITE("recompute") {
             CHECK((out.split[i] == expected(Phase::backward_input).collectives));
             CHECK((out.products[i] == expected_products(expected(Phase::backward))));
           }
-          Outcome& first = kept[transport.rank().value];
+          RecomputeOutcome& first = kept[transport.rank().value];
           if (recompute == Recompute::none) first = out;
           for (std::size_t i = 0; i < out.gradients.size(); ++i)
             CHECK(torch::equal(out.gradients[i], first.gradients[i]));

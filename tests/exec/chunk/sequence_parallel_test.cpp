@@ -25,15 +25,16 @@ std::vector<Stage> sequence_parallel(std::vector<Stage> stages) {
 }
 
 // By stage: what one rank gave to the next and to the one before, and issued.
-struct Outcome {
+struct SequenceOutcome {
   Tensor loss, predicted;
   std::vector<Tensor> outputs, input_gradients, gradients;
   std::vector<std::vector<InnerCollective>> forward, backward, again;  // again: the two parts
   std::vector<std::vector<Product>> products;                          // forward, then backward
 };
 
-Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const TestWork& work) {
-  Outcome out;
+SequenceOutcome run_sequence_rank(const std::vector<Stage>& stages, Communicator* group,
+                                  const TestWork& work) {
+  SequenceOutcome out;
   Chain chain(stages, group);
   Tensor x;
   for (std::size_t i = 0; i < chain.size(); ++i) {
@@ -70,17 +71,18 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
   return out;
 }
 
-std::vector<Outcome> run_group(const std::vector<Stage>& stages, int tp, const TestWork& work) {
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(tp));
+std::vector<SequenceOutcome> run_sequence_group(const std::vector<Stage>& stages, int tp,
+                                                const TestWork& work) {
+  std::vector<SequenceOutcome> outcomes(static_cast<std::size_t>(tp));
   on_tensor_ranks(tp, [&](std::size_t rank, Communicator* group) {
-    outcomes[rank] = run_rank(stages, group, work);
+    outcomes[rank] = run_sequence_rank(stages, group, work);
   });
   return outcomes;
 }
 
 // Gradients of the parameters whose gradients are partial sums, summed over the ranks that hold the
 // element: what comes after the backward, here by hand.
-Tensor summed(const std::vector<Outcome>& ranks, std::size_t i, const Parameter& spec) {
+Tensor summed(const std::vector<SequenceOutcome>& ranks, std::size_t i, const Parameter& spec) {
   Tensor whole = torch::zeros(spec.shape, torch::kFloat64);
   for (std::size_t t = 0; t < ranks.size(); ++t) {
     const ShardIndex shard{.tensor = static_cast<int>(ranks.size()),
@@ -95,8 +97,9 @@ double distance(const Tensor& a, const Tensor& b) {
 }
 
 // The parts of one boundary by rank: as RowShares says, and together the whole.
-void check_parts(const std::vector<Outcome>& ranks, std::vector<Tensor> Outcome::* which,
-                 std::size_t stage, const Tensor& whole) {
+void check_parts(const std::vector<SequenceOutcome>& ranks,
+                 std::vector<Tensor> SequenceOutcome::* which, std::size_t stage,
+                 const Tensor& whole) {
   std::vector<Tensor> parts;
   const RowShares shares{whole.size(0), static_cast<int>(ranks.size())};
   for (std::size_t t = 0; t < ranks.size(); ++t) {
@@ -117,12 +120,12 @@ TEST_SUITE("sequence parallel") {
       const PlainResult plain = plain_model(whole_model(torch::kFloat64), work);
       for (const auto& stages : {whole_model(torch::kFloat64), cut_model(torch::kFloat64),
                                  in_pieces(whole_model(torch::kFloat64), 2)}) {
-        const Outcome whole = run_rank(stages, nullptr, work);
+        const SequenceOutcome whole = run_sequence_rank(stages, nullptr, work);
         CHECK(std::abs(whole.loss.item<double>() - plain.loss) <= 1e-9 * plain.loss);
         Chain names(stages, nullptr);
         for (const int tp : {2, 4}) {
-          const auto ranks = run_group(sequence_parallel(stages), tp, work);
-          for (const Outcome& rank : ranks) {
+          const auto ranks = run_sequence_group(sequence_parallel(stages), tp, work);
+          for (const SequenceOutcome& rank : ranks) {
             CHECK(std::abs(rank.loss.item<double>() - plain.loss) <= 1e-9 * plain.loss);
             CHECK(torch::equal(rank.predicted, plain.predicted));
           }
@@ -140,9 +143,10 @@ TEST_SUITE("sequence parallel") {
           }
           for (std::size_t s = 0; s < stages.size(); ++s) {
             CAPTURE(s);
-            if (s + 1 < stages.size()) check_parts(ranks, &Outcome::outputs, s, whole.outputs[s]);
+            if (s + 1 < stages.size())
+              check_parts(ranks, &SequenceOutcome::outputs, s, whole.outputs[s]);
             if (whole.input_gradients[s].defined())
-              check_parts(ranks, &Outcome::input_gradients, s, whole.input_gradients[s]);
+              check_parts(ranks, &SequenceOutcome::input_gradients, s, whole.input_gradients[s]);
           }
         }
       }
@@ -156,7 +160,7 @@ TEST_SUITE("sequence parallel") {
         CAPTURE(pieces);
         for (const TestWork& work : {uneven_work(dtype), text_only_work(dtype),
                                      no_label_work(dtype), make_work({}, dtype, 1)}) {
-          for (const Outcome& rank : run_group(stages, tp, work)) {
+          for (const SequenceOutcome& rank : run_sequence_group(stages, tp, work)) {
             for (std::size_t i = 0; i < stages.size(); ++i) {
               CAPTURE(stages[i].module.name);
               CAPTURE(stages[i].layers.begin);
@@ -181,7 +185,7 @@ TEST_SUITE("sequence parallel") {
     // T = 9 + 13 rows and 36 patches on 2 ranks: shares without padding, so that all have the most.
     for (const int pieces : {1, 3}) {
       const auto stages = in_pieces(sequence_parallel(cut_model(torch::kFloat32)), pieces);
-      for (const Outcome& rank : run_group(stages, 2, work)) {
+      for (const SequenceOutcome& rank : run_sequence_group(stages, 2, work)) {
         for (std::size_t i = 0; i < stages.size(); ++i) {
           CAPTURE(i);
           const auto expected = [&](Phase phase) {

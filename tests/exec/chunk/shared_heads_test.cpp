@@ -29,15 +29,16 @@ std::vector<Stage> stages_with(int kv_heads, bool sequence_parallel) {
   return stages;
 }
 
-struct Outcome {
+struct SharedOutcome {
   double loss = 0;
   Tensor predicted;
   std::vector<Tensor> gradients;
   std::vector<std::vector<InnerCollective>> forward, backward;
   std::vector<std::vector<Product>> products;  // forward, then backward, by stage
 };
-Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const TestWork& work) {
-  Outcome out;
+SharedOutcome run_shared_rank(const std::vector<Stage>& stages, Communicator* group,
+                              const TestWork& work) {
+  SharedOutcome out;
   Chain chain(stages, group);
   Tensor x, gradient;
   for (std::size_t i = 0; i < chain.size(); ++i) {
@@ -59,10 +60,11 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
   return out;
 }
 
-std::vector<Outcome> run_group(const std::vector<Stage>& stages, int tp, const TestWork& work) {
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(tp));
+std::vector<SharedOutcome> run_shared_group(const std::vector<Stage>& stages, int tp,
+                                            const TestWork& work) {
+  std::vector<SharedOutcome> outcomes(static_cast<std::size_t>(tp));
   on_tensor_ranks(tp, [&](std::size_t rank, Communicator* group) {
-    outcomes[rank] = run_rank(stages, group, work);
+    outcomes[rank] = run_shared_rank(stages, group, work);
   });
   return outcomes;
 }
@@ -77,7 +79,7 @@ TEST_SUITE("shared heads") {
       Chain names(stages_with(kv_heads, false), nullptr);
       for (const bool sequence_parallel : {false, true}) {
         const auto stages = stages_with(kv_heads, sequence_parallel);
-        const auto ranks = run_group(stages, 4, work);
+        const auto ranks = run_shared_group(stages, 4, work);
         for (std::size_t t = 0; t < ranks.size(); ++t) {
           CHECK(std::abs(ranks[t].loss - plain.loss) <= 1e-9 * plain.loss);
           CHECK(torch::equal(ranks[t].predicted, plain.predicted));
@@ -100,14 +102,14 @@ TEST_SUITE("shared heads") {
     const TestWork work = make_work({{{16}, 5, 2}, {{4, 16}, 6, 2}}, torch::kFloat64, 3);
     for (const bool sequence_parallel : {false, true}) {
       const auto stages = stages_with(2, sequence_parallel);
-      const auto ranks = run_group(stages, 4, work);
+      const auto ranks = run_shared_group(stages, 4, work);
       for (std::size_t i = 0; i < stages.size(); ++i) {
         CAPTURE(i);
         const auto expected = [&](Phase phase) {
           return expand(stages[i].module, stages[i].layers, phase, size_for(work, stages[i].module),
                         context_of(stages[i], 4));
         };
-        for (const Outcome& rank : ranks) {
+        for (const SharedOutcome& rank : ranks) {
           CHECK((rank.forward[i] == expected(Phase::forward).collectives));
           CHECK((rank.backward[i] == expected(Phase::backward).collectives));
         }

@@ -51,16 +51,16 @@ class Watched : public Communicator {
 };
 
 // Rank of a position of a sample.
-using Deal = int (*)(std::int64_t sample, std::int64_t position);
+using HeadDeal = int (*)(std::int64_t sample, std::int64_t position);
 
-struct Outcome {
+struct HeadsOutcome {
   Tensor out, qkv, sinks;  // gradients of the latter two
   std::vector<InnerCollective> collectives;
   std::string threads;
 };
 
-std::vector<Outcome> attend_on(int ranks, Deal deal, AttentionWay way, std::int64_t window,
-                               const TokenMask& mask, torch::Dtype dtype) {
+std::vector<HeadsOutcome> attend_on(int ranks, HeadDeal deal, AttentionWay way, std::int64_t window,
+                                    const TokenMask& mask, torch::Dtype dtype) {
   std::vector<std::vector<std::int64_t>> rows(static_cast<std::size_t>(ranks));
   std::vector<std::vector<std::int64_t>> lengths(static_cast<std::size_t>(ranks),
                                                  std::vector<std::int64_t>(kLengths.size()));
@@ -92,7 +92,7 @@ std::vector<Outcome> attend_on(int ranks, Deal deal, AttentionWay way, std::int6
   data.context_samples = torch::tensor(all_samples, torch::kInt64);
   data.context_positions = torch::tensor(all_positions, torch::kInt64);
   data.mask = mask;
-  std::vector<Outcome> outcomes(rows.size());
+  std::vector<HeadsOutcome> outcomes(rows.size());
   run_in_process(ranks, [&](Transport& transport) {
     torch::set_num_threads(1);
     const std::size_t rank = transport.rank().value;
@@ -100,7 +100,7 @@ std::vector<Outcome> attend_on(int ranks, Deal deal, AttentionWay way, std::int6
     for (int r = 0; r < ranks; ++r) members.emplace_back(static_cast<std::size_t>(r));
     const auto group = transport.make_group("context", members);
     Watched watched(*group);
-    Outcome& mine = outcomes[rank];
+    HeadsOutcome& mine = outcomes[rank];
     InnerGroup context(GroupKind::context, &watched, mine.collectives);
     WorkInput own = data;
     own.lengths = lengths[rank];
@@ -123,7 +123,7 @@ std::vector<Outcome> attend_on(int ranks, Deal deal, AttentionWay way, std::int6
   return outcomes;
 }
 
-bool close(const Tensor& a, const Tensor& b, double bar) {
+bool heads_close(const Tensor& a, const Tensor& b, double bar) {
   return (a - b).norm().item<double>() <= bar * (b.norm().item<double>() + 1e-300);
 }
 
@@ -131,7 +131,7 @@ bool close(const Tensor& a, const Tensor& b, double bar) {
 
 TEST_SUITE("context parallel") {
   TEST_CASE("keys by heads: same results as all heads at once, for any distribution of rows") {
-    const std::vector<Deal> deals{
+    const std::vector<HeadDeal> deals{
         [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 3); },
         [](std::int64_t s, std::int64_t p) { return s == 1 && p < 13 ? 1 : 0; },  // none on rank 2
         [](std::int64_t s, std::int64_t) { return static_cast<int>(2 - s); }};
@@ -139,7 +139,7 @@ TEST_SUITE("context parallel") {
     groups.add(9, 0, false, {0, 1});
     groups.add(20, 1, true, {0, 2});
     groups.add(3, 2, false, {0, 3});
-    for (const Deal deal : deals)
+    for (const HeadDeal deal : deals)
       for (const TokenMask& mask : {TokenMask{}, groups})
         for (const std::int64_t window : {0, 4})
           for (const std::int64_t split : {0, 5}) {
@@ -148,14 +148,14 @@ TEST_SUITE("context parallel") {
                                dtype);
             };
             for (const torch::Dtype dtype : {torch::kFloat64, torch::kBFloat16}) {
-              const std::vector<Outcome> whole = run(0, dtype);
+              const std::vector<HeadsOutcome> whole = run(0, dtype);
               for (const std::int64_t heads : {1, 2}) {
-                const std::vector<Outcome> some = run(heads, dtype);
+                const std::vector<HeadsOutcome> some = run(heads, dtype);
                 for (std::size_t rank = 0; rank < 3; ++rank) {
                   CHECK(torch::equal(some[rank].out, whole[rank].out));
-                  CHECK(close(some[rank].qkv, whole[rank].qkv, 1e-14));
+                  CHECK(heads_close(some[rank].qkv, whole[rank].qkv, 1e-14));
                   if (whole[rank].sinks.defined())
-                    CHECK(close(some[rank].sinks, whole[rank].sinks, 1e-14));
+                    CHECK(heads_close(some[rank].sinks, whole[rank].sinks, 1e-14));
                   else if (some[rank].sinks.defined())  // without rows
                     CHECK(some[rank].sinks.norm().item<double>() == 0);
                 }
@@ -168,7 +168,7 @@ TEST_SUITE("context parallel") {
   TEST_CASE(
       "keys by heads: gathered on a second thread, gradients during attention over the next "
       "heads") {
-    const Deal deal = [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 2); };
+    const HeadDeal deal = [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 2); };
     const auto run = [&](std::int64_t heads) {
       return attend_on(2, deal, {ContextAttention::all_gather, heads}, 0, {}, torch::kFloat64);
     };
@@ -179,17 +179,17 @@ TEST_SUITE("context parallel") {
                        Bytes(32 * 2 * heads * 6 * 8), GroupKind::context});
       return all;
     };
-    for (const Outcome& rank : run(0)) {
+    for (const HeadsOutcome& rank : run(0)) {
       CHECK((rank.collectives == list(4, "gs")));
       CHECK(rank.threads == ". .");
     }
-    for (const Outcome& rank : run(2)) {
+    for (const HeadsOutcome& rank : run(2)) {
       CHECK((rank.collectives == list(2,
                                       "gg"
                                       "ggss")));
       CHECK(rank.threads == ".b .bb.");
     }
-    for (const Outcome& rank : run(1)) {
+    for (const HeadsOutcome& rank : run(1)) {
       CHECK((rank.collectives == list(1,
                                       "gggg"
                                       "gggsgsss")));
@@ -201,15 +201,15 @@ TEST_SUITE("context parallel") {
       "rings: a second thread passes blocks on; gradients take one link fewer than there are "
       "ranks") {
     const auto run = [&](int ranks) {
-      const Deal deal = ranks == 2
-                            ? [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 2); }
-                            : [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 3); };
+      const HeadDeal deal =
+          ranks == 2 ? [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 2); }
+                     : [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 3); };
       return attend_on(ranks, deal, {ContextAttention::ring, 0}, 0, {}, torch::kFloat64);
     };
     // Backward: the other rank's keys arrive during attention over the own block; with three ranks
     // the third's during the second's, and the sum of a block's gradients during the third's. The
     // last link home is not overlapped.
-    for (const Outcome& rank : run(2)) CHECK(rank.threads == "b b.");
-    for (const Outcome& rank : run(3)) CHECK(rank.threads == "bb bbb.");
+    for (const HeadsOutcome& rank : run(2)) CHECK(rank.threads == "b b.");
+    for (const HeadsOutcome& rank : run(3)) CHECK(rank.threads == "bb bbb.");
   }
 }

@@ -20,7 +20,7 @@ using testing::sound_file;
 
 constexpr Seconds kLong{100};
 
-std::string refused(const std::string& bytes) {
+std::string refused_sound(const std::string& bytes) {
   return refusal([&] { decode_sound(bytes, "a.bin", kLong); });
 }
 
@@ -104,7 +104,7 @@ TEST_SUITE("audio") {
   TEST_CASE("truncated files have fewer samples, or are refused by name") {
     for (const int format : {testing::kWav16, testing::kFlac16, testing::kVorbis}) {
       const std::string whole = sound_file(format, 16000, cosine(440, 16000, 4000));
-      REQUIRE(refused(whole).empty());
+      REQUIRE(refused_sound(whole).empty());
       for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 500) {
         INFO(format << " cut to " << length << " of " << whole.size());
         std::vector<float> samples;
@@ -117,21 +117,24 @@ TEST_SUITE("audio") {
   }
 
   TEST_CASE("other formats, rates and values are refused by name") {
-    CHECK(refused("ID3") ==
+    CHECK(refused_sound("ID3") ==
           "a.bin: is no WAV, FLAC or Ogg file (convert it, for example to FLAC, or remove its "
           "sample)");
-    CHECK(refused("RIFF1234WAVEdata").starts_with("a.bin: is a damaged WAV file: "));
-    CHECK(refused("fLaC" + std::string(60, '\0')).starts_with("a.bin: is a damaged FLAC file: "));
-    CHECK(refused("OggS" + std::string(60, '\0')).starts_with("a.bin: is a damaged Ogg file: "));
-    CHECK(refused(sound_file(testing::kWav16, 1000, {0})) ==
+    CHECK(refused_sound("RIFF1234WAVEdata").starts_with("a.bin: is a damaged WAV file: "));
+    CHECK(refused_sound("fLaC" + std::string(60, '\0'))
+              .starts_with("a.bin: is a damaged FLAC file: "));
+    CHECK(refused_sound("OggS" + std::string(60, '\0'))
+              .starts_with("a.bin: is a damaged Ogg file: "));
+    CHECK(refused_sound(sound_file(testing::kWav16, 1000, {0})) ==
           "a.bin: has a sample rate of 1000 Hz, not 2000 to 192000 Hz (replace the file, or remove "
           "its sample)");
-    CHECK(refused(sound_file(testing::kWav16, 16000, std::vector<float>(33), 33))
+    CHECK(refused_sound(sound_file(testing::kWav16, 16000, std::vector<float>(33), 33))
               .starts_with("a.bin: has 33 channels, not 1 to 32"));
-    CHECK(refused(sound_file(testing::kWav16, 16000, {})).starts_with("a.bin: has no samples"));
+    CHECK(
+        refused_sound(sound_file(testing::kWav16, 16000, {})).starts_with("a.bin: has no samples"));
     const float infinite = std::numeric_limits<float>::infinity();
     for (const float value : {infinite, std::nanf("")})
-      CHECK(refused(sound_file(testing::kWavFloat, 16000, {0, value}))
+      CHECK(refused_sound(sound_file(testing::kWavFloat, 16000, {0, value}))
                 .starts_with("a.bin: has samples that are infinite or not numbers"));
   }
 }

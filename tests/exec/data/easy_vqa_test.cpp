@@ -15,9 +15,9 @@ namespace {
 // libpng leaves a damaged image by longjmp(). ThreadSanitizer then assumes that the calls left
 // never return, and ends the process although there is no race.
 #if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
+constexpr bool kSanitizesThreads = true;
 #else
-constexpr bool kThreadSanitizer = false;
+constexpr bool kSanitizesThreads = false;
 #endif
 
 using testing::refusal;
@@ -167,7 +167,7 @@ TEST_SUITE("dataset") {
   }
 
   TEST_CASE("errors name missing and damaged files, and what to do" *
-            doctest::skip(kThreadSanitizer)) {
+            doctest::skip(kSanitizesThreads)) {
     const TempFolder folder;
     const auto refused = [&](int image_size = 16) {
       return refusal([&] {

@@ -29,7 +29,7 @@ std::string type(const std::string& name, const std::string& more = "") {
   return R"({"image_processor_type": ")" + name + "\"" + (more.empty() ? "" : ", ") + more + "}";
 }
 // The error without the folder of the file.
-std::string refused(const std::string& json, int image_size = 4) {
+std::string processor_refusal(const std::string& json, int image_size = 4) {
   const std::string text = refusal([&] { processor(json, image_size); });
   return text.substr(text.find("preprocessor_config.json"));
 }
@@ -202,45 +202,46 @@ TEST_SUITE("images") {
     CHECK_NOTHROW(ImageProcessor::of(folder.path(), 224));
   }
 
-  TEST_CASE("what is not supported is refused with file and key") {
-    CHECK(refused(type("Idefics3ImageProcessor")) ==
+  TEST_CASE("what is not supported is processor_refusal with file and key") {
+    CHECK(processor_refusal(type("Idefics3ImageProcessor")) ==
           "preprocessor_config.json: /image_processor_type: Idefics3ImageProcessor is not "
           "supported (use a vision model with the image processor of CLIP, SigLIP, LLaVA-1.5, ViT, "
           "BiT, Qwen2-VL or Qwen2.5-VL)");
-    CHECK(refused(type("Qwen2VLImageProcessor", R"("do_resize": false)")) ==
+    CHECK(processor_refusal(type("Qwen2VLImageProcessor", R"("do_resize": false)")) ==
           "preprocessor_config.json: /do_resize: is false: sides would be no multiples of patches "
           "(set it to true)");
-    CHECK(refused(type("Qwen2VLImageProcessor", R"("do_center_crop": true)"))
+    CHECK(processor_refusal(type("Qwen2VLImageProcessor", R"("do_center_crop": true)"))
               .starts_with("preprocessor_config.json: /do_center_crop: "));
-    CHECK(refused("{}") ==
+    CHECK(processor_refusal("{}") ==
           "preprocessor_config.json: has no image_processor_type (add it, for example "
           "\"CLIPImageProcessor\")");
-    CHECK(refused(type("CLIPImageProcessor", R"("resample": 1)")) ==
+    CHECK(processor_refusal(type("CLIPImageProcessor", R"("resample": 1)")) ==
           "preprocessor_config.json: /resample: Lanczos is not supported (use 2 (bilinear) or 3 "
           "(bicubic))");
-    CHECK(refused(type("CLIPImageProcessor", R"("do_pad": true)")) ==
+    CHECK(processor_refusal(type("CLIPImageProcessor", R"("do_pad": true)")) ==
           "preprocessor_config.json: /do_pad: is supported for LlavaImageProcessor only (set it to "
           "false)");
-    CHECK(refused(type("SiglipImageProcessor", R"("do_grayscale": true)"))
+    CHECK(processor_refusal(type("SiglipImageProcessor", R"("do_grayscale": true)"))
               .starts_with("preprocessor_config.json: /do_grayscale: "));
     CHECK(
-        refused(type("SiglipImageProcessor")) ==
+        processor_refusal(type("SiglipImageProcessor")) ==
         "preprocessor_config.json: /size: gives images of 224 × 224 pixels, but the model expects "
         "4 × 4 pixels (change it, or the vision module's image_size)");
-    CHECK(refused(type("SiglipImageProcessor", R"("size": {"height": 4, "width": 5})"))
+    CHECK(processor_refusal(type("SiglipImageProcessor", R"("size": {"height": 4, "width": 5})"))
               .starts_with("preprocessor_config.json: /size: gives images of 4 × 5 pixels"));
-    CHECK(refused(type("SiglipImageProcessor", R"("size": {"shortest_edge": 4})")) ==
+    CHECK(processor_refusal(type("SiglipImageProcessor", R"("size": {"shortest_edge": 4})")) ==
           "preprocessor_config.json: /size: keeps the aspect ratio without do_center_crop: not all "
           "images are square (write {\"height\": 4, \"width\": 4})");
-    CHECK(refused(type("SiglipImageProcessor", R"("size": {"height": 4})"))
+    CHECK(processor_refusal(type("SiglipImageProcessor", R"("size": {"height": 4})"))
               .starts_with("preprocessor_config.json: /size: must have either height and width"));
-    CHECK(refused(type("SiglipImageProcessor", R"("size": {"longest_edge": 4})"))
+    CHECK(processor_refusal(type("SiglipImageProcessor", R"("size": {"longest_edge": 4})"))
               .starts_with("preprocessor_config.json: /size/longest_edge: "));
-    CHECK(refused(type("SiglipImageProcessor", R"("do_resize": false)"))
+    CHECK(processor_refusal(type("SiglipImageProcessor", R"("do_resize": false)"))
               .starts_with("preprocessor_config.json: /do_resize: is false without"));
-    CHECK(refused(type("CLIPImageProcessor", R"("crop_size": 4, "image_std": [1, 0, 1])"))
+    CHECK(processor_refusal(type("CLIPImageProcessor", R"("crop_size": 4, "image_std": [1, 0, 1])"))
               .starts_with("preprocessor_config.json: /image_std/1: "));
-    CHECK(refused(type("LlavaImageProcessor", R"("crop_size": 4, "do_pad": true, "image_mean": 2)"))
+    CHECK(processor_refusal(
+              type("LlavaImageProcessor", R"("crop_size": 4, "do_pad": true, "image_mean": 2)"))
               .starts_with("preprocessor_config.json: /image_mean: is no color"));
     // 1 × 20,000 pixels with the shorter edge 224 would be 224 × 4,480,000.
     DecodedImage line = gray(1, 20000, std::vector<unsigned char>(20000));

@@ -31,7 +31,7 @@ Module audio_of(int mel_bins, int audio_tokens) {
   return audio;
 }
 
-std::string refused(const std::string& json, int mel_bins = 80) {
+std::string refused_mel(const std::string& json, int mel_bins = 80) {
   const TempFolder folder;
   spill(folder / "preprocessor_config.json", json);
   const std::string text = refusal([&] { LogMel::of(folder.path(), audio_of(mel_bins, 1500)); });
@@ -118,24 +118,24 @@ TEST_SUITE("audio") {
 
   TEST_CASE("settings of other features are refused with file and key") {
     const std::string type = R"({"feature_extractor_type": "WhisperFeatureExtractor")";
-    CHECK(refused(type + "}").empty());
-    CHECK(refused(type + R"(, "feature_size": 128, "hop_length": 160, "sampling_rate": 16000,
+    CHECK(refused_mel(type + "}").empty());
+    CHECK(refused_mel(type + R"(, "feature_size": 128, "hop_length": 160, "sampling_rate": 16000,
                      "chunk_length": 30, "n_fft": 400, "padding_value": 0.0, "dither": 0.0,
                      "mel_filters": [[0.0, 0.5]], "return_attention_mask": false})",
-                  128)
+                      128)
               .empty());
-    CHECK(refused(R"({"image_processor_type": "CLIPImageProcessor"})").empty());
-    CHECK(refused(type + "}", 128) ==
+    CHECK(refused_mel(R"({"image_processor_type": "CLIPImageProcessor"})").empty());
+    CHECK(refused_mel(type + "}", 128) ==
           "preprocessor_config.json: /feature_size: must be 128, the audio module's mel_bins "
           "(change it, or use another audio model)");
-    CHECK(refused(type + R"(, "hop_length": 200})") ==
+    CHECK(refused_mel(type + R"(, "hop_length": 200})") ==
           "preprocessor_config.json: /hop_length: must be 160 (change it, or use another audio "
           "model)");
-    CHECK(refused(type + R"(, "do_normalize": true})")
+    CHECK(refused_mel(type + R"(, "do_normalize": true})")
               .starts_with("preprocessor_config.json: /do_normalize: is not supported"));
-    CHECK(refused(R"({"feature_extractor_type": "SeamlessM4TFeatureExtractor"})")
+    CHECK(refused_mel(R"({"feature_extractor_type": "SeamlessM4TFeatureExtractor"})")
               .starts_with("preprocessor_config.json: /feature_extractor_type: is not supported"));
-    CHECK(refused(type + R"(, "win_length": 400})").find("win_length") != std::string::npos);
+    CHECK(refused_mel(type + R"(, "win_length": 400})").find("win_length") != std::string::npos);
 
     const TempFolder folder;
     spill(folder / "preprocessor_config.json", type + R"(, "n_fft": 512})");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kRound = 512;
 
-struct Block {
+struct MemoryBlock {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   c10::Stream stream;
@@ -28,15 +28,15 @@ struct Block {
   std::atomic<std::int64_t> overwritten{0};
 };
 struct Waiting {
-  Block* block;
+  MemoryBlock* block;
   std::vector<Event> until;
 };
 
 struct Memory {
   std::mutex mutex;
-  std::map<std::pair<c10::StreamId, std::size_t>, std::vector<Block*>> free;
+  std::map<std::pair<c10::StreamId, std::size_t>, std::vector<MemoryBlock*>> free;
   std::vector<Waiting> waiting;
-  std::map<const void*, Block*> held;
+  std::map<const void*, MemoryBlock*> held;
   // Bytes that are not available, because tensors or streams still use them; and bytes of all
   // blocks.
   c10::CachingAllocator::Stat active, reserved;
@@ -48,7 +48,7 @@ Memory& memory(c10::DeviceIndex device) {
 }
 
 // Under the lock.
-void give_back(Memory& at, Block* block) {
+void give_back(Memory& at, MemoryBlock* block) {
   at.active.decrease(block->bytes);
   ++block->released;
   queue(block->stream.device(), block->stream.id())
@@ -78,7 +78,7 @@ void let_go(void* data) {
     const std::scoped_lock lock(at.mutex);
     const auto found = at.held.find(data);
     if (found == at.held.end()) continue;
-    Block* const block = found->second;
+    MemoryBlock* const block = found->second;
     at.held.erase(found);
     if (block->used.empty()) return give_back(at, block);
     Waiting waiting{block, {}};
@@ -137,8 +137,8 @@ class QueuedAllocator final : public c10::DeviceAllocator {
                        " is out of memory: ", at.active.current, " bytes of ", byte_limit(),
                        " are used, ", rounded, " more were asked for");
     }
-    std::vector<Block*>& free = at.free[{stream, rounded}];
-    Block* block = nullptr;
+    std::vector<MemoryBlock*>& free = at.free[{stream, rounded}];
+    MemoryBlock* block = nullptr;
     if (!free.empty()) {
       block = free.back();
       free.pop_back();
@@ -146,7 +146,7 @@ class QueuedAllocator final : public c10::DeviceAllocator {
       auto* const data = static_cast<std::byte*>(std::aligned_alloc(kRound, rounded));
       if (data == nullptr) throw std::bad_alloc();
       std::memset(data, 0xff, rounded);
-      block = new Block{data, rounded, c10::Stream(c10::Stream::UNSAFE, where, stream), {}};
+      block = new MemoryBlock{data, rounded, c10::Stream(c10::Stream::UNSAFE, where, stream), {}};
       at.reserved.increase(rounded);
       ++at.blocks;
     }
@@ -212,14 +212,14 @@ std::optional<Life> life_of(c10::DeviceIndex device, const void* data, std::size
   const std::scoped_lock lock(at.mutex);
   auto after = at.held.upper_bound(data);
   if (after == at.held.begin()) return std::nullopt;
-  const Block& block = *(--after)->second;
+  const MemoryBlock& block = *(--after)->second;
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(data) - block.data);
   if (offset + bytes > block.bytes) return std::nullopt;
   return Life{&block, block.allocated, block.released};
 }
 
 bool overwritten(const Life& life) {
-  return static_cast<const Block*>(life.block)->overwritten > life.released;
+  return static_cast<const MemoryBlock*>(life.block)->overwritten > life.released;
 }
 
 c10::Allocator& allocator() {
@@ -231,7 +231,7 @@ void use_on(const c10::DataPtr& data, const c10::Stream& stream) {
   if (data.get() == nullptr || seeded() == SeededFault::freed_early) return;
   Memory& at = memory(data.device().index());
   const std::scoped_lock lock(at.mutex);
-  Block* const block = at.held.at(data.get_context());
+  MemoryBlock* const block = at.held.at(data.get_context());
   if (block->stream != stream) block->used.push_back(stream);
 }
 

@@ -22,19 +22,19 @@ bool near(const Tensor& a, const Tensor& b) {
 }
 
 // Results of one rank.
-struct Outcome {
+struct ExpertsOutcome {
   Tensor y, dx;
   std::vector<Tensor> gradients;  // in parameter order
 };
 using Change =
     std::function<void(SparseLayer&)>;  // applied to the parameters before the forward pass
 
-Outcome run_layer_once(SparseLayer& layer, const SparseWork& work, Choices choices = {},
-                       torch::Dtype dtype = torch::kFloat64) {
+ExpertsOutcome run_layer_once(SparseLayer& layer, const SparseWork& work, Choices choices = {},
+                              torch::Dtype dtype = torch::kFloat64) {
   const Tensor x = work.x.to(dtype, /*non_blocking=*/false, /*copy=*/true).requires_grad_(true);
   const Tensor y = layer.forward(x, work.input, choices);
   torch::autograd::backward({y}, {work.seed.to(dtype)});
-  Outcome out{y.detach(), x.grad(), {}};
+  ExpertsOutcome out{y.detach(), x.grad(), {}};
   for (const LocalParameter& parameter : layer.parameters())
     out.gradients.push_back(parameter.grad);
   return out;
@@ -42,10 +42,11 @@ Outcome run_layer_once(SparseLayer& layer, const SparseWork& work, Choices choic
 
 // Rank t + tp·l: index t in its tensor-parallel group, lane l in its expert group, with microbatch
 // works[l].
-std::vector<Outcome> run_lanes(const Module& module, int tp, const std::vector<SparseWork>& works,
-                               const Change& change = {}) {
+std::vector<ExpertsOutcome> run_lanes(const Module& module, int tp,
+                                      const std::vector<SparseWork>& works,
+                                      const Change& change = {}) {
   const int ep = static_cast<int>(works.size());
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(tp * ep));
+  std::vector<ExpertsOutcome> outcomes(static_cast<std::size_t>(tp * ep));
   run_in_process(tp * ep, [&](Transport& transport) {
     torch::set_num_threads(1);
     const int rank = static_cast<int>(transport.rank().value), t = rank % tp, lane = rank / tp;
@@ -63,8 +64,8 @@ std::vector<Outcome> run_lanes(const Module& module, int tp, const std::vector<S
 }
 
 // Returns the gradient of one parameter over all lanes, as rank (t, lane) holds it.
-Tensor summed(const std::vector<Outcome>& ranks, std::size_t parameter, const Parameter& spec,
-              int tp, int t, int lane) {
+Tensor summed(const std::vector<ExpertsOutcome>& ranks, std::size_t parameter,
+              const Parameter& spec, int tp, int t, int lane) {
   const int lanes = static_cast<int>(ranks.size()) / tp;
   Tensor sum;
   for (int l = 0; l < lanes; ++l) {
@@ -79,11 +80,11 @@ void check_lanes(const Module& module, int tp, const std::vector<SparseWork>& wo
                  const Tensors& values, const Change& change = {}) {
   const int ep = static_cast<int>(works.size());
   const SparseExpected expected = expected_of(module, values, works);
-  const std::vector<Outcome> ranks = run_lanes(module, tp, works, change);
+  const std::vector<ExpertsOutcome> ranks = run_lanes(module, tp, works, change);
   const std::vector<Parameter> specs = polyphony::parameters(module, {1, 2});
   for (int lane = 0; lane < ep; ++lane) {
     for (int t = 0; t < tp; ++t) {
-      const Outcome& rank = ranks[static_cast<std::size_t>(t + tp * lane)];
+      const ExpertsOutcome& rank = ranks[static_cast<std::size_t>(t + tp * lane)];
       CAPTURE(tp);
       CAPTURE(ep);
       CHECK(near(rank.y, expected.y[static_cast<std::size_t>(lane)]));
@@ -183,7 +184,7 @@ TEST_SUITE("experts") {
         {0, 1, 2, 10, 11, 12, 13, 14, 15, 16, 17, 18}, {3, 4, 5, 6, 7, 8, 9}};
     const Tensor samples =
         torch::tensor({0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1}, torch::kInt64);
-    std::vector<Outcome> ranks(2);
+    std::vector<ExpertsOutcome> ranks(2);
     std::vector<std::vector<InnerCollective>> issued(2);
     run_in_process(2, [&](Transport& transport) {
       const std::size_t c = transport.rank().value;
@@ -246,7 +247,7 @@ TEST_SUITE("experts") {
       SparseWork work = sparse_work({9, 14}, module.hidden, 4);
       work.x = work.x.to(torch::kBFloat16).to(torch::kFloat64);
       work.seed = work.seed.to(torch::kBFloat16).to(torch::kFloat64);
-      std::vector<Outcome> outcomes;
+      std::vector<ExpertsOutcome> outcomes;
       Tensor chosen;
       for (const torch::Dtype dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16}) {
         SparseLayer layer(module, {}, {}, true, dtype);
@@ -263,16 +264,16 @@ TEST_SUITE("experts") {
       const auto check = [&](const auto& of) {
         const Tensor exact = of(outcomes[0]);
         if (exact.norm().template item<double>() == 0) return;  // the block's attention
-        const auto error = [&](const Outcome& outcome) {
+        const auto error = [&](const ExpertsOutcome& outcome) {
           return ((of(outcome).to(torch::kFloat64) - exact).norm() / exact.norm())
               .template item<double>();
         };
         CHECK(error(outcomes[2]) < 4 * 0x1p16 * error(outcomes[1]));
       };
-      check([](const Outcome& outcome) { return outcome.y; });
-      check([](const Outcome& outcome) { return outcome.dx; });
+      check([](const ExpertsOutcome& outcome) { return outcome.y; });
+      check([](const ExpertsOutcome& outcome) { return outcome.dx; });
       for (std::size_t p = 0; p < outcomes[0].gradients.size(); ++p)
-        check([&](const Outcome& outcome) { return outcome.gradients[p]; });
+        check([&](const ExpertsOutcome& outcome) { return outcome.gradients[p]; });
       CHECK((outcomes[2].y.scalar_type() == torch::kBFloat16));
       CHECK((outcomes[2].gradients[0].scalar_type() == torch::kFloat32));
     }

@@ -15,7 +15,7 @@ using torch::Tensor;
 
 namespace {
 
-constexpr double kRate = 0.01, kClip = 0.5;
+constexpr double kPiecesRate = 0.01, kPiecesClip = 0.5;
 
 HeldOptions options(Shard shard, int shards, int index) {
   return {.place = {}, .shard = shard, .shards = shards, .shard_index = index};
@@ -45,8 +45,8 @@ TEST_SUITE("held parameters") {
           ours[i].grad.copy_(drawn(ours[i].spec, {}, step, 0, 0, dtype));
           theirs[i].grad.copy_(ours[i].grad);
         }
-        held.step(kAdamW, kRate, update_terms(kClip, step + 1));
-        adamw.step(kRate, kClip);
+        held.step(kAdamW, kPiecesRate, update_terms(kPiecesClip, step + 1));
+        adamw.step(kPiecesRate, kPiecesClip);
         for (std::size_t i = 0; i < ours.size(); ++i)
           CHECK(torch::equal(ours[i].value, theirs[i].value));
       }
@@ -94,7 +94,7 @@ TEST_SUITE("held parameters") {
           before.push_back(held_there.clone());
       for (LocalParameter& p : ours) p.grad.copy_(drawn(p.spec, {}, 0, 0, 0, torch::kFloat32));
       if (skip) ours.back().grad[0][0] = std::nan("");
-      held.step(kAdamW, kRate, update_terms(skip ? std::nan("") : kClip, 1, skip));
+      held.step(kAdamW, kPiecesRate, update_terms(skip ? std::nan("") : kPiecesClip, 1, skip));
       std::size_t same = 0, i = 0;
       for (const HeldPiece& piece : held.pieces())
         for (const torch::Tensor& held_there :

@@ -93,7 +93,7 @@ void run_on_gpus(Transport& transport, torch::Device device) {
   }
 }
 
-const bool kRole = add_device_role("layouts on GPUs", run_on_gpus);
+const bool kGpuRole = add_device_role("layouts on GPUs", run_on_gpus);
 
 }  // namespace
 
@@ -141,7 +141,7 @@ TEST_SUITE("machine's GPU") {
 // A process and a GPU for each rank, over NCCL. Without GPUs over Gloo, which tests the test.
 TEST_SUITE("machine's GPUs") {
   TEST_CASE("layouts over processes with a GPU each compute the reference's step") {
-    REQUIRE(kRole);
+    REQUIRE(kGpuRole);
     if (!gpu_or_double()) return;
     std::set<int> counts;
     for (const std::size_t number : chosen())

@@ -19,7 +19,7 @@ namespace {
 using torch::Tensor;
 using Counts = std::vector<std::int64_t>;
 
-constexpr int kRanks = 3;
+constexpr int kWorldRanks = 3;
 constexpr std::int64_t kTokens = 90, kHeads = 3, kGroup = 2, kWidth = 4;
 
 // The rows of the sequence on each rank: unequal numbers, one in two ranges.
@@ -126,7 +126,7 @@ double worst_error(bool in_order, Way way, Done* late) {
   torch::manual_seed(8);
   const Whole whole;
   std::atomic<double> most{0};
-  on_devices(kRanks, in_order, [&](Transport& transport, torch::Device device) {
+  on_devices(kWorldRanks, in_order, [&](Transport& transport, torch::Device device) {
     const double mine = error(transport, device, whole, way, late);
     double before = most;
     while (before < mine && !most.compare_exchange_weak(before, mine)) {

@@ -18,7 +18,7 @@ namespace {
 using torch::Tensor;
 using Lengths = std::vector<std::int64_t>;
 
-constexpr std::int64_t kHeads = 3;
+constexpr std::int64_t kCrossHeads = 3;
 
 // Reference by the definition: one item after another; items without conditioning read nothing.
 Tensor read_alone(const Tensor& query, const Tensor& key_value, const Lengths& lengths,
@@ -27,12 +27,13 @@ Tensor read_alone(const Tensor& query, const Tensor& key_value, const Lengths& l
                            key_value.sum() * 0};  // so that all have gradients
   std::int64_t row = 0, from = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const Tensor q = query.narrow(0, row, lengths[i]).view({-1, kHeads, width}).transpose(0, 1);
-    const Tensor both = key_value.narrow(0, from, conditions[i]).view({-1, kHeads, 2, width});
+    const Tensor q =
+        query.narrow(0, row, lengths[i]).view({-1, kCrossHeads, width}).transpose(0, 1);
+    const Tensor both = key_value.narrow(0, from, conditions[i]).view({-1, kCrossHeads, 2, width});
     const Tensor k = both.select(2, 0).transpose(0, 1), v = both.select(2, 1).transpose(0, 1);
     const Tensor weights =
         torch::matmul(q, k.transpose(1, 2)).div(std::sqrt(double(width))).softmax(2);
-    outs.push_back(torch::matmul(weights, v).transpose(0, 1).reshape({-1, kHeads * width}));
+    outs.push_back(torch::matmul(weights, v).transpose(0, 1).reshape({-1, kCrossHeads * width}));
     row += lengths[i];
     from += conditions[i];
   }
@@ -48,9 +49,9 @@ double error(const Lengths& lengths, const Lengths& conditions, torch::Device de
   const auto random = [&](std::int64_t count, std::int64_t columns) {
     return torch::randn({count, columns}, torch::kFloat64).to(dtype).to(torch::kFloat64);
   };
-  const Tensor query = random(rows(lengths), kHeads * width).requires_grad_(true),
-               key_value = random(rows(conditions), 2 * kHeads * width).requires_grad_(true),
-               dy = random(rows(lengths), kHeads * width);
+  const Tensor query = random(rows(lengths), kCrossHeads * width).requires_grad_(true),
+               key_value = random(rows(conditions), 2 * kCrossHeads * width).requires_grad_(true),
+               dy = random(rows(lengths), kCrossHeads * width);
   const Tensor wanted = read_alone(query, key_value, lengths, conditions, width);
   wanted.backward(dy);
   const auto there = [&](const Tensor& x) { return x.detach().to(dtype).to(device); };

@@ -22,13 +22,13 @@ namespace {
 using torch::Tensor;
 using Kind = test::RandomMask::Kind;
 
-constexpr std::int64_t kTokens = 260, kHeads = 2, kGroup = 3;
+constexpr std::int64_t kDeviceTokens = 260, kDeviceHeads = 2, kDeviceGroup = 3;
 
 // Device, format, widths of keys and values, and tokens.
 struct Setting {
   torch::Device device = queued_device(0);
   torch::Dtype dtype = torch::kFloat64;
-  std::int64_t width = 4, values = 3, tokens = kTokens;
+  std::int64_t width = 4, values = 3, tokens = kDeviceTokens;
 };
 
 // Relative errors of the output, the sums, and the gradients of q, k and v.
@@ -47,9 +47,10 @@ Errors errors(const TokenMask& mask, std::int64_t window, const std::vector<Inte
     return torch::randn(shape, wide).to(dtype).to(torch::kFloat64).requires_grad_(true);
   };
   const std::int64_t rows = rows_of(own).numel();
-  const Tensor q = random({kHeads, kGroup, rows, width}), k = random({kHeads, 1, tokens, width}),
-               v = random({kHeads, 1, tokens, values});
-  const Tensor dy = random({kHeads, kGroup, rows, values}).detach();
+  const Tensor q = random({kDeviceHeads, kDeviceGroup, rows, width}),
+               k = random({kDeviceHeads, 1, tokens, width}),
+               v = random({kDeviceHeads, 1, tokens, values});
+  const Tensor dy = random({kDeviceHeads, kDeviceGroup, rows, values}).detach();
   const Tensor scores = torch::matmul(q, k.transpose(2, 3)) / std::sqrt(double(width)) +
                         dense(mask, window).index_select(0, rows_of(own));
   const Tensor wanted = torch::matmul(scores.softmax(3), v);
@@ -225,10 +226,10 @@ TEST_SUITE("queued device") {
 
   TEST_CASE("every kernel over every kind of mask, keys at once or joined, without a host wait") {
     torch::manual_seed(5);
-    const std::vector<Interval> own = {{10, 60}, {130, 131}, {200, kTokens}};
-    const std::vector<std::vector<Interval>> at_once = {{{0, kTokens}}};
+    const std::vector<Interval> own = {{10, 60}, {130, 131}, {200, kDeviceTokens}};
+    const std::vector<std::vector<Interval>> at_once = {{{0, kDeviceTokens}}};
     const std::vector<std::vector<Interval>> in_turn = {own, {{0, 10}, {60, 130}}, {{131, 200}}};
-    const std::vector<std::vector<Interval>> split = {{{0, 90}, {90, 180}, {180, kTokens}}};
+    const std::vector<std::vector<Interval>> split = {{{0, 90}, {90, 180}, {180, kDeviceTokens}}};
     for (const AttentionKernel kernel : {AttentionKernel::cudnn, AttentionKernel::flash,
                                          AttentionKernel::efficient, AttentionKernel::plain})
       for (const Kind kind : {Kind::causal_blocks, Kind::prefix, Kind::prefix_documents,
@@ -241,7 +242,7 @@ TEST_SUITE("queued device") {
             CAPTURE(parts.size());
             const Preferred preferred(kernel);
             forget_cudnn_plans();
-            const TokenMask mask = test::RandomMask::make(kind, kTokens, 11);
+            const TokenMask mask = test::RandomMask::make(kind, kDeviceTokens, 11);
             CHECK(errors(mask, window, own, parts, {}).worst() < 1e-12);
           }
   }
@@ -358,8 +359,8 @@ TEST_SUITE("queued device") {
 
   TEST_CASE("single and half precision use their kernels") {
     torch::manual_seed(6);
-    const TokenMask mask = test::RandomMask::make(Kind::packed, kTokens, 3);
-    const std::vector<Interval> all = {{0, kTokens}};
+    const TokenMask mask = test::RandomMask::make(Kind::packed, kDeviceTokens, 3);
+    const std::vector<Interval> all = {{0, kDeviceTokens}};
     CHECK(errors(mask, 0, all, {all}, {.dtype = torch::kFloat32}).worst() < 1e-5);
     // Half the distance between numbers of 8 bits is 2⁻⁹ = 0.002; weights and results are rounded.
     CHECK(errors(mask, 0, all, {all}, {.dtype = torch::kBFloat16}).worst() < 0.01);
@@ -368,8 +369,8 @@ TEST_SUITE("queued device") {
 
   TEST_CASE(
       "gradients are summed in one order if requested, and other operators are not affected") {
-    const TokenMask mask = test::RandomMask::make(Kind::packed, kTokens, 3);
-    const std::vector<Interval> all = {{0, kTokens}};
+    const TokenMask mask = test::RandomMask::make(Kind::packed, kDeviceTokens, 3);
+    const std::vector<Interval> all = {{0, kDeviceTokens}};
     const Preferred flash(AttentionKernel::flash);
     for (const bool keeps : {true, false}) {
       keep_order(keeps);
@@ -386,14 +387,14 @@ TEST_SUITE("machine's GPU") {
     const std::optional<torch::Device> device = gpu_or_double();
     if (!device) return;
     torch::manual_seed(5);
-    const std::vector<Interval> own = {{10, 60}, {130, 131}, {200, kTokens}};
+    const std::vector<Interval> own = {{10, 60}, {130, 131}, {200, kDeviceTokens}};
     for (const Kind kind :
          {Kind::causal_blocks, Kind::prefix, Kind::prefix_documents, Kind::embedded, Kind::packed})
       for (const std::int64_t window : {0, 7, 100})
         for (const std::vector<std::vector<Interval>>& parts :
-             {std::vector<std::vector<Interval>>{{{0, kTokens}}},
+             {std::vector<std::vector<Interval>>{{{0, kDeviceTokens}}},
               {own, {{0, 10}, {60, 130}}, {{131, 200}}},
-              {{{0, 90}, {90, 180}, {180, kTokens}}}})
+              {{{0, 90}, {90, 180}, {180, kDeviceTokens}}}})
           for (const auto& [width, values] :
                {std::pair{4, 3}, {64, 64}, {128, 128}, {192, 128}, {256, 256}, {264, 264}}) {
             if (!device->is_cuda() && (width > 64 || window > 7))
@@ -402,7 +403,7 @@ TEST_SUITE("machine's GPU") {
             CAPTURE(window);
             CAPTURE(parts.size());
             CAPTURE(width);
-            const TokenMask mask = test::RandomMask::make(kind, kTokens, 11);
+            const TokenMask mask = test::RandomMask::make(kind, kDeviceTokens, 11);
             forget_cudnn_plans();
             const auto worst = [&, width = width, values = values](torch::Dtype dtype) {
               return errors(mask, window, own, parts, {*device, dtype, width, values}).worst();

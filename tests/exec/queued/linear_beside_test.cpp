@@ -39,7 +39,7 @@ TEST_SUITE("queued device") {
           there[transport.rank().value] = run_linear(late, way, 1, device);
           CHECK(late.works() == calls_beside(way));
         });
-        run_in_process(3, [&](Transport& transport) {
+        exec::run_in_process(3, [&](Transport& transport) {
           const auto group = transport.make_group("tensor", all_ranks(3));
           here[transport.rank().value] = run_linear(*group, way, 1);
         });

@@ -23,7 +23,7 @@ using torch::Tensor;
 
 namespace {
 
-constexpr int kRanks = 8, kGroups = 30;
+constexpr int kStartedRanks = 8, kGroups = 30;
 
 // The k-th group of a rank: 2, 4 or 8 ranks with a stride of 1, 2 or 4, as in tensor, context and
 // data parallel groups. For each k the groups partition the ranks.
@@ -98,14 +98,14 @@ std::vector<std::string> said(const std::vector<DevicePart>& parts, Seconds pati
 // devices: only the groups of the host.
 double start_over_gloo(bool devices, bool announced) {
   const std::uint16_t port = listen_at("127.0.0.1").port;
-  std::vector<double> took(kRanks);
+  std::vector<double> took(kStartedRanks);
   {
     std::vector<std::jthread> ranks;
-    for (int rank = 0; rank < kRanks; ++rank)
+    for (int rank = 0; rank < kStartedRanks; ++rank)
       ranks.emplace_back([&, rank] {
         LaunchEnv launch;
         launch.rank = Rank(static_cast<std::size_t>(rank));
-        launch.world_size = launch.local_world_size = kRanks;
+        launch.world_size = launch.local_world_size = kStartedRanks;
         launch.local_rank = rank;
         launch.master_port = port;
         auto gloo = connect_gloo(launch, {});
@@ -142,7 +142,7 @@ TEST_SUITE("queued device") {
       "30 groups on each of 8 ranks need one host wait per group plus three, and none in their "
       "calls") {
     // Waits: joining the world, one split per round, all first sums together, all first exchanges.
-    on_devices(kRanks, false, [](Transport& transport, torch::Device device) {
+    on_devices(kStartedRanks, false, [](Transport& transport, torch::Device device) {
       const auto groups = made(transport, true);
       CHECK(chain_of_host_waits() == 1 + kGroups + 2);
       check_sums(transport, device, groups);
@@ -156,7 +156,7 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE("groups that were not announced need four host waits each, one after another") {
-    on_devices(kRanks, false, [](Transport& transport, torch::Device device) {
+    on_devices(kStartedRanks, false, [](Transport& transport, torch::Device device) {
       const auto groups = made(transport, false);
       CHECK(chain_of_host_waits() == 0);
       check_sums(transport, device, groups);
@@ -165,10 +165,10 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE("the messages of a pipeline of 8 stages need three host waits, and none later") {
-    on_devices(kRanks, false, [](Transport& transport, torch::Device device) {
+    on_devices(kStartedRanks, false, [](Transport& transport, torch::Device device) {
       const std::size_t me = transport.rank().value;
       std::vector<Channel> channels;
-      for (std::size_t other = 0; other < kRanks; ++other) {
+      for (std::size_t other = 0; other < kStartedRanks; ++other) {
         const std::size_t first = std::min(me, other), second = std::max(me, other);
         if (second - first != 1) continue;
         channels.push_back({Rank(second), Rank(first)});
@@ -179,7 +179,7 @@ TEST_SUITE("queued device") {
       CHECK(chain_of_host_waits() == 3);
       Tensor number = torch::full({1}, static_cast<float>(me), device);
       if (me > 0) transport.exchange({{number, Rank(me - 1), 1, false}});
-      if (me + 1 < kRanks) {
+      if (me + 1 < kStartedRanks) {
         const Tensor next = number + 1;
         transport.exchange({{next, Rank(me + 1), 1, true}});
       }

@@ -57,7 +57,7 @@ void start_groups(Transport& transport, torch::Device device) {
 }
 
 const bool kStartRole = add_device_role("start of groups", start_groups);
-const bool kRole =
+const bool kDeviceRole =
     add_device_role("all behaviours on the device", [](Transport& transport, torch::Device device) {
       OnDeviceTransport on_device(transport, device);
       all_behaviours(on_device);
@@ -68,7 +68,7 @@ const bool kRole =
 TEST_SUITE("transport") {
   // Over NCCL on a machine with two GPUs, through host memory with one; without, as any CPU rank.
   TEST_CASE("collectives and messages of tensors on the machine's device") {
-    REQUIRE(kRole);
+    REQUIRE(kDeviceRole);
     for (const RankResult& result :
          run_rank_processes("all behaviours on the device", 2, Seconds(90))) {
       CAPTURE(result.output);

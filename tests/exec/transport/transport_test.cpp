@@ -14,14 +14,14 @@ namespace polyphony::exec {
 
 namespace {
 
-const bool kRoles = add_role("all behaviours", all_behaviours) &&
-                    add_role("all behaviours over messages", all_behaviours, messages_only()) &&
-                    add_role("ranks disagree", [](Transport& transport) {
-                      const auto group = transport.make_group("all", everyone(transport));
-                      torch::Tensor tensor =
-                          torch::zeros({10 + static_cast<std::int64_t>(transport.rank().value)});
-                      group->all_reduce(tensor, Reduction::sum);
-                    });
+const bool kTransportRoles =
+    add_role("all behaviours", all_behaviours) &&
+    add_role("all behaviours over messages", all_behaviours, messages_only()) &&
+    add_role("ranks disagree", [](Transport& transport) {
+      const auto group = transport.make_group("all", everyone(transport));
+      torch::Tensor tensor = torch::zeros({10 + static_cast<std::int64_t>(transport.rank().value)});
+      group->all_reduce(tensor, Reduction::sum);
+    });
 
 }  // namespace
 
@@ -35,7 +35,7 @@ TEST_SUITE("transport") {
 
   TEST_CASE("Gloo, 1, 2 and 4 processes") {
     for (const int ranks : {1, 2, 4}) {
-      REQUIRE(kRoles);
+      REQUIRE(kTransportRoles);
       const auto results = run_rank_processes("all behaviours", ranks, Seconds(90));
       for (std::size_t rank = 0; rank < results.size(); ++rank) {
         INFO("rank ", rank, " of ", ranks, ": ", results[rank].output);

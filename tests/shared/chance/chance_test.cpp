@@ -17,10 +17,10 @@ using namespace polyphony;
 namespace {
 
 // Two compute nodes of 1 and 2 s, one after the other, on one stream.
-struct Chain {
+struct StageChain {
   Compiled compiled;
   CostTable costs;
-  Chain() {
+  StageChain() {
     compiled.nodes = {{NodeKind::compute, 0}, {NodeKind::compute, 1}};
     compiled.successor_begin = {0, 1, 1};
     compiled.successors = {1};
@@ -66,7 +66,7 @@ HardwareProfile stated(double step_error, std::vector<ParameterError> errors) {
 // Single ops: √(1² + 2²)·0.01. Common to the step: (1 + 2)·0.01. A log-normal's mean exceeds its
 // median by half its variance, 5e-5. 20,000 draws know a deviation to 0.5 %.
 TEST_CASE("two ops in series vary according to their deviations") {
-  const Chain chain;
+  const StageChain chain;
   const Moments single =
       moments(jittered_steps(chain.compiled, chain.costs, compute_jitter(0, 0.01), 7, 20000));
   CHECK(single.mean == doctest::Approx(3).epsilon(0.0005));
@@ -77,7 +77,7 @@ TEST_CASE("two ops in series vary according to their deviations") {
 }
 
 TEST_CASE("a draw depends only on its seed, and leaves other kinds and the medians unchanged") {
-  const Chain chain;
+  const StageChain chain;
   const Jitter jitter = compute_jitter(0.1, 0.2);
   const auto time = [&](std::uint64_t seed) {
     return estimate_step(chain.compiled, draw_jitter(chain.compiled, chain.costs, jitter, seed))
@@ -93,7 +93,7 @@ TEST_CASE("a draw depends only on its seed, and leaves other kinds and the media
 }
 
 TEST_CASE("a message jitters in delay and bytes alike") {
-  Chain chain;
+  StageChain chain;
   chain.compiled.nodes[1].kind = NodeKind::message;
   chain.costs.nodes[1] = {.duration = {}, .delay = Seconds(1), .flows = {0, 1}};
   chain.costs.flows = {{Rank(0), Rank(1), Bytes(1'000'000)}};

@@ -34,7 +34,7 @@ Collectives joined(const std::vector<Collectives>& lists) {
 
 // What a link of `rate` between two ranks makes of the forward of 1,000 rows of a block, in
 // microseconds.
-double link_cost(int pieces, bool sp, double rate, double taken = 0) {
+double link_cost_in_pieces(int pieces, bool sp, double rate, double taken = 0) {
   Module module;
   module.kind = ModuleKind::language;
   module.layers = 1;
@@ -155,25 +155,25 @@ TEST_SUITE("rows in pieces") {
   // and 322.536 us. Each quarter's sum of 250·128·4 = 128,000 bytes takes 128 us at 1 GB/s, 640 us
   // at 0.2.
   TEST_CASE("all-reduces overlap with the GEMM of the next chunk, except for the last") {
-    CHECK(link_cost(1, false, 1e9) == doctest::Approx(2 * 512.0));
-    CHECK(link_cost(4, false, 1e9) == doctest::Approx(2 * 128.0));
-    CHECK(link_cost(4, false, 2e8) ==
+    CHECK(link_cost_in_pieces(1, false, 1e9) == doctest::Approx(2 * 512.0));
+    CHECK(link_cost_in_pieces(4, false, 1e9) == doctest::Approx(2 * 128.0));
+    CHECK(link_cost_in_pieces(4, false, 2e8) ==
           doctest::Approx(2 * 640 + 3 * (640 - 225.768) + 3 * (640 - 322.536)));
     // P/k + (k − 1)/k · max(P, C) + C/k, less P.
     const auto closed = [](double product, double sum, int k) {
       return product / k + (k - 1.0) / k * std::max(product, sum) + sum / k - product;
     };
-    CHECK(link_cost(4, false, 2e8) ==
+    CHECK(link_cost_in_pieces(4, false, 2e8) ==
           doctest::Approx(closed(4 * 225.768, 4 * 640, 4) + closed(4 * 322.536, 4 * 640, 4)));
     // While it runs a sum takes half of the device: what it delays is made up for.
-    CHECK(link_cost(4, false, 1e9, 0.5) == doctest::Approx(2 * (128 + 3 * 64.0)));
+    CHECK(link_cost_in_pieces(4, false, 1e9, 0.5) == doctest::Approx(2 * (128 + 3 * 64.0)));
   }
 
   // Gathers and scatters of 250 rows move half as much as sums: 64 us each, of which the first
   // gather and the last scatter show.
   TEST_CASE("gathers overlap with the GEMM of the previous chunk, except for the first") {
-    CHECK(link_cost(1, true, 1e9) == doctest::Approx(4 * 256.0));
-    CHECK(link_cost(4, true, 1e9) == doctest::Approx(4 * 64.0));
+    CHECK(link_cost_in_pieces(1, true, 1e9) == doctest::Approx(4 * 256.0));
+    CHECK(link_cost_in_pieces(4, true, 1e9) == doctest::Approx(4 * 64.0));
   }
 
   TEST_CASE("tp_pieces needs tensor parallelism, and is resolved and read again") {

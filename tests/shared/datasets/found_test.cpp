@@ -20,8 +20,8 @@ std::string bytes(std::initializer_list<int> values) {
 }
 
 // 640 × 480 each.
-const std::string kPng = "\x89PNG\r\n\x1A\n" + bytes({0, 0, 0, 13}) + "IHDR" +
-                         bytes({0, 0, 2, 0x80, 0, 0, 1, 0xE0, 8, 2});
+const std::string kFoundPng = "\x89PNG\r\n\x1A\n" + bytes({0, 0, 0, 13}) + "IHDR" +
+                              bytes({0, 0, 2, 0x80, 0, 0, 1, 0xE0, 8, 2});
 const std::string kJpeg = bytes(
     {0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 'J', 'F', 0xFF, 0xFF, 0xC2, 0, 17, 8, 1, 0xE0, 2, 0x80, 3});
 const std::string kGif = "GIF89a" + bytes({0x80, 2, 0xE0, 1});
@@ -78,7 +78,7 @@ Scanned scan(const std::string& path, std::size_t limit = 1000) {
 
 TEST_SUITE("data sets") {
   TEST_CASE("image sizes are read from the first bytes; truncated images have none") {
-    for (const std::string& head : {kPng, kJpeg, kGif, kWebp, kLossless, kBmp}) {
+    for (const std::string& head : {kFoundPng, kJpeg, kGif, kWebp, kLossless, kBmp}) {
       const PictureSize whole{640, 480, head != kGif && head != kBmp};
       CHECK(picture_size(head) == whole);
       for (std::size_t cut = 0; cut + 1 < head.size(); ++cut) {
@@ -133,7 +133,7 @@ TEST_SUITE("data sets") {
 
   TEST_CASE("a folder: files of the same name are a sample, in the order of names") {
     const test::TempFolder folder;
-    test::spill(folder / "b.png", kPng);
+    test::spill(folder / "b.png", kFoundPng);
     test::spill(folder / "b.txt", "a dog\nde.utf8=ein Hund\nfr.utf8=un chien\n");
     test::spill(folder / "a.jpg", kJpeg);
     test::spill(folder / "a.txt", "two\nlines");
@@ -156,12 +156,12 @@ TEST_SUITE("data sets") {
     const test::TempFolder folder;
     const std::string longest = std::string(120, 'n') + "/7.png";
     const std::string shard =
-        test::tar_member("x/6.seg.png", kPng) + test::tar_member("x/6.txt", "six") +
+        test::tar_member("x/6.seg.png", kFoundPng) + test::tar_member("x/6.txt", "six") +
         test::tar_member("././@LongLink", longest + '\0', 'L') +
         test::tar_member(longest.substr(0, 99), kJpeg) + test::tar_member("d/", "", '5') +
         test::tar_member(std::string(90, 'n') + "/7.json", R"({"caption": "seven"})");
     test::spill(folder / "00.tar", shard + std::string(1024, '\0'));
-    test::spill(folder / "01.tar", test::tar_member("8.png", kPng) +
+    test::spill(folder / "01.tar", test::tar_member("8.png", kFoundPng) +
                                        test::tar_member("8.flac", flac()) +
                                        test::tar_member("8.txt", "eight"));  // no end mark
     const Scanned all = scan(folder.path());
@@ -173,8 +173,8 @@ TEST_SUITE("data sets") {
     CHECK(all.found[2].conversation.answers() == "eight");
     // An image is a part of its shard.
     REQUIRE(all.found[0].pictures.size() == 1);
-    CHECK(read_part(all.found[0].pictures[0].file) == kPng);
-    CHECK(read_part(all.found[2].pictures[0].file) == kPng);
+    CHECK(read_part(all.found[0].pictures[0].file) == kFoundPng);
+    CHECK(read_part(all.found[2].pictures[0].file) == kFoundPng);
     REQUIRE(all.found[2].sounds.size() == 1);
     CHECK(read_part(all.found[2].sounds[0].file) == flac());
     FilePart beyond = all.found[2].pictures[0].file;
@@ -196,7 +196,7 @@ TEST_SUITE("data sets") {
 
   TEST_CASE("conversations: prompt and answer, images by path, in lines or one array") {
     const test::TempFolder folder;
-    test::spill(folder / "p.png", kPng);
+    test::spill(folder / "p.png", kFoundPng);
     const std::string llava =
         R"({"image": "p.png", "conversations": [{"from": "human", "value": "<image>\nwhat?"}, {"from": "gpt", "value": "a cat"}]})";
     const std::string chat =
@@ -222,7 +222,7 @@ TEST_SUITE("data sets") {
 
   TEST_CASE("unknown speakers and parts are refused, paths in image_url are read") {
     const test::TempFolder folder;
-    test::spill(folder / "p.png", kPng);
+    test::spill(folder / "p.png", kFoundPng);
     const std::string answer = R"({"role": "assistant", "content": "x"}]})";
     const auto messages = [&](const std::string& first) {
       return R"({"messages": [)" + first + ", " + answer + "\n";
@@ -295,7 +295,7 @@ TEST_SUITE("data sets") {
     CHECK_THROWS_WITH_AS(scan(folder / "data"), doctest::Contains("0.parquet: is Parquet"),
                          InputError);
     // A table beside images is no sample.
-    test::spill(folder / "data/a.png", kPng);
+    test::spill(folder / "data/a.png", kFoundPng);
     test::spill(folder / "data/a.txt", "a cat");
     CHECK(scan(folder / "data").found.size() == 1);
   }

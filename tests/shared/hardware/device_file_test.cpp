@@ -17,7 +17,7 @@ namespace {
 const std::string kHead = R"({"device": 1, "name": "X1", "fp32": "60TFLOPS", )";
 const std::string kFigures = R"("memory_rate": "3TBps", "memory": "64GiB")";
 
-std::string refusal(const std::string& text) {
+std::string device_refusal(const std::string& text) {
   try {
     read_own_device(text, "x1.json");
   } catch (const InputError& error) {
@@ -229,39 +229,39 @@ TEST_SUITE("device files") {
   }
 
   TEST_CASE("a bad file is refused with its name, the JSON pointer and what to do") {
-    CHECK(refusal(kHead + kFigures + "}") == "accepted");
+    CHECK(device_refusal(kHead + kFigures + "}") == "accepted");
     CHECK(
-        refusal(kHead + R"("memory_rate": "3TBps"})") ==
+        device_refusal(kHead + R"("memory_rate": "3TBps"})") ==
         "x1.json: key \"memory\" is missing (memory size: a number of bytes with its unit, such as "
         "\"80GiB\")");
-    CHECK(refusal(R"({"name": "X1", "fp32": "60TFLOPS", )" + kFigures + "}") ==
+    CHECK(device_refusal(R"({"name": "X1", "fp32": "60TFLOPS", )" + kFigures + "}") ==
           "x1.json: key \"device\" is missing (version of the format: a whole number from 1 to 1)");
-    CHECK(refusal(kHead + R"("memory_rate": "3TBps", "memory": "64GBps"})") ==
+    CHECK(device_refusal(kHead + R"("memory_rate": "3TBps", "memory": "64GBps"})") ==
           "x1.json: /memory: \"64GBps\" is not a number of bytes: unknown unit \"GBps\" (units: B, "
           "kB, KiB, MB, MiB, GB, GiB, TB, TiB, PB)");
-    CHECK(refusal(kHead + kFigures + R"(, "link": 450})") ==
+    CHECK(device_refusal(kHead + kFigures + R"(, "link": 450})") ==
           "x1.json: /link: 450 has no unit (write a data rate with its unit, such as \"450GBps\")");
-    CHECK(refusal(kHead + kFigures + R"(, "memry_rate": "3TBps"})") ==
+    CHECK(device_refusal(kHead + kFigures + R"(, "memry_rate": "3TBps"})") ==
           "x1.json: /memry_rate: unknown key \"memry_rate\" (did you mean \"memory_rate\"?)");
-    CHECK(refusal(kHead + kFigures + R"(, "source": {"memry": "data sheet"}})") ==
+    CHECK(device_refusal(kHead + kFigures + R"(, "source": {"memry": "data sheet"}})") ==
           "x1.json: /source/memry: unknown key \"memry\" (did you mean \"memory\"?)");
-    CHECK(refusal(kHead + kFigures + R"(, "fit": "h10"})") ==
+    CHECK(device_refusal(kHead + kFigures + R"(, "fit": "h10"})") ==
           "x1.json: /fit: no fit \"h10\" ships with the program (did you mean \"h100\"?, or write "
           "its numbers: {\"rows\": …})");
-    CHECK(refusal(kHead + kFigures + R"(, "fit": {)" + kFit + "}}") ==
+    CHECK(device_refusal(kHead + kFigures + R"(, "fit": {)" + kFit + "}}") ==
           "x1.json: /fit: key \"errors\" is missing (one standard deviation of the error of these "
           "efficiencies: an object { … })");
-    CHECK(refusal(kHead + kFigures + R"(, "fit": {"device": "H101", )" + kFit + ", " + kErrors +
-                  "}}") ==
+    CHECK(device_refusal(kHead + kFigures + R"(, "fit": {"device": "H101", )" + kFit + ", " +
+                         kErrors + "}}") ==
           "x1.json: /fit/device: no device \"H101\" ships with the program (did you mean "
           "\"H100\"?, or remove the key for this device itself)");
-    CHECK(refusal(test::copied_device("H100", "h100")) ==
+    CHECK(device_refusal(test::copied_device("H100", "h100")) ==
           "x1.json: /name: the name of a device of your own must not be that of a shipped one (got "
           "\"h100\") (choose another, such as \"my-h100\")");
-    CHECK(refusal(kHead + kFigures + R"(, "nodes": {"hgx-x1": 8}})") ==
+    CHECK(device_refusal(kHead + kFigures + R"(, "nodes": {"hgx-x1": 8}})") ==
           "x1.json: /nodes: nodes must not be given: only shipped devices have named nodes (write "
           "the number of accelerators at \"ranks\" of the scenario's node)");
-    CHECK(refusal(to_json(*find_profile("h100-roofline"))) ==
+    CHECK(device_refusal(to_json(*find_profile("h100-roofline"))) ==
           "x1.json: is a hardware profile, not a device (name it at \"profile\" of the cluster, "
           "next to \"node\")");
     CHECK(own_device_in(to_json(*find_profile("h100-roofline")), "p.json") == std::nullopt);

@@ -14,7 +14,7 @@ namespace {
 
 using examples::small_diffusion;
 
-constexpr LayerRange kBlock{1, 2};
+constexpr LayerRange kDiffusionBlock{1, 2};
 
 // `count` items of `tokens` latent tokens, each conditioned by `rows` rows.
 WorkSize items(std::int32_t count, std::int64_t tokens, std::int64_t rows) {
@@ -36,19 +36,20 @@ TEST_CASE("the FLOPs of a diffusion block agree with published accounting") {
   const double forward = 8 * q * h * h + 4 * q * q * h + 4 * q * h * h + 4 * c * e * h +
                          4 * q * c * h + 4 * q * h * f + 2 * r * (256 + 6 * h);
   const WorkSize one = items(1, 32760, 512), two = items(2, 32760, 512);
-  CHECK(total_flops(expand(wan, kBlock, Phase::forward, one, {})).value ==
+  CHECK(total_flops(expand(wan, kDiffusionBlock, Phase::forward, one, {})).value ==
         doctest::Approx(forward).epsilon(1e-12));
-  CHECK(total_flops(expand(wan, kBlock, Phase::forward, two, {})).value ==
+  CHECK(total_flops(expand(wan, kDiffusionBlock, Phase::forward, two, {})).value ==
         doctest::Approx(2 * forward).epsilon(1e-12));
   // Backward twice that, minus 2·256·R, as the gradient of the time features is not needed.
-  CHECK(total_flops(expand(wan, kBlock, Phase::backward, one, {})).value ==
+  CHECK(total_flops(expand(wan, kDiffusionBlock, Phase::backward, one, {})).value ==
         doctest::Approx(2 * forward - 2 * 256 * r).epsilon(1e-12));
   // Without the gradient of the conditioning: minus 4ceh.
-  CHECK(total_flops(expand(wan, kBlock, Phase::backward, one, {.edge_grad = false})).value ==
-        doctest::Approx(2 * forward - 2 * 256 * r - 4 * c * e * h).epsilon(1e-12));
+  CHECK(
+      total_flops(expand(wan, kDiffusionBlock, Phase::backward, one, {.edge_grad = false})).value ==
+      doctest::Approx(2 * forward - 2 * 256 * r - 4 * c * e * h).epsilon(1e-12));
   // 4 ranks split the 12 heads and everything but the modulation.
   const double alone = 2 * r * (256 + 6 * h);
-  CHECK(total_flops(expand(wan, kBlock, Phase::forward, one, {.tp = 4})).value ==
+  CHECK(total_flops(expand(wan, kDiffusionBlock, Phase::forward, one, {.tp = 4})).value ==
         doctest::Approx((forward - alone) / 4 + alone).epsilon(1e-12));
 }
 
@@ -78,9 +79,9 @@ TEST_CASE("collectives of a diffusion block") {
   module.head_dim = 4;
   // Sums after out, cross_out and fc2; then sums of the input gradients of fc1, query and qkv, and
   // of the conditioning once, after all blocks.
-  CHECK((expand(module, kBlock, Phase::forward, size, {.tp = 2}).collectives ==
+  CHECK((expand(module, kDiffusionBlock, Phase::forward, size, {.tp = 2}).collectives ==
          listed({tokens, tokens, tokens})));
-  CHECK((expand(module, kBlock, Phase::backward, size, {.tp = 2}).collectives ==
+  CHECK((expand(module, kDiffusionBlock, Phase::backward, size, {.tp = 2}).collectives ==
          listed({tokens, tokens, tokens, rows})));
   CHECK((expand(module, {0, 4}, Phase::forward, size, {.tp = 2}).collectives.size() == 6));
   CHECK((expand(module, {0, 4}, Phase::backward, size, {.tp = 2}).collectives.size() == 7));
@@ -90,7 +91,7 @@ TEST_CASE("collectives of a diffusion block") {
   const auto kinds = [&](Phase phase) {
     std::vector<CollectiveKind> all;
     for (const InnerCollective& one :
-         expand(module, kBlock, phase, size, {.tp = 2, .sp = true}).collectives)
+         expand(module, kDiffusionBlock, phase, size, {.tp = 2, .sp = true}).collectives)
       all.push_back(one.kind);
     return all;
   };
@@ -99,7 +100,7 @@ TEST_CASE("collectives of a diffusion block") {
   CHECK((kinds(Phase::backward) == std::vector{gather, gather, scatter, gather, gather, scatter,
                                                gather, gather, scatter, scatter}));
   module.condition = 0;
-  CHECK((expand(module, kBlock, Phase::backward, size, {.tp = 2}).collectives ==
+  CHECK((expand(module, kDiffusionBlock, Phase::backward, size, {.tp = 2}).collectives ==
          listed({tokens, tokens})));
 }
 
@@ -143,7 +144,7 @@ TEST_CASE("saved activations of a diffusion chunk") {
   const auto kept = [&](LayerRange range, const ChunkContext& context) {
     return tape_bytes(small_diffusion(), range, size, context).value;
   };
-  CHECK(kept(kBlock, {}) == common + branches + modulation + across + conditioning);
+  CHECK(kept(kDiffusionBlock, {}) == common + branches + modulation + across + conditioning);
   CHECK(kept({1, 3}, {}) == 2 * (common + branches + modulation + across) + conditioning);
   // Frozen: no inputs of matrices (2 · 8 of the block's, 12 of fc2, a row of the query, and 2 · 3
   // of the modulation; cross-attention still needs the rows that it reads) and no branches before
@@ -171,7 +172,7 @@ TEST_CASE("saved activations of a diffusion chunk") {
   const std::int64_t halves = 4 * (10 * 4 * 8 + 20 * (2 * 4 + 2 * 4 + 2 * 6)) + 4 * 20 +
                               4 * 10 * 16 + modulation + 4 * (10 * 2 * 8 + 20 * 2 * 4 + 6 * 2 * 4) +
                               4 * 20 + conditioning + 3 * statistics / 2;
-  CHECK(tape_bytes(two, kBlock, size, ChunkContext{.tp = 2, .sp = true}).value == halves);
+  CHECK(tape_bytes(two, kDiffusionBlock, size, ChunkContext{.tp = 2, .sp = true}).value == halves);
 }
 
 }  // namespace polyphony

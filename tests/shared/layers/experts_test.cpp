@@ -25,7 +25,7 @@ Module mixtral() {
   module.name = "language";
   return module;
 }
-WorkSize text(std::int64_t tokens) {
+WorkSize text_of(std::int64_t tokens) {
   return {.tokens = tokens,
           .pairs = tokens * (tokens + 1) / 2,
           .text_tokens = tokens,
@@ -40,10 +40,10 @@ const Parameter& named(const std::vector<Parameter>& all, const std::string& nam
 }
 
 std::string tiny_with(const std::string& from, const std::string& to) {
-  std::string text = test::file_text("scenarios/tiny.json");
-  const auto at = text.find(from);
+  std::string text_of = test::file_text("scenarios/tiny.json");
+  const auto at = text_of.find(from);
   REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
+  return text_of.replace(at, from.size(), to);
 }
 std::string invalid(const std::function<void(Module&)>& change) {
   Scenario scenario = test::scenario_at("scenarios/tiny_text_only.json");
@@ -117,7 +117,7 @@ TEST_CASE("biases of experts split over ranks") {
 
 TEST_CASE("reads and writes of the gates and biases of experts") {
   Module module = mixtral();
-  const WorkSize size = text(1024);
+  const WorkSize size = text_of(1024);
   const auto bytes = [&](Phase phase) {
     std::int64_t sum = 0;
     for (const Kernel& kernel : expand(module, kFirstBlock, phase, size, {}).kernels)
@@ -141,7 +141,7 @@ TEST_CASE("reads and writes of the gates and biases of experts") {
 
 TEST_CASE("kernels of a block with experts") {
   const Module module = mixtral();
-  const WorkSize size = text(1024);
+  const WorkSize size = text_of(1024);
   const double attention = 4.0 * 1024 * 1025 / 2 * 32 * 128;
   const double weights = 2.0 * 4096 * 128 * (32 + 8) + 2 * 3.0 * 4096 * 14336 + 8 * 4096;
   const auto flops = [&](Phase phase, const ChunkContext& context) {
@@ -171,7 +171,7 @@ TEST_CASE("inner collectives of a block with experts") {
   using Group = GroupKind;
   Module module = mixtral();
   module.balance_weight = 0.01;
-  const WorkSize size = text(100);
+  const WorkSize size = text_of(100);
   const ChunkContext context{
       .tp = 2, .cp = 2, .ep = 4, .expert_tp = 2, .precision = NumberFormat::bf16};
   const InnerCollective rows{Kind::all_reduce, Bytes(100 * 4096 * 2), Group::tensor};
@@ -209,7 +209,7 @@ TEST_CASE("saved activations of a block with experts") {
   Module module = mixtral(), empty = mixtral();
   empty.experts = 0;
   const auto bytes = [&](const Module& m, const ChunkContext& context) {
-    return tape_bytes(m, kFirstBlock, text(100), context).value;
+    return tape_bytes(m, kFirstBlock, text_of(100), context).value;
   };
   // 200 slots, each with two rows of 4096, three of 14336, a weight and four indices.
   const ChunkContext plain{.precision = NumberFormat::bf16};
@@ -226,7 +226,7 @@ TEST_CASE(
   Module gated = plain;
   gated.shared_gate = true;
   const auto flops = [](const Module& m, Phase phase) {
-    return total_flops(expand(m, kFirstBlock, phase, text(100), {})).value;
+    return total_flops(expand(m, kFirstBlock, phase, text_of(100), {})).value;
   };
   // One product of each of 100 rows of 4096 with the gate's row; backward the same for the input
   // and for the weight.
@@ -239,8 +239,8 @@ TEST_CASE(
   CHECK(parameter_count(gated) == parameter_count(plain) + 32 * 4096);
   // The shared expert's output and one number per row, in bf16.
   const ChunkContext bf16{.precision = NumberFormat::bf16};
-  CHECK(tape_bytes(gated, kFirstBlock, text(100), bf16).value -
-            tape_bytes(plain, kFirstBlock, text(100), bf16).value ==
+  CHECK(tape_bytes(gated, kFirstBlock, text_of(100), bf16).value -
+            tape_bytes(plain, kFirstBlock, text_of(100), bf16).value ==
         100 * (4096 + 1) * 2);
 }
 
@@ -304,8 +304,8 @@ TEST_CASE("configurations of models with experts") {
   CHECK(other.module == find_preset("qwen3-30b-a3b")->module);
   CHECK(other.notes == find_preset("qwen3-30b-a3b")->notes);
   const auto changed = [&](const std::string& from, const std::string& to) {
-    std::string text = qwen;
-    return text.replace(text.find(from), from.size(), to);
+    std::string text_of = qwen;
+    return text_of.replace(text_of.find(from), from.size(), to);
   };
   CHECK(read_hf_config(changed("\"norm_topk_prob\": true", "\"norm_topk_prob\": false"),
                        "config.json", ModuleKind::language)

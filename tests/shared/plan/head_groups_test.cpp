@@ -36,12 +36,12 @@ std::string refusal_of(const std::string& grid) {
   return why ? why->reason : "";
 }
 
-struct Step {
+struct HeadsStep {
   Seconds time;
   Bytes peak;
-  auto operator<=>(const Step&) const = default;
+  auto operator<=>(const HeadsStep&) const = default;
 };
-Step step_of(const std::string& grid) {
+HeadsStep heads_step(const std::string& grid) {
   const Scenario scenario = scenario_with(grid);
   REQUIRE_FALSE(check_layout(scenario, *scenario.layout));
   const Program program = lower(scenario, *scenario.layout, make_plan(scenario, *scenario.layout),
@@ -112,7 +112,7 @@ TEST_SUITE("keys by heads") {
   }
 
   TEST_CASE("as many as a rank has are the same as no number") {
-    CHECK(step_of(R"("cp": 4)") == step_of(R"("cp": 4, "cp_heads": 8)"));
+    CHECK(heads_step(R"("cp": 4)") == heads_step(R"("cp": 4, "cp_heads": 8)"));
   }
 
   // The first 1,024 of 4,096 tokens are 8 tiles that see 128, 256 … 1,024 keys: 4,608, and twice as
@@ -134,14 +134,16 @@ TEST_SUITE("keys by heads") {
   // 2 are there.
   TEST_CASE("save a rank's own rows, and two groups are resident in addition") {
     const Bytes head(2 * 16 * 2);
-    const Step whole = step_of(R"("cp": 4)"), some = step_of(R"("cp": 4, "cp_heads": 2)");
+    const HeadsStep whole = heads_step(R"("cp": 4)"),
+                    some = heads_step(R"("cp": 4, "cp_heads": 2)");
     CHECK((whole.peak - some.peak).value == (head * (4 * 3072 * 8 - 4096 * 4)).value);
   }
 
   TEST_CASE("are saved likewise in a ring, with all heads of two other ranks in addition") {
     // As above; blocks of 1,024 rows.
     const Bytes head(2 * 16 * 2);
-    const Step whole = step_of(R"("cp": 4)"), ring = step_of(R"("cp": 4, "cp_attention": "ring")");
+    const HeadsStep whole = heads_step(R"("cp": 4)"),
+                    ring = heads_step(R"("cp": 4, "cp_attention": "ring")");
     CHECK((whole.peak - ring.peak).value == (head * (4 * 3072 * 8 - 2 * 1024 * 8)).value);
   }
 }

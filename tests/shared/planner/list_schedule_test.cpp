@@ -61,8 +61,8 @@ TEST_SUITE("list schedule") {
   TEST_CASE("forwards and backwards alternate: 12 s by hand") {
     const StageGraph graph(chain(2, 3, Bytes(3)), {0, 1, 2});
     const ListSchedule placed = list_schedule(graph);
-    CHECK(placed.start[StageGraph::kForward] == std::vector<double>{0, 1, 2, 1, 4, 7});
-    CHECK(placed.start[StageGraph::kBackward] == std::vector<double>{4, 7, 10, 2, 5, 8});
+    CHECK(placed.start[kForward] == std::vector<double>{0, 1, 2, 1, 4, 7});
+    CHECK(placed.start[kBackward] == std::vector<double>{4, 7, 10, 2, 5, 8});
     CHECK(placed.makespan == 12);
   }
 
@@ -72,18 +72,18 @@ TEST_SUITE("list schedule") {
   TEST_CASE("weight parts fill: 10 s by hand") {
     const StageGraph graph(chain(2, 3, Bytes(3)), {0, 1, 2}, true);
     const ListSchedule placed = list_schedule(graph);
-    CHECK(placed.start[StageGraph::kForward] == std::vector<double>{0, 1, 2, 1, 3, 5});
-    CHECK(placed.start[StageGraph::kBackward] == std::vector<double>{3, 5, 7, 2, 4, 6});
-    CHECK(placed.start[StageGraph::kWeight] == std::vector<double>{4, 6, 8, 7, 8, 9});
+    CHECK(placed.start[kForward] == std::vector<double>{0, 1, 2, 1, 3, 5});
+    CHECK(placed.start[kBackward] == std::vector<double>{3, 5, 7, 2, 4, 6});
+    CHECK(placed.start[kWeight] == std::vector<double>{4, 6, 8, 7, 8, 9});
     CHECK(placed.makespan == 10);
     // Keys that place each weight part right after its input part: like whole backwards, except
     // that rank 0 receives the last gradient 1 s earlier.
     Keys soon = keys_in_turn(graph);
     soon.alternate = false;
-    soon.of[StageGraph::kWeight] = std::vector<double>(6, -1);
+    soon.of[kWeight] = std::vector<double>(6, -1);
     ListSchedule eager;
     REQUIRE(ListScheduler(graph).run(soon, eager));
-    CHECK(eager.start[StageGraph::kWeight] == std::vector<double>{4, 7, 10, 3, 6, 9});
+    CHECK(eager.start[kWeight] == std::vector<double>{4, 7, 10, 3, 6, 9});
     CHECK(eager.makespan == 11);
   }
 

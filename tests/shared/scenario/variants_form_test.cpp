@@ -16,7 +16,7 @@ std::string with_model(const std::string& model) {
              "model": )" +
          model + "}";
 }
-Scenario read(const std::string& model) {
+Scenario read_variants(const std::string& model) {
   return read_scenario(with_model(model), "variant.json", test::file_text);
 }
 
@@ -29,7 +29,7 @@ void check_round_trip(const Scenario& scenario) {
 }  // namespace
 
 TEST_CASE("variants of vision and language modules are read and printed") {
-  const Scenario scenario = read(R"({
+  const Scenario scenario = read_variants(R"({
       "vision": {"gated": true, "attention_bias": false, "qkv_bias": true, "mlp_bias": false,
                  "qk_norm": true, "norm": "rms", "rotary": true, "rope_theta": 100, "window": 2,
                  "full_attention_blocks": [1]},
@@ -45,7 +45,7 @@ TEST_CASE("variants of vision and language modules are read and printed") {
   CHECK((!language.gated && language.mlp_bias && language.norm == Norm::layer && language.tied));
   CHECK(language.rope_sections == std::vector<int>{1, 1, 2});
   check_round_trip(scenario);
-  CHECK(read(R"({"vision": {"class_token": true}})").model.modules[0].class_token);
+  CHECK(read_variants(R"({"vision": {"class_token": true}})").model.modules[0].class_token);
 }
 
 TEST_CASE("an audio module feeds a language module through merged frames") {
@@ -82,7 +82,7 @@ TEST_CASE("an audio module feeds a language module through merged frames") {
 
 TEST_CASE("short convolutions are read block by block") {
   const Scenario scenario =
-      read(R"({"language": {"mixers": ["convolution", "full"], "short_conv": 3}})");
+      read_variants(R"({"language": {"mixers": ["convolution", "full"], "short_conv": 3}})");
   const Module& language = scenario.model.modules[2];
   CHECK(language.mixers == std::vector<Mixer>{Mixer::convolution, Mixer::full});
   CHECK(language.short_conv == 3);
@@ -95,7 +95,7 @@ TEST_CASE("short convolutions are read block by block") {
 }
 
 TEST_CASE("masks are read by name, and rejected with linear attention or convolutions") {
-  const Scenario scenario = read(R"({"language": {"mask": "isolated"}})");
+  const Scenario scenario = read_variants(R"({"language": {"mask": "isolated"}})");
   CHECK(scenario.model.modules[2].mask == Mask::isolated);
   check_round_trip(scenario);
   CHECK(test::refusal(with_model(R"({"language": {"mask": "diagonal"}})")).find("/mask") !=

@@ -11,7 +11,7 @@
 namespace polyphony {
 namespace {
 
-std::string refusal(const std::function<void()>& action) {
+std::string refusal_of(const std::function<void()>& action) {
   try {
     action();
   } catch (const InputError& error) {
@@ -86,14 +86,14 @@ TEST_SUITE("data set") {
 
   TEST_CASE("a data set whose files have not been read is an error") {
     const Scenario scenario = small_scenario({.source = RecordedData{"mix.jsonl"}});
-    CHECK(refusal([&] { typical_batch(scenario); }) ==
+    CHECK(refusal_of([&] { typical_batch(scenario); }) ==
           "small.json: /data/source: the samples of the data set have not been read (call "
           "load_samples() after reading the scenario)");
     Scenario missing = scenario;
-    CHECK(refusal([&] { load_samples(missing, "", in_memory({})); }) ==
+    CHECK(refusal_of([&] { load_samples(missing, "", in_memory({})); }) ==
           "mix.jsonl: cannot be read (check /data/source/recorded in small.json)");
     missing.data.source = EasyVqaData{};
-    CHECK(refusal([&] { load_samples(missing, "cache", in_memory({})); }) ==
+    CHECK(refusal_of([&] { load_samples(missing, "cache", in_memory({})); }) ==
           "small.json: /data/source: the data set easy-vqa is not in cache (run scripts/setup, or "
           "name the folder of the unpacked package: {\"easy-vqa\": \"FOLDER\"})");
   }
@@ -101,7 +101,7 @@ TEST_SUITE("data set") {
   TEST_CASE("a sample that the model cannot process is rejected") {
     Scenario scenario = small_scenario({.source = RecordedData{"mix.jsonl"}, .sequence = 5});
     const auto refused = [&](const std::string& lines) {
-      return refusal([&] { load_samples(scenario, "", in_memory({{"mix.jsonl", lines}})); });
+      return refusal_of([&] { load_samples(scenario, "", in_memory({{"mix.jsonl", lines}})); });
     };
     CHECK(
         refused("{\"items\": [[\"text\", 2]]}\n{\"items\": [[\"image\", 15]]}") ==

@@ -58,7 +58,7 @@ Scenario read(const std::string& text, const std::string& file) {
   return read_scenario(text, file, load);
 }
 
-std::string refusal(const std::string& data) {
+std::string mixture_refusal(const std::string& data) {
   const TempFolder folder;
   write_data(folder);
   try {
@@ -120,21 +120,21 @@ TEST_CASE("a file of token ids alone") {
 }
 
 TEST_CASE("wrong sources and mixtures are refused by place") {
-  CHECK(refusal(kMixture).empty());
-  CHECK(refusal(R"("source": {"tokens": "corpus"})") ==
+  CHECK(mixture_refusal(kMixture).empty());
+  CHECK(mixture_refusal(R"("source": {"tokens": "corpus"})") ==
         "my.json: /data: key \"sequence\" is missing (a text is cut into samples of \"sequence\" "
         "tokens)");
-  CHECK(
-      refusal(R"("source": {"mixture": [{"tokens": "corpus"}]})").find("\"sequence\" is missing") !=
-      std::string::npos);
-  CHECK(refusal(R"("sequence": 4, "source": {"tokens": "corpus", "tokenizer": "a"})") ==
+  CHECK(mixture_refusal(R"("source": {"mixture": [{"tokens": "corpus"}]})")
+            .find("\"sequence\" is missing") != std::string::npos);
+  CHECK(mixture_refusal(R"("sequence": 4, "source": {"tokens": "corpus", "tokenizer": "a"})") ==
         "my.json: /data/source/tokenizer: tokenizer must not be given with \"tokens\" (remove the "
         "key)");
-  CHECK(refusal(R"("sequence": 4, "source": {"tokens": "nothing"})") ==
+  CHECK(mixture_refusal(R"("sequence": 4, "source": {"tokens": "nothing"})") ==
         "nothing.idx: cannot be read: No such file or directory (check /data/source/tokens in "
         "my.json: NAME of NAME.bin and NAME.idx)");
   const auto second = [](const std::string& part) {
-    return refusal(R"("sequence": 4, "source": {"mixture": [{"tokens": "corpus"}, )" + part + "]}");
+    return mixture_refusal(R"("sequence": 4, "source": {"mixture": [{"tokens": "corpus"}, )" +
+                           part + "]}");
   };
   CHECK(second(R"({"weight": 1})") ==
         "my.json: /data/source/mixture/1: a part of a mixture must name a data set: dataset, text "
@@ -152,12 +152,13 @@ TEST_CASE("wrong sources and mixtures are refused by place") {
   for (const char* no :
        {R"({"mixture": []})", R"({"recorded": "mix.jsonl"})", R"({"easy-vqa": ""})"})
     CHECK(second(no).find("/data/source/mixture/1") != std::string::npos);
-  CHECK(refusal(R"("source": {"mixture": []})").find("/data/source/mixture") != std::string::npos);
+  CHECK(mixture_refusal(R"("source": {"mixture": []})").find("/data/source/mixture") !=
+        std::string::npos);
   CHECK(second(R"({"tokens": "nothing"})").find("check /data/source/mixture/1/tokens in my.json") !=
         std::string::npos);
   CHECK(second(R"({"dataset": "chat.jsonl", "tokenizer": "tokenizer.json", "template": "plain"})")
             .find("/data/source/mixture/1/most_left_out in my.json") != std::string::npos);
-  CHECK(refusal(R"("source": {"mixture": [{"tokens": "corpus"}], "text": "page.txt"})")
+  CHECK(mixture_refusal(R"("source": {"mixture": [{"tokens": "corpus"}], "text": "page.txt"})")
             .find("source must name one data set, got \"text\" and \"mixture\"") !=
         std::string::npos);
 }

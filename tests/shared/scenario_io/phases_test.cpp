@@ -16,9 +16,9 @@ namespace {
 std::string phased(const std::string& phases) {
   return R"({"polyphony": 1, "extends": "scenarios/tiny.json", "phases": )" + phases + "}";
 }
-std::vector<TrainingPhase> read(const std::string& text,
-                                const std::vector<std::string>& overrides = {},
-                                const LoadText& load = test::file_text) {
+std::vector<TrainingPhase> phases_read(const std::string& text,
+                                       const std::vector<std::string>& overrides = {},
+                                       const LoadText& load = test::file_text) {
   std::vector<Override> parsed;
   for (const std::string& override : overrides) parsed.push_back(parse_override(override));
   return read_phases(text, "s.json", load, parsed);
@@ -26,7 +26,7 @@ std::vector<TrainingPhase> read(const std::string& text,
 std::string refused(const std::string& text, const std::vector<std::string>& overrides = {},
                     const LoadText& load = test::file_text) {
   try {
-    read(text, overrides, load);
+    phases_read(text, overrides, load);
   } catch (const InputError& error) {
     return error.command_line();
   }
@@ -44,7 +44,7 @@ const char* const kTwo = R"([
 }  // namespace
 
 TEST_CASE("a phase is the scenario with its change") {
-  const std::vector<TrainingPhase> phases = read(phased(kTwo));
+  const std::vector<TrainingPhase> phases = phases_read(phased(kTwo));
   REQUIRE(phases.size() == 2);
   const Scenario tiny = test::scenario_at("scenarios/tiny.json");
   const Scenario &align = phases[0].scenario, &tune = phases[1].scenario;
@@ -62,7 +62,7 @@ TEST_CASE("a phase is the scenario with its change") {
 }
 
 TEST_CASE("a phase without a change is the scenario itself, null removes a key") {
-  const std::vector<TrainingPhase> phases = read(phased(
+  const std::vector<TrainingPhase> phases = phases_read(phased(
       R"([{"name": "a"}, {"name": "b", "change": {"layout": null, "search": {"schedule": "1f1b"}}}])"));
   const Scenario tiny = test::scenario_at("scenarios/tiny.json");
   CHECK(phases[0].scenario.model == tiny.model);
@@ -76,7 +76,7 @@ TEST_CASE("one phase is read by its name") {
   CHECK(read_scenario(text, "s.json", test::file_text, {}, "tune").data.global_batch == 16);
   CHECK(phase_names(text, "s.json", test::file_text) == std::vector<std::string>{"align", "tune"});
   CHECK(phase_names(test::file_text("scenarios/tiny.json"), "t.json", test::file_text).empty());
-  CHECK(read(test::file_text("scenarios/tiny.json")).empty());
+  CHECK(phases_read(test::file_text("scenarios/tiny.json")).empty());
   const auto refusal = [](const std::string& of, const std::string& phase) {
     try {
       read_scenario(of, "s.json", test::file_text, {}, phase);
@@ -95,7 +95,8 @@ TEST_CASE("one phase is read by its name") {
 }
 
 TEST_CASE("an override replaces the value of every phase") {
-  for (const TrainingPhase& phase : read(phased(kTwo), {"training.steps=2", "data.seed=9"})) {
+  for (const TrainingPhase& phase :
+       phases_read(phased(kTwo), {"training.steps=2", "data.seed=9"})) {
     CHECK(phase.scenario.training.steps == 2);
     CHECK(phase.scenario.data.seed == 9);
   }
@@ -120,7 +121,7 @@ TEST_CASE(
     return found->second;
   };
   const std::string top = R"({"polyphony": 1, "extends": "base/s.json"})";
-  CHECK(read(top, {}, load).front().scenario.cluster.profile == "base/p.json");
+  CHECK(phases_read(top, {}, load).front().scenario.cluster.profile == "base/p.json");
   const std::string other =
       R"({"polyphony": 1, "extends": "base/s.json", "phases": [{"name": "y"}, {"name": "z"}]})";
   CHECK(phase_names(other, "s.json", load) == std::vector<std::string>{"y", "z"});

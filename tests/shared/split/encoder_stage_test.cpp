@@ -18,14 +18,14 @@ namespace polyphony {
 namespace {
 
 // 4 blocks of an encoder and 6 of a language model, on pp · vpp stages.
-struct Question : SplitQuestion {
+struct StageQuestion : SplitQuestion {
   std::vector<WorkSize> sizes;
   std::vector<int> ranks;
   Chain chain;
 };
 
-Question question(int pp, int vpp, int images = 1) {
-  Question q;
+StageQuestion question(int pp, int vpp, int images = 1) {
+  StageQuestion q;
   q.scenario.data.source =
       SyntheticData{examples::always(images), examples::always(8), examples::always(2)};
   ModuleLayout grid;
@@ -42,7 +42,7 @@ Question question(int pp, int vpp, int images = 1) {
   return q;
 }
 
-double slowest(const Question& q, const std::vector<int>& blocks) {
+double slowest(const StageQuestion& q, const std::vector<int>& blocks) {
   const std::vector<double> costs = rank_costs(q.chain, q.ranks, blocks);
   return *std::max_element(costs.begin(), costs.end());
 }
@@ -61,7 +61,7 @@ void all_splits(std::vector<int> begun, std::size_t stages, int left,
     all_splits(begun, stages, left - begun.back(), visit);
 }
 
-std::vector<int> blocks_of(const Question& q) {
+std::vector<int> encoder_blocks_of(const StageQuestion& q) {
   const auto split = with_encoder_stage(q.scenario, q.layout, q.profile, q.sizes,
                                         q.scenario.cluster.device.memory);
   REQUIRE(split);
@@ -77,21 +77,21 @@ TEST_SUITE("encoder stage") {
       CAPTURE(pp);
       CAPTURE(vpp);
       CAPTURE(images);
-      const Question q = question(pp, vpp, images);
+      const StageQuestion q = question(pp, vpp, images);
       REQUIRE(leaves_encoder_stage(q.scenario.model, q.layout));
       double least = 1e300;
       all_splits({}, static_cast<std::size_t>(pp * vpp), 10, [&](const std::vector<int>& blocks) {
         least = std::min(least, slowest(q, blocks));
       });
-      const std::vector<int> chosen = blocks_of(q);
+      const std::vector<int> chosen = encoder_blocks_of(q);
       CHECK(chosen.front() >= 4);
       CHECK(slowest(q, chosen) == doctest::Approx(least));
     }
   }
 
   TEST_CASE("if memory is short, the quickest split that fits") {
-    Question q = question(3, 1);
-    const std::vector<int> quickest = blocks_of(q);
+    StageQuestion q = question(3, 1);
+    const std::vector<int> quickest = encoder_blocks_of(q);
     q.scenario.cluster.device.memory = Bytes(memory_of(q, quickest).value - 1);
     double least = 1e300;
     all_splits({}, 3, 10, [&](const std::vector<int>& blocks) {
@@ -99,20 +99,20 @@ TEST_SUITE("encoder stage") {
         least = std::min(least, slowest(q, blocks));
     });
     REQUIRE(least < 1e300);
-    const std::vector<int> chosen = blocks_of(q);
+    const std::vector<int> chosen = encoder_blocks_of(q);
     CHECK(chosen != quickest);
     CHECK(slowest(q, chosen) == doctest::Approx(least));
   }
 
   TEST_CASE("what it is not for: stated blocks, one stage, no encoder, too few blocks") {
-    Question q = question(2, 1);
+    StageQuestion q = question(2, 1);
     Layout stated = q.layout;
     stated.modules.back().blocks = {5, 5};
     CHECK_FALSE(leaves_encoder_stage(q.scenario.model, stated));
     CHECK_FALSE(leaves_encoder_stage(q.scenario.model, question(1, 1).layout));
     Model alone{{q.scenario.model.modules.back()}, {}};
     CHECK_FALSE(leaves_encoder_stage(alone, q.layout));
-    Question deep = question(4, 2);  // 7 stages behind the encoder's, for 6 blocks
+    StageQuestion deep = question(4, 2);  // 7 stages behind the encoder's, for 6 blocks
     CHECK_FALSE(with_encoder_stage(deep.scenario, deep.layout, deep.profile, deep.sizes, {}));
   }
 }

@@ -42,12 +42,12 @@ Layout apart(const ModuleLayout& encoder, const ModuleLayout& language, int micr
   return layout;
 }
 
-struct Made {
+struct MadePlanned {
   Plan plan;
   Batch batch;
   StepPlan step;
 };
-Made make(const Scenario& scenario, const Layout& layout, std::uint64_t step = 0) {
+MadePlanned make(const Scenario& scenario, const Layout& layout, std::uint64_t step = 0) {
   Plan plan = make_plan(scenario, layout);
   Batch batch = batch_of_step(scenario, step);
   StepPlan made = make_step_plan(scenario, layout, plan, batch);
@@ -186,7 +186,7 @@ TEST_CASE("a plan stores the costs that it balances, and the same plan results f
   const Scenario scenario = varied(4, 24);
   const Layout layout = apart(grid(0, 1), grid(1, 3, 1, 3), 4);
   CHECK(!is_split(scenario, layout));
-  const Made made = make(scenario, layout);
+  const MadePlanned made = make(scenario, layout);
   Scenario stored = scenario;
   store_planned(layout, made.plan, stored);
   const Layout& resolved = *stored.layout;

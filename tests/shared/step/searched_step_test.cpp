@@ -25,7 +25,7 @@ namespace polyphony {
 namespace {
 
 // Samples of 0 to 6 images of 1,024 patches and 500 to 2,000 text tokens on 8 H100s.
-Scenario varied(const std::string& layout, const std::string& images = "uniform(0,6)") {
+Scenario varied_images(const std::string& layout, const std::string& images = "uniform(0,6)") {
   return read_scenario(
       R"-({"polyphony": 1, "model": {
         "vision": {"layers": 8, "hidden": 1024, "heads": 16, "ffn": 4096, "patch": 14, "image_size": 448},
@@ -41,7 +41,7 @@ Scenario varied(const std::string& layout, const std::string& images = "uniform(
       "s.json", test::file_text);
 }
 
-struct Made {
+struct MadeSearched {
   Layout layout;
   Plan plan;
   Batch batch;
@@ -49,9 +49,9 @@ struct Made {
   Program program;
   Timeline timeline;
 };
-Made make(const Scenario& scenario, Layout layout, const HardwareProfile& profile,
-          std::uint64_t at = 0) {
-  Made made;
+MadeSearched make_searched(const Scenario& scenario, Layout layout, const HardwareProfile& profile,
+                           std::uint64_t at = 0) {
+  MadeSearched made;
   const auto refused = check_layout(scenario, layout);
   REQUIRE_MESSAGE(!refused, refused->reason);
   made.plan = balanced_plan(scenario, layout, profile);
@@ -69,7 +69,7 @@ Made make(const Scenario& scenario, Layout layout, const HardwareProfile& profil
   return made;
 }
 // When the last action ends.
-double actions_end(const Made& made) {
+double actions_end(const MadeSearched& made) {
   Seconds end{};
   for (std::size_t op = 0; op < made.program.ops.size(); ++op)
     if (std::holds_alternative<Compute>(made.program.ops[op].what))
@@ -102,16 +102,16 @@ TEST_SUITE("searched step") {
               "vision": {"ranks": 2, "pp": 2, "sub_microbatch": 2}, "language": {"ranks": 6, "pp": 3}})",
          R"({"placement": "non-colocated", "microbatches": 8, "planner": "dip", "schedule": "interleaved",
               "vision": {"ranks": 4, "pp": 2, "vpp": 2}, "language": {"ranks": 4, "pp": 2, "vpp": 2, "shard": "full"}})"}) {
-      const Scenario scenario = varied(text);
+      const Scenario scenario = varied_images(text);
       const HardwareProfile profile = scenario_profile(scenario, test::file_text);
       CAPTURE(describe(scenario.model, *scenario.layout));
       for (const std::uint64_t at : {0, 1, 2}) {
-        const Made made = make(scenario, *scenario.layout, profile, at);
+        const MadeSearched made = make_searched(scenario, *scenario.layout, profile, at);
         Layout plain = made.layout;
         plain.planner = Planning::none;
         plain.encoder_microbatches = 0;
         for (ModuleLayout& grid : plain.modules) grid.sub_microbatch = 1;
-        const Made before = make(scenario, plain, profile, at);
+        const MadeSearched before = make_searched(scenario, plain, profile, at);
         ++all;
         // If nothing can be gained, the error of the curves.
         CHECK(actions_end(made) < 1.005 * actions_end(before));
@@ -139,7 +139,7 @@ TEST_SUITE("searched step") {
   // Filling may also put all encoder forwards first: this is tried as the longest lead.
   TEST_CASE(
       "without placements encoders fill the language module's bubbles: no slower than in phases") {
-    const Scenario scenario = varied(
+    const Scenario scenario = varied_images(
         R"({"placement": "colocated", "microbatches": 8, "encoder_order": "phases", "planner": "dip", "placements": 0,
             "encoder_microbatches": 8, "vision": {"pp": 4, "tp": 2}, "language": {"pp": 4, "tp": 2}})");
     const HardwareProfile profile = scenario_profile(scenario, test::file_text);
@@ -149,12 +149,13 @@ TEST_SUITE("searched step") {
     plain.encoder_microbatches = 0;
     int quicker = 0;
     for (const std::uint64_t at : {0, 1, 2}) {
-      const Made filled = make(scenario, *scenario.layout, profile, at);
+      const MadeSearched filled = make_searched(scenario, *scenario.layout, profile, at);
       CHECK(filled.step.orders != make_orders(filled.layout, filled.plan).orders);
-      const double in_phases = actions_end(make(scenario, plain, profile, at));
+      const double in_phases = actions_end(make_searched(scenario, plain, profile, at));
       CHECK(actions_end(filled) < 1.005 * in_phases);  // what the curves are off by
       quicker += actions_end(filled) < 0.999 * in_phases ? 1 : 0;
-      CHECK(actions_end(make(scenario, searched, profile, at)) < 1.005 * actions_end(filled));
+      CHECK(actions_end(make_searched(scenario, searched, profile, at)) <
+            1.005 * actions_end(filled));
     }
     CHECK(quicker > 0);
   }
@@ -162,11 +163,11 @@ TEST_SUITE("searched step") {
   // Lanes whose samples differ: one order for both, in which every action costs as much as on the
   // slower lane, may be slower than the schedule's own.
   TEST_CASE("two lanes have an order each, and no shared order is faster") {
-    const Scenario scenario = varied(kTwoLanes, "uniform(1,6)");
+    const Scenario scenario = varied_images(kTwoLanes, "uniform(1,6)");
     const HardwareProfile profile = scenario_profile(scenario, test::file_text);
     int lost = 0, differ = 0;
     for (std::uint64_t at = 0; at < 12; ++at) {
-      const Made made = make(scenario, *scenario.layout, profile, at);
+      const MadeSearched made = make_searched(scenario, *scenario.layout, profile, at);
       const std::vector<LaneGroup> lanes = lane_groups(made.plan, made.step).groups;
       REQUIRE(lanes.size() == 2);
       differ += orders_of(made.step, lanes[0]) != orders_of(made.step, lanes[1]) ? 1 : 0;
@@ -203,7 +204,7 @@ TEST_SUITE("searched step") {
       Layout plain = made.layout;
       plain.planner = Planning::none;
       plain.encoder_microbatches = 0;
-      CHECK(actions_end(made) < 1.005 * actions_end(make(scenario, plain, profile, at)));
+      CHECK(actions_end(made) < 1.005 * actions_end(make_searched(scenario, plain, profile, at)));
     }
     CHECK(lost > 0);
     CHECK(differ > 0);
@@ -213,7 +214,7 @@ TEST_SUITE("searched step") {
     const auto groups = [](const std::string& from, const std::string& to) {
       std::string text = kTwoLanes;
       text.replace(text.find(from), from.size(), to);
-      const Scenario scenario = varied(text, "uniform(1,6)");
+      const Scenario scenario = varied_images(text, "uniform(1,6)");
       const Plan plan = make_plan(scenario, *scenario.layout);
       StepPlan step = make_orders(*scenario.layout, plan);
       step.works = assign_work(scenario.model, plan, batch_of_step(scenario, 0));
@@ -230,10 +231,10 @@ TEST_SUITE("searched step") {
   // The search uses curves through the prices of works, estimate() the prices themselves:
   // embedding, head, edges of tokens and pairs.
   TEST_CASE("the step time that the search assumes is within two percent of the estimate") {
-    const Scenario scenario = varied(kColocated);
+    const Scenario scenario = varied_images(kColocated);
     const HardwareProfile profile = scenario_profile(scenario, test::file_text);
     for (const std::uint64_t at : {0, 1, 2, 3}) {
-      const Made made = make(scenario, *scenario.layout, profile, at);
+      const MadeSearched made = make_searched(scenario, *scenario.layout, profile, at);
       const auto table = timetable(step_costs(scenario.model, made.plan, made.batch, made.step,
                                               lane_groups(made.plan, made.step).groups.front()),
                                    made.step.orders);
@@ -249,12 +250,12 @@ TEST_SUITE("searched step") {
     std::string text = kColocated;
     for (std::size_t at = 0; (at = text.find("\"pp\": 4, \"tp\": 2", at)) != std::string::npos;)
       text.replace(at, 16, "\"pp\": 2, \"tp\": 4, \"sp\": true");
-    Scenario scenario = varied(text);
+    Scenario scenario = varied_images(text);
     for (const bool hides : {false, true}) {
       scenario.training.software = hides ? "megatron-2022" : "megatron-2021";
       const HardwareProfile profile = scenario_profile(scenario, test::file_text);
       for (const std::uint64_t at : {0, 1, 2}) {
-        const Made made = make(scenario, *scenario.layout, profile, at);
+        const MadeSearched made = make_searched(scenario, *scenario.layout, profile, at);
         const auto weighs = [](const StageCurves& stage) {
           return stage.weight.square > 0 || stage.weight.linear > 0 || stage.weight.constant > 0;
         };
@@ -273,7 +274,7 @@ TEST_SUITE("searched step") {
 
   TEST_CASE(
       "sub-microbatches: as many as the items fill, alike in tokens, in the microbatch's lane") {
-    const Scenario scenario = varied(kColocated);
+    const Scenario scenario = varied_images(kColocated);
     const Layout& layout = *scenario.layout;
     const Plan plan = make_plan(scenario, layout);
     const Batch batch = batch_of_step(scenario, 0);
@@ -300,15 +301,15 @@ TEST_SUITE("searched step") {
   TEST_CASE("actions recompute no more than the device's memory requires") {
     std::string text = kColocated;
     text.replace(text.find("\"vpp\": 3"), 8, "\"vpp\": 3, \"recompute\": \"full\"");
-    Scenario scenario = varied(text);
+    Scenario scenario = varied_images(text);
     HardwareProfile profile = scenario_profile(scenario, test::file_text);
-    const auto peak = [&](const Made& made) {
+    const auto peak = [&](const MadeSearched& made) {
       Bytes most{};
       for (const RankMemory& rank : predict_memory(made.program, made.timeline))
         most = std::max(most, rank.peak);
       return most;
     };
-    const auto recomputed = [](const Made& made) {
+    const auto recomputed = [](const MadeSearched& made) {
       int count = 0;
       for (const Actions& actions : made.step.orders)
         for (const Action& action : actions)
@@ -316,7 +317,7 @@ TEST_SUITE("searched step") {
               is_forward(action) && action.branch == 1 && action.recipe != Recipe::none ? 1 : 0;
       return count;
     };
-    const Made roomy = make(scenario, *scenario.layout, profile);
+    const MadeSearched roomy = make_searched(scenario, *scenario.layout, profile);
     CHECK(recomputed(roomy) == 0);
     // Memory for a quarter of what that takes in addition to what is always resident: other orders
     // alone do not suffice.
@@ -329,7 +330,7 @@ TEST_SUITE("searched step") {
         room = static_cast<double>((peak(roomy) - fixed).value) / 4;
         most = std::max(most, fixed + Bytes(std::llround(room)));
       }
-    const Made tighter = make(tight, *tight.layout, profile);
+    const MadeSearched tighter = make_searched(tight, *tight.layout, profile);
     CHECK(recomputed(tighter) > 0);
     CHECK(recomputed(tighter) < 8 * 12);  // of 8 works on 12 stages
     // Curves of kept bytes have the same error as those of seconds.
@@ -338,16 +339,16 @@ TEST_SUITE("searched step") {
     Scenario lean = tight;
     for (auto& [module, costs] : lean.planner_costs)
       costs.stages->ways.erase(costs.stages->ways.begin(), costs.stages->ways.end() - 1);
-    const Made leanest = make(lean, *lean.layout, profile);
+    const MadeSearched leanest = make_searched(lean, *lean.layout, profile);
     CHECK(recomputed(leanest) == 8 * 12);
     CHECK(actions_end(tighter) < actions_end(leanest));
   }
 
   TEST_CASE(
       "a step is the same on whichever rank it is planned, and its Program holds no durations") {
-    const Scenario scenario = varied(kColocated);
+    const Scenario scenario = varied_images(kColocated);
     const HardwareProfile profile = scenario_profile(scenario, test::file_text);
-    const Made made = make(scenario, *scenario.layout, profile);
+    const MadeSearched made = make_searched(scenario, *scenario.layout, profile);
     Scenario stored = scenario;
     store_planned(made.layout, made.plan, stored);
     CHECK(is_split(stored, made.layout));
@@ -361,7 +362,7 @@ TEST_SUITE("searched step") {
   }
 
   TEST_CASE("layouts that cannot be searched are refused, and the message says what can") {
-    const Scenario scenario = varied(kColocated);
+    const Scenario scenario = varied_images(kColocated);
     const auto refused = [&](const Layout& layout) {
       const auto why = check_layout(scenario, layout);
       return why ? why->reason : std::string();

@@ -15,7 +15,7 @@ using namespace polyphony;
 namespace {
 
 // Two encoder ranks feed a pipeline of two ranks, two lanes; four microbatches under a planner.
-struct Case {
+struct RecordCase {
   Scenario scenario = examples::small_on_cpu(6, 16);
   Layout layout = made();
   Plan plan = make_plan(scenario, layout);
@@ -44,7 +44,7 @@ struct Case {
 }  // namespace
 
 TEST_CASE("letters and records are restored from their bytes, and not from other bytes") {
-  const Case c;
+  const RecordCase c;
   const StepParts parts(c.scenario.model, c.plan, c.step, c.batch);
   const StepLetter planned{7, StepLetter::Kind::planned, parts.of(Rank(3))};
   const StepLetter late{8, StepLetter::Kind::late, {}}, end{9, StepLetter::Kind::end, {}};
@@ -62,7 +62,7 @@ TEST_CASE("letters and records are restored from their bytes, and not from other
 }
 
 TEST_CASE("a file of plans: a truncated last record is ignored, a damaged record is reported") {
-  const Case c;
+  const RecordCase c;
   const std::string one = plans_entry(c.record(0)), two = plans_entry({1, 5, true, {}});
   const std::string file = plans_head() + one + two;
   CHECK(parse_plans(file, "p") == std::vector<StepRecord>{c.record(0), {1, 5, true, {}}});
@@ -79,7 +79,7 @@ TEST_CASE("a file of plans: a truncated last record is ignored, a damaged record
 }
 
 TEST_CASE("a plan for other data or another layout is refused before it is lowered") {
-  const Case c;
+  const RecordCase c;
   CHECK(c.faults(c.step).empty());
   const auto fault = [&](auto change) {
     StepPlan step = c.step;
@@ -107,7 +107,7 @@ TEST_CASE("a plan for other data or another layout is refused before it is lower
 
 // Bytes are changed and the checksum is recomputed, so that the checksum does not stop them.
 TEST_CASE("a record with any bytes is refused with a message or can be lowered") {
-  const Case c;
+  const RecordCase c;
   const std::string bytes = to_bytes(c.record(0));
   int refused = 0, unfit = 0, lowered = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {

@@ -19,8 +19,8 @@ using namespace polyphony;
 
 namespace {
 
-struct Made : examples::OnePipeline {
-  Made(ScheduleKind kind, int pp, int vpp, int microbatches)
+struct MadeTurns : examples::OnePipeline {
+  MadeTurns(ScheduleKind kind, int pp, int vpp, int microbatches)
       : OnePipeline(kind, pp, vpp, microbatches) {
     step.turns = make_turns(scenario.model, plan, step, batch);
   }
@@ -31,7 +31,7 @@ struct Made : examples::OnePipeline {
 
 TEST_CASE("turns of a pipeline of two stages, counted by hand") {
   // Rank 0: F0 F1 B0 B1. Rank 1: F0 B0 F1 B1.
-  const Made made(ScheduleKind::one_f_one_b, 2, 1, 2);
+  const MadeTurns made(ScheduleKind::one_f_one_b, 2, 1, 2);
   const TurnTable turns(made.plan, made.step.works, made.step.turns);
   const auto at = [&](std::size_t stage, std::size_t work, TurnOf what) {
     return turns.at({0, stage, 0}, work, what);
@@ -81,7 +81,7 @@ TEST_CASE(
           CAPTURE(k);
           CAPTURE(pp);
           CAPTURE(vpp);
-          const Made made(kind, pp, vpp, microbatches);
+          const MadeTurns made(kind, pp, vpp, microbatches);
           CHECK(find_queue_deadlock(made.program()) == "");
           ++layouts;
         }
@@ -126,7 +126,7 @@ TEST_CASE("sharded encoders beside a pipeline are queued in one order") {
 }
 
 TEST_CASE("a Program without turns is not queued") {
-  Made made(ScheduleKind::one_f_one_b, 2, 1, 2);
+  MadeTurns made(ScheduleKind::one_f_one_b, 2, 1, 2);
   made.step.turns.clear();
   const Program program = made.program();
   CHECK_THROWS_WITH_AS(QueueOrder(program, Rank(0)), doctest::Contains("would be queued before"),
@@ -153,7 +153,7 @@ TEST_CASE("groups that two ranks enter in opposite orders are found") {
 }
 
 TEST_CASE("tasks that come after each other are named") {
-  Made made(ScheduleKind::one_f_one_b, 2, 1, 2);
+  MadeTurns made(ScheduleKind::one_f_one_b, 2, 1, 2);
   // Rank 1 first runs the microbatch that rank 0 runs last, which itself waits for rank 1's first
   // gradient.
   made.step.orders[0] = {

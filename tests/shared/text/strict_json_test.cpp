@@ -21,7 +21,7 @@ const ObjectForm& link_form() {
   return form;
 }
 
-std::string refusal(const std::string& text) {
+std::string json_refusal(const std::string& text) {
   try {
     JsonValue::parse(text, "l.json").check(object_form(link_form()));
   } catch (const InputError& error) {
@@ -51,58 +51,58 @@ TEST_CASE("a form accepts what it describes, comments included") {
 }
 
 TEST_CASE("a form rejects other values with pointer and hint") {
-  CHECK(refusal(R"({"rate": "1GBps", "lane": 4})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "lane": 4})") ==
         R"(l.json: /lane: unknown key "lane" (did you mean "lanes"?))");
   CHECK(
-      refusal(R"({"rate": "1GBps", "colour": 4})") ==
+      json_refusal(R"({"rate": "1GBps", "colour": 4})") ==
       R"(l.json: /colour: unknown key "colour" (one of: rate, delay, lanes, load, up, kind, sizes))");
   CHECK(
-      refusal("{}") ==
+      json_refusal("{}") ==
       "l.json: key \"rate\" is missing (its rate: a data rate with its unit, such as \"50GBps\")");
-  CHECK(refusal(R"({"rate": 50})") ==
+  CHECK(json_refusal(R"({"rate": 50})") ==
         R"(l.json: /rate: 50 has no unit (write a data rate with its unit, such as "50GBps"))");
-  CHECK(refusal(R"({"rate": "50GiB"})")
+  CHECK(json_refusal(R"({"rate": "50GiB"})")
             .starts_with(
                 R"(l.json: /rate: "50GiB" is not a data rate: unknown unit "GiB" (units: )"));
-  CHECK(refusal(R"({"rate": "1GBps", "delay": "0us"})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "delay": "0us"})") ==
         R"(l.json: /delay: "0us" is out of range (at least 1ns))");
   for (const char* delay : {"1.001s", "1e300ns"})
-    CHECK(refusal(std::string(R"({"rate": "1GBps", "delay": ")") + delay + "\"}") ==
+    CHECK(json_refusal(std::string(R"({"rate": "1GBps", "delay": ")") + delay + "\"}") ==
           std::string("l.json: /delay: \"") + delay + "\" is out of range (at most 1s)");
   for (const char* delay : {"1ns", "1s", "1000ms"})
-    CHECK(refusal(std::string(R"({"rate": "1GBps", "delay": ")") + delay + "\"}").empty());
-  CHECK(refusal(R"({"rate": "1GBps", "lanes": 17})") ==
+    CHECK(json_refusal(std::string(R"({"rate": "1GBps", "delay": ")") + delay + "\"}").empty());
+  CHECK(json_refusal(R"({"rate": "1GBps", "lanes": 17})") ==
         "l.json: /lanes: 17 is out of range (write a whole number from 1 to 16)");
-  CHECK(refusal(R"({"rate": "1GBps", "lanes": 4.0})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "lanes": 4.0})") ==
         "l.json: /lanes: 4.0 is not allowed here (write a whole number from 1 to 16)");
-  CHECK(refusal(R"({"rate": "1GBps", "lanes": 18446744073709551615})").find("out of range") !=
+  CHECK(json_refusal(R"({"rate": "1GBps", "lanes": 18446744073709551615})").find("out of range") !=
         std::string::npos);
-  CHECK(refusal(R"({"rate": "1GBps", "load": -0.5})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "load": -0.5})") ==
         "l.json: /load: -0.5 is out of range (write a number from 0 to 1)");
-  CHECK(refusal(R"({"rate": "1GBps", "up": "yes"})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "up": "yes"})") ==
         "l.json: /up: a text is not allowed here (write true or false)");
-  CHECK(refusal(R"({"rate": "1GBps", "up": null})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "up": null})") ==
         "l.json: /up: null is not allowed here (write true or false)");
-  CHECK(refusal(R"({"rate": "1GBps", "kind": "nvlin"})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "kind": "nvlin"})") ==
         R"(l.json: /kind: unknown value "nvlin" (did you mean "nvlink"?))");
-  CHECK(refusal(R"({"rate": "1GBps", "sizes": []})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "sizes": []})") ==
         "l.json: /sizes: list has 0 values (it must have 1 to 3)");
-  CHECK(refusal(R"({"rate": "1GBps", "sizes": [1, 12]})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "sizes": [1, 12]})") ==
         "l.json: /sizes/1: 12 is out of range (write a whole number from 1 to 9)");
-  CHECK(refusal(R"({"rate": "1GBps", "a/b~c": 1})")
+  CHECK(json_refusal(R"({"rate": "1GBps", "a/b~c": 1})")
             .starts_with("l.json: /a~1b~0c: unknown key"));  // RFC 6901
 }
 
 TEST_CASE("text that is not JSON is rejected with its line") {
-  CHECK(refusal("{\n\"rate\": \n}")
+  CHECK(json_refusal("{\n\"rate\": \n}")
             .starts_with("l.json: not JSON: parse error at line 3, column 1: "));
-  CHECK(refusal(R"({"rate": "1GBps", "rate": "2GBps"})") ==
+  CHECK(json_refusal(R"({"rate": "1GBps", "rate": "2GBps"})") ==
         R"(l.json: duplicate key "rate" in one object (remove one of them))");
-  CHECK(refusal(std::string(100, '[') + std::string(100, ']')) ==
+  CHECK(json_refusal(std::string(100, '[') + std::string(100, ']')) ==
         "l.json: more than 64 levels of nesting (flatten the document)");
-  CHECK(refusal("\"\xff\"").starts_with("l.json: not JSON: "));
-  CHECK(refusal("").starts_with("l.json: not JSON: "));
-  CHECK(refusal("{\"rate\": \"1GBps\"} x").starts_with("l.json: not JSON: "));
+  CHECK(json_refusal("\"\xff\"").starts_with("l.json: not JSON: "));
+  CHECK(json_refusal("").starts_with("l.json: not JSON: "));
+  CHECK(json_refusal("{\"rate\": \"1GBps\"} x").starts_with("l.json: not JSON: "));
 }
 
 TEST_CASE("the same key in two sibling objects is not a duplicate") {

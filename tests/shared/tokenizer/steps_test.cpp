@@ -10,7 +10,7 @@ namespace polyphony::tokenizing {
 namespace {
 
 using Texts = std::vector<std::string>;
-const Place kPlace{"t.json", "/pre_tokenizer"};
+const Place kStepsPlace{"t.json", "/pre_tokenizer"};
 
 std::string normal(const std::string& text, const std::vector<NormalizerStep>& steps) {
   NormalText changed{text, 0};
@@ -28,7 +28,7 @@ Texts pieces(const std::string& text, const std::vector<PreTokenizerStep>& steps
 }
 
 Split on(const std::string& regex, Behavior behavior, bool invert = false) {
-  return {Pattern::regex(regex, kPlace), behavior, invert};
+  return {Pattern::regex(regex, kStepsPlace), behavior, invert};
 }
 
 Texts words(const std::string& regex, const std::string& text) {
@@ -59,7 +59,7 @@ TEST_SUITE("tokenizer") {
     CHECK(normal("e\u0301x", {StripAccents{}}) == "ex");
     CHECK(normal("a b", {Replace{Pattern::plain(" "), "▁"}, Prepend{"▁"}}) == "▁a▁b");
     CHECK(normal("", {Prepend{"▁"}}).empty());
-    CHECK(normal("a  b \u00A0c", {Replace{Pattern::regex("\\s+", kPlace), "_"}}) == "a_b_c");
+    CHECK(normal("a  b \u00A0c", {Replace{Pattern::regex("\\s+", kStepsPlace), "_"}}) == "a_b_c");
     CHECK(normal(" \u3000a \n", {StripBlanks{true, false}}) == "a \n");
     CHECK(normal(" a \u3000", {StripBlanks{false, true}}) == " a");
     CHECK(normal(" \n ", {StripBlanks{true, true}}).empty());
@@ -108,7 +108,8 @@ TEST_SUITE("tokenizer") {
 
   TEST_CASE("split: byte level and metaspace") {
     const Pattern gpt2 = Pattern::regex(
-        R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", kPlace);
+        R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+        kStepsPlace);
     CHECK(pieces("It's 123 things,\n\n  ok ", {ByteLevel{false, gpt2, false}}) ==
           Texts{"It", "'s", " 123", " things", ",", "\n\n ", " ok", " "});
     CHECK(pieces("a b", {ByteLevel{true, gpt2}}) == Texts{"Ġa", "Ġb"});
@@ -148,11 +149,11 @@ TEST_SUITE("tokenizer") {
           "\\R",    "(?~a)",       "a(?i)b|c", "(?x)a",   "(?i:st)",     "(?i)ß", "\\p{Nonsense}",
           "\\p{L",  "[a",          "(a",       "a)",      "a**",         "\\",    "[\\W]",
           "\\p",    "\\x{110000}", ""})
-      CHECK_THROWS_AS_MESSAGE(Pattern::regex(refused, kPlace), InputError, refused);
+      CHECK_THROWS_AS_MESSAGE(Pattern::regex(refused, kStepsPlace), InputError, refused);
   }
 
   TEST_CASE("a regular expression that backtracks too long is refused") {
-    const Pattern slow = Pattern::regex("(?:a+)+[bc]", kPlace);
+    const Pattern slow = Pattern::regex("(?:a+)+[bc]", kStepsPlace);
     std::vector<Span> found;
     CHECK_THROWS_AS(slow.find_all(std::string(60, 'a'), found), InputError);
   }

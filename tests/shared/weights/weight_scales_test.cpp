@@ -75,14 +75,14 @@ std::string data_of(const TensorToWrite& tensor) {
   return bytes;
 }
 
-void write(const std::string& folder, const std::vector<TensorToWrite>& tensors) {
+void write_scaled(const std::string& folder, const std::vector<TensorToWrite>& tensors) {
   write_tensor_files(
       folder, "model", tensors, [&](std::size_t i) { return data_of(tensors[i]); }, kLargestFile);
 }
 
-std::string checking(const std::vector<TensorToWrite>& tensors) {
+std::string checking_scales(const std::vector<TensorToWrite>& tensors) {
   const TempFolder folder;
-  write(folder.path(), tensors);
+  write_scaled(folder.path(), tensors);
   Model model;
   model.modules = {wide_llama()};
   try {
@@ -97,7 +97,7 @@ std::string checking(const std::vector<TensorToWrite>& tensors) {
 void check_values(const TensorToWrite& scales,
                   const std::function<std::int64_t(std::int64_t, std::int64_t)>& scale_index) {
   const TempFolder folder;
-  write(folder.path(), tensors_with({scales}));
+  write_scaled(folder.path(), tensors_with({scales}));
   Model model;
   model.modules = {wide_llama()};
   const PretrainedModel weights(model, {{folder.path(), "", "llama"}});
@@ -154,25 +154,26 @@ TEST_CASE("weights: FP8 numbers are multiplied by the scales of blocks, rows or 
 
 TEST_CASE("weights: FP8 weights without usable scales are refused by name") {
   const TensorToWrite blocks{kDown + "_scale_inv", "F32", {2, 2}};
-  CHECK(checking(tensors_with({blocks})) == "");
-  CHECK(checking(tensors_with({blocks}, "F8_E5M2")) == "");
-  CHECK(checking(tensors_with({blocks, {"model.layers.0.mlp.down_proj.input_scale", "F32", {}}})) ==
-        "");
-  CHECK(checking(tensors_with({}))
+  CHECK(checking_scales(tensors_with({blocks})) == "");
+  CHECK(checking_scales(tensors_with({blocks}, "F8_E5M2")) == "");
+  CHECK(checking_scales(
+            tensors_with({blocks, {"model.layers.0.mlp.down_proj.input_scale", "F32", {}}})) == "");
+  CHECK(checking_scales(tensors_with({}))
             .find("down_proj.weight: is in F8_E4M3, but " + kDown + "_scale_inv and ") !=
         std::string::npos);
-  CHECK(checking(tensors_with({{kDown + "_scale_inv", "F32", {2, 3}}}))
+  CHECK(checking_scales(tensors_with({{kDown + "_scale_inv", "F32", {2, 3}}}))
             .find("_scale_inv: must be numbers of at least 16 bits with the shape [2, 2] (blocks "
                   "of 128 × 128), [160, 1] (rows) or [1] (got F32 with the shape [2, 3])") !=
         std::string::npos);
-  CHECK(checking(tensors_with({{kDown + "_scale_inv", "U8", {2, 2}}})).find("(got U8 with") !=
-        std::string::npos);
+  CHECK(
+      checking_scales(tensors_with({{kDown + "_scale_inv", "U8", {2, 2}}})).find("(got U8 with") !=
+      std::string::npos);
   // Scales of a weight that is not in FP8 mean that something is wrong.
-  CHECK(checking(tensors_with({blocks}, "F32")).find("_scale_inv: belongs to the module") !=
+  CHECK(checking_scales(tensors_with({blocks}, "F32")).find("_scale_inv: belongs to the module") !=
         std::string::npos);
   std::vector<TensorToWrite> vector = tensors_with({blocks});
   vector[1].format = "F8_E4M3";
-  CHECK(checking(vector).find("/model.norm.weight: is in F8_E4M3 and has 1 dimensions") !=
+  CHECK(checking_scales(vector).find("/model.norm.weight: is in F8_E4M3 and has 1 dimensions") !=
         std::string::npos);
 }
 

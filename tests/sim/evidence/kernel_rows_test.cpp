@@ -20,7 +20,7 @@ namespace {
 using namespace sim;
 
 // Four blocks of Llama-3.1-8B's dimensions on a node of four H100.
-Scenario llama(const std::string& layout, int microbatches = 4) {
+Scenario llama_laid_out(const std::string& layout, int microbatches = 4) {
   const std::string text = R"({"polyphony": 1,
     "model": {"language": {"preset": "llama-3.1-8b", "layers": 4}},
     "cluster": {"node": {"device": "H100", "ranks": 4}},
@@ -31,11 +31,11 @@ Scenario llama(const std::string& layout, int microbatches = 4) {
   return read_scenario(text, "s.json", test::file_text);
 }
 
-HardwareProfile prior() { return *find_profile(default_profile("H100")); }
+HardwareProfile h100_prior() { return *find_profile(default_profile("H100")); }
 
 // Another machine, another driver, another attention kernel.
 HardwareProfile planted() {
-  HardwareProfile truth = prior();
+  HardwareProfile truth = h100_prior();
   for (const auto& [key, factor] : {std::pair{"gemm_efficiency", 0.85},
                                     {"attention_efficiency", 0.7},
                                     {"attention_backward", 1.25},
@@ -56,7 +56,7 @@ StepEvidence profiled(const Scenario& scenario, const HardwareProfile& truth,
         MadeProfile(run.program, Rank(rank), truth, shapes).text(2, run.step());
     traces.push_back(traces::made::read(text, "rank-" + std::to_string(rank) + ".json"));
   }
-  return evidence_of_profiles(traces, scenario, prior());
+  return evidence_of_profiles(traces, scenario, h100_prior());
 }
 
 double error_of(const StepCalibration& fit, const Scenario& scenario,
@@ -67,14 +67,14 @@ double error_of(const StepCalibration& fit, const Scenario& scenario,
 }  // namespace
 
 TEST_CASE("planted efficiencies are recovered within 2 %, and other layouts predicted with them") {
-  const Scenario seen = llama(R"({"tp": 2, "pp": 2})");
+  const Scenario seen = llama_laid_out(R"({"tp": 2, "pp": 2})");
   const HardwareProfile truth = planted();
   for (const bool shapes : {true, false}) {
     CAPTURE(shapes);
     StepEvidence evidence = profiled(seen, truth, {0, 2}, shapes);
     CHECK(evidence.notes.size() == (shapes ? 0 : 1));
     REQUIRE(evidence.step);
-    const StepCalibration fit = calibrate_steps(prior(), {evidence}, "ours");
+    const StepCalibration fit = calibrate_steps(h100_prior(), {evidence}, "ours");
     REQUIRE(fit.kernels.size() == 5);
     for (const KernelFitRow& row : fit.kernels) {
       CAPTURE(row.kernels);
@@ -96,7 +96,7 @@ TEST_CASE("planted efficiencies are recovered within 2 %, and other layouts pred
     for (const char* layout : {R"({"tp": 1, "pp": 4})", R"({"tp": 4, "pp": 1, "sp": true})",
                                R"({"tp": 1, "pp": 1, "recompute": "full"})"}) {
       CAPTURE(layout);
-      CHECK(std::abs(error_of(fit, llama(layout), truth)) < 0.02);
+      CHECK(std::abs(error_of(fit, llama_laid_out(layout), truth)) < 0.02);
     }
     // The profile's file can be read.
     const HardwareProfile back = parse_profile(readable_json(fit.profile, "out"), "out");
@@ -107,7 +107,8 @@ TEST_CASE("planted efficiencies are recovered within 2 %, and other layouts pred
 
 TEST_CASE("without shapes and ranks of their own, a profile is of a rank of its stage") {
   const HardwareProfile truth = planted();
-  const Scenario seen = llama(R"({"tp": 1, "pp": 2})");  // two replicas: folded to ranks 0 and 2
+  const Scenario seen =
+      llama_laid_out(R"({"tp": 1, "pp": 2})");  // two replicas: folded to ranks 0 and 2
   const Prediction run = quick_step(seen, truth);
   for (const std::uint32_t rank : {1u, 3u}) {
     CAPTURE(rank);
@@ -115,8 +116,9 @@ TEST_CASE("without shapes and ranks of their own, a profile is of a rank of its 
         MadeProfile(run.program, Rank(rank / 2 * 2), truth, false).text(2, run.step());
     const std::string was = "\"rank\": " + std::to_string(rank / 2 * 2);
     text.replace(text.find(was), was.size(), "\"rank\": " + std::to_string(rank));
-    const StepEvidence evidence = evidence_of_profiles({traces::made::read(text)}, seen, prior());
-    const StepCalibration fit = calibrate_steps(prior(), {evidence}, "ours");
+    const StepEvidence evidence =
+        evidence_of_profiles({traces::made::read(text)}, seen, h100_prior());
+    const StepCalibration fit = calibrate_steps(h100_prior(), {evidence}, "ours");
     for (const KernelFitRow& row : fit.kernels) {
       CAPTURE(row.kernels);
       CHECK(row.after / row.measured == doctest::Approx(1).epsilon(0.01));
@@ -127,9 +129,9 @@ TEST_CASE("without shapes and ranks of their own, a profile is of a rank of its 
 
 TEST_CASE("kernels that are not predicted make no rows, and shares are of all ranks") {
   const HardwareProfile truth = planted();
-  const Scenario seen = llama(R"({"tp": 2, "pp": 2})");
+  const Scenario seen = llama_laid_out(R"({"tp": 2, "pp": 2})");
   StepEvidence evidence = profiled(seen, truth, {0, 2});
-  KernelRows rows(evidence, prior());
+  KernelRows rows(evidence, h100_prior());
   const auto attention =
       std::find_if(rows.rows().begin(), rows.rows().end(),
                    [](const KernelRow& row) { return row.name == "attention backward"; });
@@ -137,26 +139,27 @@ TEST_CASE("kernels that are not predicted make no rows, and shares are of all ra
   CHECK(attention->longest_share == doctest::Approx(1));
   for (traces::DeviceEvidence& trace : evidence.kernels)
     trace.groups[place(KernelGroup::grouped_gemm)].time = Seconds(1);
-  CHECK(KernelRows(evidence, prior()).rows().size() == rows.rows().size());
+  CHECK(KernelRows(evidence, h100_prior()).rows().size() == rows.rows().size());
 }
 
 TEST_CASE("a profile of another batch gives the rates of its GEMMs only, and says so") {
   const HardwareProfile truth = planted();
-  const Scenario seen = llama(R"({"tp": 2, "pp": 2})"), other = llama(R"({"tp": 1, "pp": 4})");
+  const Scenario seen = llama_laid_out(R"({"tp": 2, "pp": 2})"),
+                 other = llama_laid_out(R"({"tp": 1, "pp": 4})");
   StepEvidence evidence = profiled(seen, truth, {0});
   evidence = [&] {
     const Prediction run = quick_step(seen, truth);
     const std::string text = MadeProfile(run.program, Rank(0), truth, true).text(2, run.step());
-    return evidence_of_profiles({traces::made::read(text)}, other, prior());
+    return evidence_of_profiles({traces::made::read(text)}, other, h100_prior());
   }();
   REQUIRE(evidence.notes.size() == 1);
   CHECK(evidence.notes[0].find("times the FLOPs of s.json") != std::string::npos);
   CHECK_FALSE(evidence.step);
-  const StepCalibration fit = calibrate_steps(prior(), {evidence}, "ours");
+  const StepCalibration fit = calibrate_steps(h100_prior(), {evidence}, "ours");
   REQUIRE(fit.kernels.size() == 1);
   CHECK(fit.kernels[0].kernels == "GEMMs");
   CHECK(fit.profile.gemm_efficiency == doctest::Approx(truth.gemm_efficiency).epsilon(0.02));
-  CHECK(fit.profile.attention_efficiency == prior().attention_efficiency);
+  CHECK(fit.profile.attention_efficiency == h100_prior().attention_efficiency);
 }
 
 }  // namespace polyphony::tests

@@ -9,7 +9,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string no_file(const std::string& path) {
   throw InputError(path, "", "cannot be read", "check the path");
@@ -22,7 +22,7 @@ Imported imported(const std::vector<NamedText>& files, const std::string& gpus,
   options.models = std::move(models);
   return import_settings(read_settings(files, no_file, from), options, no_file, "");
 }
-Json scenario_of(const Imported& imported) { return Json::parse(imported.text); }
+OrderedJson scenario_of(const Imported& imported) { return OrderedJson::parse(imported.text); }
 
 std::string refusal(const std::vector<NamedText>& files, const std::string& gpus,
                     std::vector<std::string> models = {}) {
@@ -49,15 +49,16 @@ constexpr const char* kSmall =
     "--seq-length 2048 "
     "--micro-batch-size 2 --global-batch-size 64 --bf16 --swiglu --vocab-size 32000 ";
 
-Json small(const std::string& more, const std::string& gpus) {
+OrderedJson small(const std::string& more, const std::string& gpus) {
   return scenario_of(imported({{"run.sh", kSmall + more}}, gpus));
 }
 
 }  // namespace
 
 TEST_CASE("import: dimensions of Megatron-LM, and its defaults") {
-  const Json language = small("--num-query-groups 4 --disable-bias-linear --normalization RMSNorm",
-                              "8xH100")["model"]["language"];
+  const OrderedJson language =
+      small("--num-query-groups 4 --disable-bias-linear --normalization RMSNorm",
+            "8xH100")["model"]["language"];
   CHECK(language["layers"] == 8);
   CHECK(language["kv_heads"] == 4);
   CHECK(language["norm"] == "rms");
@@ -72,11 +73,11 @@ TEST_CASE("import: dimensions of Megatron-LM, and its defaults") {
 
 TEST_CASE("import: data parallelism and microbatches follow from the accelerators") {
   // 32 GPUs / (TP2 · PP2) = DP8; 64 samples / (2 · 8) = 4 microbatches.
-  const Json layout =
+  const OrderedJson layout =
       small("--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --sequence-parallel",
             "4x8xH100")["layout"];
   CHECK(layout["microbatches"] == 4);
-  CHECK(layout["language"]["blocks"] == Json{4, 4});
+  CHECK(layout["language"]["blocks"] == OrderedJson{4, 4});
   CHECK(layout["language"]["sp"] == true);
   CHECK(refusal({{"run.sh", std::string(kSmall) + "--tensor-model-parallel-size 3"}}, "8xH100")
             .find("cannot be divided") != std::string::npos);
@@ -89,10 +90,10 @@ TEST_CASE("import: virtual stages in each of Megatron-LM's spellings") {
   for (const char* words :
        {"--num-layers-per-virtual-pipeline-stage 2", "--num-virtual-stages-per-pipeline-rank 2",
         "--pipeline-model-parallel-layout 'Ett|tt|tt|ttL'"}) {
-    const Json layout =
+    const OrderedJson layout =
         small(std::string("--pipeline-model-parallel-size 2 ") + words, "8xH100")["layout"];
     CHECK(layout["language"]["vpp"] == 2);
-    CHECK(layout["language"]["blocks"] == Json{2, 2, 2, 2});
+    CHECK(layout["language"]["blocks"] == OrderedJson{2, 2, 2, 2});
     CHECK(layout["schedule"] == "interleaved");
   }
 }
@@ -103,8 +104,8 @@ TEST_CASE("import: uneven stages") {
                  "8xH100")["layout"]["language"]["blocks"];
   };
   CHECK(blocks("--decoder-first-pipeline-num-layers 1 --decoder-last-pipeline-num-layers 1") ==
-        Json{1, 3, 3, 1});
-  CHECK(blocks("--decoder-first-pipeline-num-layers 2") == Json{2, 2, 2, 2});
+        OrderedJson{1, 3, 3, 1});
+  CHECK(blocks("--decoder-first-pipeline-num-layers 2") == OrderedJson{2, 2, 2, 2});
   // (8 + 2) / 5 would be even; (8 + 2) / 4 is not.
   CHECK(refusal({{"run.sh",
                   std::string(kSmall) +
@@ -112,7 +113,7 @@ TEST_CASE("import: uneven stages") {
                       "--account-for-loss-in-pipeline-split"}},
                 "8xH100")
             .find("cannot be divided evenly") != std::string::npos);
-  CHECK(blocks("--pipeline-model-parallel-layout 'Et|ttt|ttt|tL'") == Json{1, 3, 3, 1});
+  CHECK(blocks("--pipeline-model-parallel-layout 'Et|ttt|ttt|tL'") == OrderedJson{1, 3, 3, 1});
 }
 
 TEST_CASE("import: a stage without a block is told, and split otherwise") {
@@ -131,9 +132,9 @@ TEST_CASE("import: recomputation") {
   CHECK(grid("--recompute-activations")["recompute"] == "selective");
   CHECK(grid("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1")
             ["recompute"] == "full");
-  const Json block =
+  const OrderedJson block =
       grid("--recompute-granularity full --recompute-method block --recompute-num-layers 3");
-  CHECK(block["recompute_blocks"] == Json{0, 3});
+  CHECK(block["recompute_blocks"] == OrderedJson{0, 3});
   const Imported some = imported(
       {{"run.sh", std::string(kSmall) +
                       "--recompute-granularity selective --recompute-modules mlp layernorm"}},
@@ -197,7 +198,7 @@ TEST_CASE("import: the arguments that a run printed") {
   options.device = "H100";
   const Imported from_log =
       import_settings(read_settings({{"run.log", log}}, no_file), options, no_file, "");
-  const Json scenario = scenario_of(from_log);
+  const OrderedJson scenario = scenario_of(from_log);
   CHECK(scenario["cluster"]["nodes"] == 2);  // 16 ranks on nodes of 8
   CHECK(scenario["model"]["language"]["vocab"] == 32256);
   CHECK(scenario["layout"]["microbatches"] == 4);  // 64 / (2 · 8)
@@ -220,8 +221,8 @@ TEST_CASE("import: Megatron-Bridge's configuration") {
   const Imported bridge = imported({{"run_config.yaml", yaml}}, "8xH100");
   CHECK(bridge.framework == Framework::megatron_bridge);
   CHECK(bridge.stack == "megatron-bridge");
-  const Json scenario = scenario_of(bridge);
-  CHECK(scenario["layout"]["language"]["blocks"] == Json{3, 5});
+  const OrderedJson scenario = scenario_of(bridge);
+  CHECK(scenario["layout"]["language"]["blocks"] == OrderedJson{3, 5});
   CHECK(scenario["data"]["sequence"] == 4096);
   CHECK(scenario["layout"]["language"]["shard"] == "optimizer");
   CHECK(bridge.report.unknown.empty());
@@ -233,7 +234,7 @@ TEST_CASE("import: front ends have defaults of their own") {
         "tensor_model_parallel_size: 2\nmodel: Qwen/Qwen2.5-7B-Instruct\nmax_length: 4096\n"}},
       "8xH100");
   CHECK(swift.framework == Framework::ms_swift);
-  const Json scenario = scenario_of(swift);
+  const OrderedJson scenario = scenario_of(swift);
   CHECK(scenario["model"]["language"]["preset"] == "qwen2.5-7b");
   CHECK(scenario["layout"]["language"]["recompute"] == "selective");
   CHECK(scenario["layout"]["language"]["shard"] == "optimizer");
@@ -248,7 +249,7 @@ TEST_CASE("import: torchtitan's sections, in TOML and on a command line") {
       "2\n[activation_checkpoint]\nmode = \"full\"\n"
       "[compile]\nenable = true\n";
   const Imported titan = imported({{"llama3_8b.toml", toml}}, "2x8xH100");
-  const Json scenario = scenario_of(titan);
+  const OrderedJson scenario = scenario_of(titan);
   CHECK(titan.stack == "fsdp2-compiled");
   CHECK(scenario["model"]["language"]["preset"] == "llama-3.1-8b");
   CHECK(scenario["layout"]["language"]["shard"] == "full");
@@ -278,7 +279,7 @@ TEST_CASE("import: DeepSpeed's stage and transformers' batch") {
                 {"ds.json", ds}},
                "8xH100");
   CHECK(trainer.framework == Framework::hf_trainer);
-  const Json scenario = scenario_of(trainer);
+  const OrderedJson scenario = scenario_of(trainer);
   CHECK(scenario["layout"]["language"]["shard"] == "full");
   CHECK(scenario["layout"]["language"]["recompute"] == "full");
   CHECK(scenario["data"]["global_batch"] == 64);  // 2 · 4 · 8

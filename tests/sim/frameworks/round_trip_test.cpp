@@ -13,7 +13,7 @@
 namespace polyphony::sim {
 namespace {
 
-std::string no_file(const std::string& path) {
+std::string nothing_at(const std::string& path) {
   throw InputError(path, "", "cannot be read", "check the path");
 }
 
@@ -22,7 +22,7 @@ Scenario scenario_of(const std::string& preset) {
       R"({"polyphony": 1, "model": {"language": {"preset": ")" + preset +
           R"("}}, "cluster": {"node": "hgx-h100", "nodes": 8}, "training": {"precision": "bf16"},
     "data": {"source": "synthetic", "text": {"tokens": 4096}, "sequence": 4096, "global_batch": 512}})",
-      "s.json", no_file, {});
+      "s.json", nothing_at, {});
 }
 
 // Sets what no framework has to what all have.
@@ -99,13 +99,14 @@ TEST_CASE("round trip: 200 random layouts for each framework are read again as t
       for (const NamedText& file : emitted.files)
         if (file.path == file_of(target)) files.push_back(file);
       REQUIRE(files.size() == 1);
-      const Imported again = import_settings(read_settings(files, no_file), options, no_file, "");
+      const Imported again =
+          import_settings(read_settings(files, nothing_at), options, nothing_at, "");
       CAPTURE(describe(scenario.model, planned.resolved));
       CAPTURE(files[0].text);
       CHECK(again.report.unknown.empty());
       CHECK(again.report.contradictions.empty());
       CHECK(again.illegal == "");
-      const Scenario read = read_scenario(again.text, "again.json", no_file, {});
+      const Scenario read = read_scenario(again.text, "again.json", nothing_at, {});
       REQUIRE(read.layout);
       Layout expected = planned.resolved;
       if (expected.modules[0].pp == 1) expected.modules[0].blocks = read.layout->modules[0].blocks;
@@ -165,8 +166,9 @@ TEST_CASE("round trip: torchtitan's schedules by their names") {
     std::vector<NamedText> files;
     for (const NamedText& file : emitted.files)
       if (file.path == file_of(Target::torchtitan)) files.push_back(file);
-    const Imported again = import_settings(read_settings(files, no_file), options, no_file, "");
-    const Scenario read = read_scenario(again.text, "again.json", no_file, {});
+    const Imported again =
+        import_settings(read_settings(files, nothing_at), options, nothing_at, "");
+    const Scenario read = read_scenario(again.text, "again.json", nothing_at, {});
     REQUIRE(read.layout);
     CHECK(read.layout->schedule == kind);
     CHECK(read.layout->modules[0].vpp == vpp);

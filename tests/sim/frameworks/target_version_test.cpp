@@ -15,7 +15,7 @@
 namespace polyphony::sim {
 namespace {
 
-std::string no_file(const std::string& path) {
+std::string no_file_at(const std::string& path) {
   throw InputError(path, "", "cannot be read", "check the path");
 }
 
@@ -27,7 +27,7 @@ Scenario llama(const std::string& layout) {
       "training": {"precision": "bf16"},
       "data": {"source": "synthetic", "text": {"tokens": 4096}, "sequence": 4096, "global_batch": 256}, "layout": )" +
           layout + "}",
-      "q.json", no_file, {});
+      "q.json", no_file_at, {});
 }
 
 Emitted emitted(const std::string& layout, const std::string& target) {

@@ -11,7 +11,7 @@
 namespace polyphony::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 MachineFacts facts_of(const std::vector<std::string>& files) {
   return read_machine_files(files, [](const std::string& file) {
@@ -21,7 +21,7 @@ MachineFacts facts_of(const std::vector<std::string>& files) {
 
 // The cluster of a question whose files these are, and what is said of them.
 struct Answer {
-  Json cluster;
+  OrderedJson cluster;
   std::vector<std::string> assumed;
   bool says(const std::string& text) const {
     for (const std::string& line : assumed)
@@ -52,18 +52,19 @@ std::string refusal(const std::vector<std::string>& files, const std::string& gp
 
 TEST_CASE("files that say what a shipped node is change nothing") {
   const Answer answer = cluster_of({"hgx_h100_topo.xml"}, "4x8xH100");
-  CHECK(answer.cluster == Json{{"node", "hgx-h100"}, {"nodes", 4}});
+  CHECK(answer.cluster == OrderedJson{{"node", "hgx-h100"}, {"nodes", 4}});
   CHECK(
       answer.says("hgx_h100_topo.xml: 8 accelerators a node (H100), NVLink 450GBps each, 8 NICs"));
 }
 
 TEST_CASE("files alone are enough") {
   const Answer answer = cluster_of({"hgx_h100_topo.xml", "topology.conf"}, "");
-  CHECK(answer.cluster == Json{{"node", "hgx-h100"}, {"nodes", 64}});
+  CHECK(answer.cluster == OrderedJson{{"node", "hgx-h100"}, {"nodes", 64}});
   CHECK(answer.says("--oversubscription"));
   const Answer narrow = cluster_of({"hgx_h100_topo.xml", "topology.conf"}, "", 3);
-  CHECK(narrow.cluster["leaf"] == Json{{"nodes", 16}, {"oversubscription", 3.0}});
-  CHECK(cluster_of({"all_reduce.json"}, "").cluster == Json{{"node", "hgx-h100"}, {"nodes", 1}});
+  CHECK(narrow.cluster["leaf"] == OrderedJson{{"nodes", 16}, {"oversubscription", 3.0}});
+  CHECK(cluster_of({"all_reduce.json"}, "").cluster ==
+        OrderedJson{{"node", "hgx-h100"}, {"nodes", 1}});
 }
 
 TEST_CASE("pairs of NVLink and a NIC for all of a node become the scenario's") {

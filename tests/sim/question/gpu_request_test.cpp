@@ -7,7 +7,7 @@
 namespace polyphony::sim {
 namespace {
 
-std::string refusal(const std::string& text) {
+std::string request_refusal(const std::string& text) {
   try {
     parse_gpus(text);
   } catch (const InputError& error) {
@@ -57,15 +57,15 @@ TEST_CASE("names as vendors and tools write them") {
 }
 
 TEST_CASE("what names no accelerators is refused, with what would be understood") {
-  CHECK(refusal("8xH10").find("H100") != std::string::npos);
-  CHECK(refusal("8x").find("names no accelerator") != std::string::npos);
-  CHECK(refusal("").find("names no accelerator") != std::string::npos);
-  CHECK(refusal("0x8xH100").find("no number of nodes") != std::string::npos);
-  CHECK(refusal("99999999999x8xH100").find("no number of nodes") != std::string::npos);
-  CHECK(refusal("2x2x2xH100").find("more than two numbers") != std::string::npos);
-  CHECK(refusal("12xH100").find("not whole nodes") != std::string::npos);
-  CHECK(refusal("?x?xH100").find("no number of nodes") != std::string::npos);
-  CHECK(refusal("8xH100 SXM 40GB") != "");  // has 80
+  CHECK(request_refusal("8xH10").find("H100") != std::string::npos);
+  CHECK(request_refusal("8x").find("names no accelerator") != std::string::npos);
+  CHECK(request_refusal("").find("names no accelerator") != std::string::npos);
+  CHECK(request_refusal("0x8xH100").find("no number of nodes") != std::string::npos);
+  CHECK(request_refusal("99999999999x8xH100").find("no number of nodes") != std::string::npos);
+  CHECK(request_refusal("2x2x2xH100").find("more than two numbers") != std::string::npos);
+  CHECK(request_refusal("12xH100").find("not whole nodes") != std::string::npos);
+  CHECK(request_refusal("?x?xH100").find("no number of nodes") != std::string::npos);
+  CHECK(request_refusal("8xH100 SXM 40GB") != "");  // has 80
 }
 
 }  // namespace polyphony::sim

@@ -66,7 +66,7 @@ std::string digest(const Timeline& timeline) {
 }
 
 // A process's own processor time is known to the nanosecond, its children's to the microsecond.
-Seconds cpu_now() {
+Seconds cpu_time() {
   timespec own{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
   return Seconds(static_cast<double>(own.tv_sec) + static_cast<double>(own.tv_nsec) * 1e-9) +
@@ -78,9 +78,9 @@ class Stopwatch {
   template <class Work>
   auto time(const std::string& name, const Work& work) {
     const auto before = Clock::now();
-    const Seconds cpu_before = cpu_now();
+    const Seconds cpu_before = cpu_time();
     auto result = work();
-    note(name, Clock::now() - before, cpu_now() - cpu_before);
+    note(name, Clock::now() - before, cpu_time() - cpu_before);
     return result;
   }
   void note(const std::string& name, Seconds wall, Seconds cpu) {
@@ -127,7 +127,7 @@ Prepared prepare(const std::string& text, Stopwatch& watch) {
 
 nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch& watch) {
   const auto begin = Clock::now();
-  const Seconds cpu_begin = cpu_now();
+  const Seconds cpu_begin = cpu_time();
   const Program program = watch.time("lower", [&] {
     return lower(in.scenario, *in.scenario.layout, in.plan, in.batch, StepKind::train,
                  in.profile.stack);
@@ -139,17 +139,17 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
   const StepBounds bound =
       watch.time("estimate, first", [&] { return estimate_step(compiled, costs); });
   const auto before_tables = Clock::now();
-  const Seconds cpu_before_tables = cpu_now();
+  const Seconds cpu_before_tables = cpu_time();
   constexpr int kTables = 5;  // estimates of one graph with several tables of costs
   for (int i = 0; i < kTables; ++i)
     watch.time("estimate", [&] { return estimate_step(compiled, costs); });
   const Seconds repeated = Clock::now() - before_tables,
-                cpu_repeated = cpu_now() - cpu_before_tables;
+                cpu_repeated = cpu_time() - cpu_before_tables;
   const Seconds children_before = cpu_time(RUSAGE_CHILDREN);
   const sim::Playback playback = watch.time(
       "simulate", [&] { return std::get<sim::Playback>(sim::play(program, compiled, costs)); });
   watch.note("play", playback.wall, cpu_time(RUSAGE_CHILDREN) - children_before);
-  watch.note("whole", Clock::now() - begin - repeated, cpu_now() - cpu_begin - cpu_repeated);
+  watch.note("whole", Clock::now() - begin - repeated, cpu_time() - cpu_begin - cpu_repeated);
   nlohmann::json result = {{"ranks", program.ranks},
                            {"ops", program.ops.size()},
                            {"nodes", compiled.nodes.size()},
@@ -193,7 +193,7 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
 // simulated, because its flows would go to ranks without ops.
 nlohmann::json measure_folded(const Prepared& in, Stopwatch& watch) {
   const auto begin = Clock::now();
-  const Seconds cpu_begin = cpu_now();
+  const Seconds cpu_begin = cpu_time();
   const Layout& layout = *in.scenario.layout;
   const Folded kept = watch.time("fold", [&] {
     return std::get<Folded>(fold(in.scenario, layout, make_plan(in.scenario, layout), in.batch));
@@ -208,7 +208,7 @@ nlohmann::json measure_folded(const Prepared& in, Stopwatch& watch) {
   const Estimate step =
       watch.time("estimate, ops", [&] { return estimate(program, compiled, costs); });
   const auto memory = watch.time("memory", [&] { return predict_memory(program, step.timeline); });
-  watch.note("whole", Clock::now() - begin, cpu_now() - cpu_begin);
+  watch.note("whole", Clock::now() - begin, cpu_time() - cpu_begin);
   return {{"ranks", program.ranks},
           {"ops", program.ops.size()},
           {"activities", count_activities(compiled, costs)},

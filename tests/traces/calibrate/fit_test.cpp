@@ -17,7 +17,7 @@ FitRow line(double x, double y) { return {y, 0, {{0, 1, 0}, {1, x, 0}}}; }
 TEST_CASE("a line is fitted to exact points") {
   FitProblem problem{
       {{1, 10, 0}, {1, 10, 0}}, {line(1, 5), line(2, 8), line(10, 32)}, std::nullopt, 1e-6};
-  const Fit result = fit(problem);
+  const traces::Fit result = fit(problem);
   CHECK(result.value[0] == doctest::Approx(2).epsilon(1e-9));
   CHECK(result.value[1] == doctest::Approx(3).epsilon(1e-9));
   CHECK(result.noise < 1e-9);
@@ -30,7 +30,7 @@ TEST_CASE("one outlier in twenty does not move it") {
   for (int x = 1; x <= 20; ++x)
     problem.rows.push_back(line(x, (2.0 + 3.0 * x) * (x % 2 == 0 ? 1.001 : 0.999)));
   problem.rows[7].measured *= 50;
-  const Fit result = fit(problem);
+  const traces::Fit result = fit(problem);
   CHECK(result.value[0] == doctest::Approx(2).epsilon(0.02));
   CHECK(result.value[1] == doctest::Approx(3).epsilon(0.005));
 }
@@ -40,7 +40,7 @@ TEST_CASE("one outlier in twenty does not move it") {
 TEST_CASE("parameters stay within their bounds") {
   FitProblem problem{
       {{1, 10, 0}, {1, 10, 0}}, {line(1, 4), line(2, 3), line(3, 2)}, std::nullopt, 1e-6};
-  const Fit result = fit(problem);
+  const traces::Fit result = fit(problem);
   CHECK(result.value[1] == 0);
   CHECK(result.value[0] > 2);
   CHECK(result.value[0] < 4);
@@ -53,7 +53,7 @@ TEST_CASE("a fitted value at its bound is a valid prior of the next fit") {
     const double deviation = 0.7 * i + 0.00449;
     FitProblem problem{{{1, deviation, 0.25}}, {}, std::nullopt, 1e-6};
     for (int x = 1; x <= 3; ++x) problem.rows.push_back({0, 0, {{0, double(x), 0}}});
-    const Fit first = fit(problem);
+    const traces::Fit first = fit(problem);
     CHECK(first.value[0] == 0.25);
     problem.parameters[0].prior = first.value[0];
     CHECK(fit(problem).value[0] == 0.25);
@@ -65,7 +65,7 @@ TEST_CASE("a fitted value at its bound is a valid prior of the next fit") {
 TEST_CASE("directions without data follow the priors") {
   FitProblem problem{
       {{1, 3, 0}, {1, 1, 0}, {7, 2, 0}}, {{10, 0, {{0, 1, 0}, {1, 1, 0}}}}, std::nullopt, 1e-6};
-  const Fit result = fit(problem);
+  const traces::Fit result = fit(problem);
   CHECK(result.value[0] == doctest::Approx(1 + 8 * 0.9).epsilon(1e-6));
   CHECK(result.value[1] == doctest::Approx(1 + 8 * 0.1).epsilon(1e-6));
   CHECK(result.value[2] == 7);
@@ -80,7 +80,7 @@ TEST_CASE("a product of two parameters is fitted") {
   const double l[] = {10, 10, 20, 5};
   for (int i = 0; i < 4; ++i)
     problem.rows.push_back({1.5 * (t[i] + 4 * l[i]), 0, {{0, t[i], l[i]}}});
-  const Fit result = fit(problem);
+  const traces::Fit result = fit(problem);
   CHECK(result.value[0] == doctest::Approx(1.5).epsilon(1e-8));
   CHECK(result.value[1] == doctest::Approx(4).epsilon(1e-8));
 }
@@ -93,7 +93,7 @@ TEST_CASE("standard errors cover the truth") {
     FitProblem problem{{{1, 30, 0}, {1, 30, 0}}, {}, std::nullopt, 1e-6};
     for (int x = 1; x <= 40; ++x)
       problem.rows.push_back(line(x, (20.0 + 3.0 * x) * (1 + normal(random))));
-    const Fit result = fit(problem);
+    const traces::Fit result = fit(problem);
     covered += std::abs(result.value[1] - 3) < 2 * result.standard_error[1] ? 1 : 0;
   }
   CHECK(covered >= 180);  // 95 % of 200, minus three deviations of that count

@@ -40,7 +40,7 @@ std::string table(int ranks, int nodes, double factor, const std::string& reduct
   return out.str();
 }
 
-std::string refusal(const std::string& text) {
+std::string nccl_refusal(const std::string& text) {
   try {
     read_nccl_tests(text, "table.txt");
   } catch (const InputError& error) {
@@ -88,28 +88,28 @@ TEST_CASE("the JSON of nccl-tests is read as its table is") {
   REQUIRE(times.rows.size() == 1);
   CHECK(times.rows[0].bytes == Bytes(1 << 20));
   CHECK(times.rows[0].time.count() == doctest::Approx(50.5e-6));
-  CHECK(refusal(json("cpu_time", "0")).find("run it without -C") != std::string::npos);
-  CHECK(refusal(json("time", "7")).find("7 wrong results") != std::string::npos);
-  CHECK(refusal("{\"devices\": 3}").find("is not JSON of nccl-tests") != std::string::npos);
-  CHECK(refusal("{").find("is not JSON of nccl-tests") != std::string::npos);
+  CHECK(nccl_refusal(json("cpu_time", "0")).find("run it without -C") != std::string::npos);
+  CHECK(nccl_refusal(json("time", "7")).find("7 wrong results") != std::string::npos);
+  CHECK(nccl_refusal("{\"devices\": 3}").find("is not JSON of nccl-tests") != std::string::npos);
+  CHECK(nccl_refusal("{").find("is not JSON of nccl-tests") != std::string::npos);
 }
 
 TEST_CASE("an invalid table of nccl-tests is rejected by line") {
   const std::string good = table(2, 1, 1, "sum", {{1024, 20}});
-  CHECK(refusal("").find("table.txt: its header must list at least 2 ranks (got 0)") !=
+  CHECK(nccl_refusal("").find("table.txt: its header must list at least 2 ranks (got 0)") !=
         std::string::npos);
-  CHECK(refusal(table(2, 1, 1, "sum", {})).find("no rows") != std::string::npos);
-  CHECK(refusal(good + "  2048  512  float\n").find("table.txt:11: the row has 3 columns") !=
+  CHECK(nccl_refusal(table(2, 1, 1, "sum", {})).find("no rows") != std::string::npos);
+  CHECK(nccl_refusal(good + "  2048  512  float\n").find("table.txt:11: the row has 3 columns") !=
         std::string::npos);
-  CHECK(refusal(good + "  2048  512  float  sum  -1  0  1  1  0\n").find("table.txt:11:") !=
+  CHECK(nccl_refusal(good + "  2048  512  float  sum  -1  0  1  1  0\n").find("table.txt:11:") !=
         std::string::npos);
-  CHECK(refusal(good + "  2048  512  float  sum  -1  9  1  1  3\n").find("3 wrong results") !=
+  CHECK(nccl_refusal(good + "  2048  512  float  sum  -1  9  1  1  3\n").find("3 wrong results") !=
         std::string::npos);
-  CHECK(refusal("#  size  count  type  redop  root  cputime\n" + good).find("without -C") !=
+  CHECK(nccl_refusal("#  size  count  type  redop  root  cputime\n" + good).find("without -C") !=
         std::string::npos);
   // Half of 2(n − 1)/n and no reduction: all-gather and all-to-all look alike.
-  CHECK(refusal(table(2, 1, 0.5, "none", {{1024, 20}})).find("do not determine the collective") !=
-        std::string::npos);
+  CHECK(nccl_refusal(table(2, 1, 0.5, "none", {{1024, 20}}))
+            .find("do not determine the collective") != std::string::npos);
 }
 
 // A ring of n ranks with efficiency e of the link's rate B takes latency + 2(n − 1)/n · S/(e·B):

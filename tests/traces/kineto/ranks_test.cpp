@@ -35,7 +35,7 @@ DeviceTrace trace(int rank, double busy, double late = 0) {
   return made::read(rank_file(rank, busy, late), "rank-" + std::to_string(rank) + ".json");
 }
 
-void check_refused(std::vector<DeviceTrace> traces, const std::string& wanted) {
+void check_ranks_refused(std::vector<DeviceTrace> traces, const std::string& wanted) {
   try {
     rank_set(std::move(traces));
     FAIL_CHECK("put together: " << wanted);
@@ -98,14 +98,16 @@ TEST_CASE("a clock that is ahead is found by collectives that end together, and 
 }
 
 TEST_CASE("files that do not belong together are rejected") {
-  check_refused({trace(0, 400), trace(0, 500)}, "rank 0 is also in");
-  check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 5, 4))},
-                "is of a job with 4 ranks");
-  check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 50))}, "(from 50) do not occur in");
-  check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 5, 2, "1700090000000000000"))},
-                "was recorded");
-  check_refused({made::read(rank_file(2, 400, 0))}, "rank 2 does not exist among 2");
+  check_ranks_refused({trace(0, 400), trace(0, 500)}, "rank 0 is also in");
+  check_ranks_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 5, 4))},
+                      "is of a job with 4 ranks");
+  check_ranks_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 50))},
+                      "(from 50) do not occur in");
+  check_ranks_refused(
+      {trace(0, 400), made::read(rank_file(1, 400, 0, 5, 2, "1700090000000000000"))},
+      "was recorded");
+  check_ranks_refused({made::read(rank_file(2, 400, 0))}, "rank 2 does not exist among 2");
   DeviceTrace unranked = trace(1, 400);
   unranked.rank.reset();
-  check_refused({trace(0, 400), unranked}, "the rank of the trace is unknown");
+  check_ranks_refused({trace(0, 400), unranked}, "the rank of the trace is unknown");
 }
