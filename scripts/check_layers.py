@@ -14,6 +14,9 @@ rooms of earlier levels, but no files of other rooms of its own level. "" is the
 SimGrid's types appear in headers of sim/simgrid/ only, and torch's in headers of exec/ only: no
 other header may include them or name them.
 
+Two types of one namespace have different names, even if no file sees both: the linker takes a function
+of one (a destructor, say) for that of the other, and nothing warns of it.
+
 A path in a comment starts at the top ("shared/units.h"); one in a README may also start at the README's
 folder or at the folder above its room. "*" stands for anything, and so does a word in capitals (NAME).
 """
@@ -145,6 +148,8 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 TOP_PATH = re.compile(r"(?<![\w/.~-])(?:shared|sim|exec|traces|tests)/[\w./*-]*[\w*]")
 README_PATH = re.compile(r"`([a-z_]+/[\w/*-]+\.(?:h|cpp|cu|cuh|py))`")
 FOREIGN_TYPE = re.compile(r"\b(simgrid|torch|at|c10|c10d)::\w")  # namespaces of SimGrid and LibTorch
+NAMESPACE = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{(?!.*\}$)")
+TYPE = re.compile(r"(?:struct|class|enum(?: class)?) (\w+)(?!\w|::|<)[^;]*[{:,]?$")  # that is defined, at the start of a line
 
 
 def library(path: str) -> str:
@@ -208,6 +213,22 @@ def foreign_types():
                     yield f"{path}:{number}"
 
 
+def types_of_one_name():
+    """(name, places) of every name that types in two files of the product have, anonymous namespaces left out."""
+    places = collections.defaultdict(list)
+    for folder in ROOMS:
+        for file, path in sources(folder):
+            spaces = []
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                if opened := NAMESPACE.match(line):
+                    spaces.append(opened[1] or "")
+                elif line.startswith("}") and "// namespace" in line and spaces:
+                    spaces.pop()
+                elif (defined := TYPE.match(line)) and "" not in spaces:
+                    places["::".join([*spaces, defined[1]])].append(f"{path}:{number}")
+    return [(name, where) for name, where in sorted(places.items()) if len(where) > 1]
+
+
 def levels(folder: str):
     return {room: level for level, rooms in enumerate(ROOMS[folder]) for room in rooms}
 
@@ -245,6 +266,8 @@ def faults():
     for where, path, folder in references():
         if not exists(path, folder):
             yield f"{where}: {path} does not exist"
+    for name, where in types_of_one_name():
+        yield f"{where[0]}: {name} is also the name of another type, in {', '.join(where[1:])}"
     for where in foreign_types():
         yield f"{where}: types of SimGrid belong into sim/simgrid/, those of torch into exec/"
 

@@ -39,9 +39,9 @@ const LayerParameterCounts& ParameterCounts::of(ModuleId id, const ModuleLayout&
   });
 }
 
-Division division_of(const ModuleLayout& grid, Shard shard, bool experts) {
+StateDivision division_of(const ModuleLayout& grid, Shard shard, bool experts) {
   const bool spread = grid.experts_tp() == 1;
-  Division division;
+  StateDivision division;
   division.stride = grid.tp;
   if (experts && (grid.ep > 1 || (spread && grid.tp > 1)))
     division.stride = spread ? grid.ep : grid.ep * grid.tp;

@@ -34,9 +34,9 @@ class ParameterCounts {
 
 // Ranks that divide the state of a module's parameters (dense or experts'), seen from a rank of one
 // of its stages, and the distance between them (shared/lower/lower_groups.cpp).
-struct Division {
+struct StateDivision {
   int stride = 1, shards = 1, replicas = 1;
 };
-Division division_of(const ModuleLayout& grid, Shard shard, bool experts);
+StateDivision division_of(const ModuleLayout& grid, Shard shard, bool experts);
 
 }  // namespace polyphony

@@ -241,7 +241,7 @@ StagePrices::ChunkCost StagePrices::chunk_cost(const LayoutView& view, StageOfBr
   for (const bool experts : {false, true}) {
     const HeldElements& sum = experts ? sums.experts : sums.dense;
     if (sum.trained + sum.frozen == 0) continue;
-    const Division of = division_of(*branch.grid, layout.shard, experts);
+    const StateDivision of = division_of(*branch.grid, layout.shard, experts);
     const bool divided = of.shards > 1;
     const bool at_once = divided && layout.shard >= Shard::gradients;
     // A tenth remains exposed where the rest is hidden (shared/cost/cost_model.cpp).

@@ -38,8 +38,8 @@ traces::Metrics metrics_of(const std::string& folder) {
   return metrics;
 }
 
-std::vector<TrainedRun> trained_runs(const std::vector<std::string>& folders) {
-  std::vector<TrainedRun> runs;
+std::vector<RunMetrics> trained_runs(const std::vector<std::string>& folders) {
+  std::vector<RunMetrics> runs;
   for (const std::string& folder : folders) runs.push_back({folder, metrics_of(folder)});
   return runs;
 }

@@ -157,7 +157,7 @@ NoAnswer no_answer(const LaunchResult& result, const std::string& label) {
 
 LaunchResult launch(const LaunchOptions& options) {
   const SignalCounter counter({SIGINT, SIGTERM}, SignalCounter::Second::counts);
-  const Pipe output = make_pipe();
+  const PipeEnds output = make_pipe();
   std::vector<Child> children;
   const Reaper reaper(children);
   start_ranks(options.command, output.write, children);

@@ -94,7 +94,7 @@ pid_t start_rank(const std::string& worker, const RankCommand& command, int rank
 
 }  // namespace
 
-Pipe make_pipe() {
+PipeEnds make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));
@@ -138,7 +138,7 @@ void start_ranks(const RankCommand& command, int output, std::vector<Child>& chi
   const int port = free_port();
   const int null_file = open("/dev/null", O_WRONLY | O_CLOEXEC);
   for (int r = 0; r < command.ranks; ++r) {
-    const Pipe talk = make_pipe();
+    const PipeEnds talk = make_pipe();
     const pid_t pid = start_rank(worker, command, r, port, r == 0 ? output : null_file, talk.write);
     close(talk.write);
     if (pid < 0)

@@ -9,12 +9,12 @@
 
 namespace polyphony::sim {
 
-struct Pipe {
+struct PipeEnds {
   int read = -1, write = -1;
 };
 
 // A pipe whose reads never block.
-Pipe make_pipe();
+PipeEnds make_pipe();
 // Returns everything that can be read now.
 std::string drain(int file);
 

@@ -82,14 +82,14 @@ traces::Fact runs_fact(const std::vector<RunSummary>& runs, double bar) {
                          " the measured steps differ by more than that bar: undecided")};
 }
 
-traces::Section training_section(const std::vector<TrainedRun>& runs) {
+traces::Section training_section(const std::vector<RunMetrics>& runs) {
   traces::Table table{"Held-out questions answered, each asked alone",
                       {"run", "step", "accuracy", "questions"},
                       {},
                       {},
                       ""};
   std::vector<std::pair<std::string, std::vector<std::pair<double, double>>>> curves;
-  for (const TrainedRun& run : runs) {
+  for (const RunMetrics& run : runs) {
     for (const traces::MetricsLine& line : run.metrics.lines)
       if (const auto* accuracy = std::get_if<traces::Accuracy>(&line))
         table.rows.push_back({run.folder, std::to_string(accuracy->step),

@@ -45,11 +45,11 @@ traces::Section runs_section(const std::vector<RunSummary>& runs, const std::str
 traces::Fact runs_fact(const std::vector<RunSummary>& runs, double bar);
 
 // A run's folder and its metrics.
-struct TrainedRun {
+struct RunMetrics {
   std::string folder;
   traces::Metrics metrics;
 };
 // Returns the section of losses and of accuracies on held-out samples.
-traces::Section training_section(const std::vector<TrainedRun>& runs);
+traces::Section training_section(const std::vector<RunMetrics>& runs);
 
 }  // namespace polyphony::sim

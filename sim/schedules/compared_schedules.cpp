@@ -32,10 +32,10 @@ bool splits_backwards(const Timetable& table) {
 }
 
 ComparedSchedule best_of(const Scheme& scheme, const StageTimes& times,
-                         const CompareOptions& options, const Setting** chosen) {
+                         const CompareOptions& options, const ScheduleSetting** chosen) {
   ComparedSchedule best{scheme.name, "", why_refused(scheme, times, options), {}, {}};
   Bytes least{};
-  for (const Setting& setting : scheme.settings) {
+  for (const ScheduleSetting& setting : scheme.settings) {
     Arranged made = setting.arrange(times);
     if (made.orders.empty()) {
       if (best.costs.branches.empty() && !made.refusal.empty()) best.refusal = made.refusal;
@@ -142,7 +142,7 @@ ScheduleComparison compare_schedules(const StageTimes& times, const CompareOptio
   for (int d = 0; d < options.draws; ++d)
     batches.push_back(drawn(times, static_cast<std::uint64_t>(d)));
   std::vector<Scheme> all = schemes(times, options);
-  std::vector<const Setting*> chosen;  // by row
+  std::vector<const ScheduleSetting*> chosen;  // by row
   const auto add = [&](const Scheme& scheme) {
     chosen.push_back(nullptr);
     result.rows.push_back(best_of(scheme, times, options, &chosen.back()));
@@ -162,7 +162,7 @@ ScheduleComparison compare_schedules(const StageTimes& times, const CompareOptio
       add(scheme);
   Scheme last;
   if (options.only.empty() || options.only == kSearched) {
-    std::vector<std::pair<std::string, const Setting*>> from;
+    std::vector<std::pair<std::string, const ScheduleSetting*>> from;
     std::vector<std::size_t> taken;
     for (const std::size_t i : in_order(result.rows)) {
       const ComparedSchedule& row = result.rows[i];

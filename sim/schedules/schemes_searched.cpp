@@ -62,7 +62,7 @@ Scheme dip(const StageTimes& times, const CompareOptions& options) {
   return scheme;
 }
 
-Scheme searched(const std::vector<std::pair<std::string, const Setting*>>& from,
+Scheme searched(const std::vector<std::pair<std::string, const ScheduleSetting*>>& from,
                 const CompareOptions& options) {
   Scheme scheme{kSearched, {}};
   for (const auto& [name, setting] : from)

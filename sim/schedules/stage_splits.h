@@ -17,14 +17,14 @@ struct Arranged {
   std::vector<Actions> orders;
   std::string refusal{};  // why it cannot run
 };
-struct Setting {
+struct ScheduleSetting {
   std::string name;
   std::function<Arranged(const StageTimes&)> arrange;
 };
 // A schedule with the settings to try.
 struct Scheme {
   std::string name;
-  std::vector<Setting> settings;
+  std::vector<ScheduleSetting> settings;
 };
 
 Seconds seconds(const StageCost& cost);  // forward and backward, without the message
@@ -72,7 +72,7 @@ Scheme modality_parallel(const StageTimes& times, int ranks);
 Scheme dip(const StageTimes& times, const CompareOptions& options);
 // Searches orders on the stages of other schedules, starting from their orders.
 inline constexpr const char* kSearched = "searched";
-Scheme searched(const std::vector<std::pair<std::string, const Setting*>>& from,
+Scheme searched(const std::vector<std::pair<std::string, const ScheduleSetting*>>& from,
                 const CompareOptions& options);
 // Returns all schedules to compare, except the searched one.
 std::vector<Scheme> schemes(const StageTimes& times, const CompareOptions& options);
