@@ -105,6 +105,17 @@ class PythonPackage(harness.SystemTest):
         self.assertEqual(q.simulate(schedule=gpipe).step_seconds, q.simulate(schedule="gpipe").step_seconds)
         self.assertEqual(seen, [(2, 2, 4)])
 
+        # A policy that gives the encoder a rank of its own finds what a search with these keys finds.
+        def apart(modules, ranks):
+            seen.append((list(modules), ranks))
+            return {"placement": "non-colocated", "vision": {"ranks": ranks // 2}}
+
+        found = q.sweep(jobs=1, estimate=True, placement=apart)
+        self.assertEqual(seen[1:], [(["vision", "projector", "language"], 2)])
+        self.assertEqual({row.placement for row in found.ranked}, {"non-colocated"})
+        fixed = q.with_({"search": {"placement": "non-colocated", "vision": {"ranks": 1}}})
+        self.assertEqual(found, fixed.sweep(jobs=1, estimate=True))
+
     def test_errors_are_exceptions(self):
         q = pp.load(TINY)
         with self.assertRaises(pp.InputError) as caught:
@@ -168,6 +179,44 @@ class PythonPackage(harness.SystemTest):
         with Dying(2) as pool, self.assertLogs("polyphony", "WARNING") as told:
             self.assertEqual(q.sweep(jobs=1, estimate=True, executor=pool, parts=4), whole)
         self.assertEqual(len(told.records), 2)
+
+        class Old(concurrent.futures.ThreadPoolExecutor):
+            """Has a worker with another version, whose answers are not comparable."""
+
+            def submit(self, function, *arguments):
+                future = super().submit(function, *arguments)
+                if arguments[2] != 3:
+                    return future
+                other = concurrent.futures.Future()
+                other.set_result("{}\n" + future.result().split("\n", 1)[1])
+                return other
+
+        with Old(2) as pool, self.assertLogs("polyphony", "WARNING") as told:
+            self.assertEqual(q.sweep(jobs=1, estimate=True, executor=pool, parts=4), whole)
+        self.assertIn("part 3 of 4: its worker has another version", told.output[0])
+
+    def test_parts_are_handed_out_as_workers_get_free(self):
+        from polyphony import _shards
+
+        open_now, most, ended = set(), 0, []
+
+        def submit(part):
+            nonlocal most
+            future = concurrent.futures.Future()
+            open_now.add(part)
+            most = max(most, len(open_now))
+            threading.Timer(0.001, lambda: (open_now.discard(part), future.set_result(str(part)))).start()
+            return future
+
+        _shards.each_part(submit, 50, lambda part, future: ended.append((part, future.result())), 4)
+        self.assertEqual(sorted(ended), [(part, str(part)) for part in range(1, 51)])
+        self.assertEqual(most, 4)
+        # What has been submitted is cancelled when a result is refused.
+        waiting = [concurrent.futures.Future() for _ in range(3)]
+        waiting[1].set_exception(pp.InputError("no"))
+        with self.assertRaises(pp.InputError):
+            _shards.each_part(lambda part: waiting[part - 1], 3, lambda part, future: future.result(), 3)
+        self.assertTrue(waiting[0].cancelled() and waiting[2].cancelled())
 
     def test_the_import_is_quick_and_needs_nothing(self):
         code = "import time; t = time.process_time(); import polyphony; print(time.process_time() - t)"

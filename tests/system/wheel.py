@@ -143,6 +143,12 @@ class Wheel(harness.SystemTest):
             bars = [bar.get_width() for bar in step.plot().patches]
             assert sorted(bars) == sorted(value for value in step.busiest_rank_seconds.values() if value > 0)
             timeline.plot(), timeline.plot_memory(), q.why().plot(), pp.schedules({str(SCENARIOS / "times/vlm.csv")!r}, 4).plot()
+            fit = pp.calibrate(scenario={str(SCENARIOS / "rehearse_8.json")!r}, step_time="330ms")
+            measured, before, after = [bars.patches[0].get_width() for bars in fit.plot().containers]
+            assert (measured, before, after) == (0.33, fit.evidence[0].before_seconds, fit.evidence[0].after_seconds)
+            replay = pp.replay({str(ROOT / "traces/samples/gpt_7b_tp4_eager.json.gz")!r}, faster={{"gemm": 1.5}})
+            assert [bar.get_width() for bar in replay.plot().patches] == [replay.measured_seconds, replay.before.step_seconds,
+                                                                         replay.after.step_seconds]
             assert "<table>" in search._repr_html_() and len(search.to_frame()) == len(search.ranked)
         """
         self.alone(TOOLS / "python", "-c", code, **self.with_tools())

@@ -22,14 +22,15 @@ from ._errors import InfeasibleError, InputError, PolyphonyError
 if TYPE_CHECKING:
     from . import answers
     from ._command import Path, Progress
+    from ._ray import RayExecutor
     from ._scenario import Changes, Scenario
     from ._timeline import Timeline
 
 __all__ = [
-    "InfeasibleError", "InputError", "PolyphonyError", "Scenario", "Timeline", "answers", "ask", "calibrate", "emit", "import_", "load",
+    "InfeasibleError", "InputError", "PolyphonyError", "RayExecutor", "Scenario", "Timeline", "answers", "ask", "calibrate", "emit", "import_", "load",
     "replay", "scenario", "schedules", "trace", "validate", "version",
 ]
-_LAZY = {"answers": "answers", "Scenario": "_scenario", "Timeline": "_timeline"}
+_LAZY = {"answers": "answers", "RayExecutor": "_ray", "Scenario": "_scenario", "Timeline": "_timeline"}
 
 Words = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 

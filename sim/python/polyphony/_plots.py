@@ -1,7 +1,7 @@
 """Pictures of answers, with matplotlib."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from . import answers
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._values import Answer
 
 _GIB = 2**30
+Fit = Union[answers.StepTimeCalibration, answers.RunCalibration, answers.JointCalibration]
 
 
 def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
@@ -43,8 +44,40 @@ def _search(search: answers.Search, ax: matplotlib.axes.Axes) -> matplotlib.axes
     return ax
 
 
+def _beside(rows: list[tuple[str, float, float, float]], ax: matplotlib.axes.Axes, names: tuple[str, str]) -> matplotlib.axes.Axes:
+    """Draws rows of (name, measured, first, second predicted seconds) as groups of bars."""
+    rows = [row for row in rows if row[1] > 0]
+    for number, name in enumerate(("measured", *names)):
+        ax.barh([place + (number - 1) * 0.27 for place in range(len(rows))], [row[1 + number] for row in rows], height=0.27, label=name)
+    ax.set_yticks(range(len(rows)), [row[0] for row in rows])
+    ax.invert_yaxis()
+    ax.set_xlabel("step time [s]")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def _fit(fit: Fit, ax: matplotlib.axes.Axes) -> matplotlib.axes.Axes:
+    rows: list[tuple[str, float, float, float]] = []
+    if not isinstance(fit, answers.StepTimeCalibration):
+        rows += [(run.run, run.measured_seconds, run.measured_seconds * (1 + run.before), run.measured_seconds * (1 + run.after))
+                 for run in fit.runs]
+    if not isinstance(fit, answers.RunCalibration):
+        rows += [(each.source, each.measured_seconds, each.before_seconds, each.after_seconds) for each in fit.evidence]
+    return _beside(rows, ax, ("predicted before the fit", "predicted after the fit"))
+
+
+def _replay(answer: answers.Replay | answers.TraceReplay, ax: matplotlib.axes.Axes) -> matplotlib.axes.Axes:
+    bars = [("measured", answer.measured_seconds), ("replayed", answer.before.step_seconds)]
+    if answer.after is not None:
+        bars.append((", ".join(answer.changes), answer.after.step_seconds))
+    ax.barh([name for name, _ in bars], [seconds for _, seconds in bars])
+    ax.invert_yaxis()
+    ax.set_xlabel("step time [s]")
+    return ax
+
+
 def draw(answer: Answer, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
-    """Draws an answer: a search as time against memory, a step as its parts."""
+    """Draws an answer: a search as time against memory, a step as its parts, a fit or replay next to what was measured."""
     if isinstance(answer, answers.Search):
         return _search(answer, _axes(ax))
     if isinstance(answer, answers.Prediction):
@@ -59,6 +92,10 @@ def draw(answer: Answer, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axe
         axes.axvline(answer.bound_seconds, linestyle="--", linewidth=1, color="gray")
         axes.set_xlabel("step time [s]")
         return axes
+    if isinstance(answer, (answers.StepTimeCalibration, answers.RunCalibration, answers.JointCalibration)):
+        return _fit(answer, _axes(ax))
+    if isinstance(answer, (answers.Replay, answers.TraceReplay)):
+        return _replay(answer, _axes(ax))
     raise TypeError(f"{type(answer).__name__} has no picture (it has to_frame() and to_dict())")
 
 

@@ -22,6 +22,8 @@ Order = Sequence[Sequence[str]]
 Schedule = Union[str, Order, Callable[[int, int, int], Order]]
 # (module, block) -> seconds: forward, or forward, backward of the input, backward of the weights.
 LayerTimes = Callable[[str, int], Union[float, Sequence[float]]]
+# (modules, ranks) -> what the search section of a scenario fixes: {"placement": ..., "vision": {"ranks": 64}}.
+PlacementPolicy = Callable[[Mapping[str, Any], int], Changes]
 
 
 def _stopped(answer: Any) -> bool:
@@ -171,7 +173,8 @@ class Scenario:
 
     def sweep(self, *, estimate: bool = False, runnable: bool = False, effort: float | None = None, top: int | None = None,
               all: bool = False, objective: str | None = None, tokens: str | None = None, nodes: str | None = None,
-              memory_margin: str | None = None, for_: str | None = None, journal: Path | None = None, report: Path | None = None,
+              memory_margin: str | None = None, for_: str | None = None, placement: PlacementPolicy | None = None,
+              journal: Path | None = None, report: Path | None = None,
               profile: Path | None = None, stack: str | None = None, phase: str | None = None, set: Changes | None = None,
               jobs: int | None = None, progress: Progress = None, executor: concurrent.futures.Executor | None = None,
               parts: int | None = None) -> answers.Search:
@@ -183,12 +186,17 @@ class Scenario:
         ----------
         for_
             A framework: only layouts that it can run ("megatron-lm", "torchtitan@0.2.2").
+        placement
+            A function of (modules, ranks) that decides where modules are placed: it returns keys of the
+            section `search` ({"placement": "non-colocated", "vision": {"ranks": 64}}), and the rest is
+            searched. `modules` is the section `model`, with all values written out; `ranks` is the
+            number of ranks of the cluster.
         progress
             True: shows how far the search is; False: does not; None: only on a terminal or in a
             notebook, if tqdm is installed. Or a function of (percent, words) that is called now and then.
         executor
             Searches the space in parts by the workers of any concurrent.futures.Executor: processes,
-            Dask's, mpi4py's. The answer is the same to the byte. Workers need this package, and the
+            Dask's, mpi4py's, Ray's (polyphony.RayExecutor). The answer is the same to the byte. Workers need this package, and the
             files of the scenario under the same paths. A part whose worker dies is searched here.
         parts
             Number of parts; twice the executor's workers when absent.
@@ -211,15 +219,18 @@ class Scenario:
         settings = {"estimate": estimate, "runnable": runnable, "effort": effort, "top": top, "all": all, "objective": objective,
                     "tokens": tokens, "nodes": nodes, "memory_margin": memory_margin, "for": for_, "journal": journal, "report": report,
                     "profile": profile, "stack": stack, "phase": phase, "set": set, "jobs": jobs}
+        asked = self if placement is None else self._placed(placement, set)
         with contextlib.ExitStack() as stack_of:
             if executor is not None:
                 folder = stack_of.enter_context(tempfile.TemporaryDirectory(prefix="polyphony-"))
-                from ._shards import journals
+                from ._shards import write_journal
 
                 shared = {key: value for key, value in settings.items() if key not in ("journal", "report", "jobs")}
                 own = os.fspath(journal) if journal else os.path.join(folder, "journal")
-                settings["journal"] = ",".join([own, *journals(self, shared, executor, parts, folder)])
-            answer: answers.Search = decode(answers.Search, self._run("sweep", settings, progress=progress, keep=_stopped))
+                together = os.path.join(folder, "parts")
+                write_journal(asked, shared, executor, parts, together)
+                settings["journal"] = f"{own},{together}" if os.path.getsize(together) else own
+            answer: answers.Search = decode(answers.Search, asked._run("sweep", settings, progress=progress, keep=_stopped))
         return answer
 
     def batches(self, count: int, *, steps: int | None = None, profile: Path | None = None, stack: str | None = None,
@@ -298,6 +309,11 @@ class Scenario:
             path = pathlib.Path(folder) / "order.csv"
             path.write_text("".join(",".join(rank) + "\n" for rank in order), encoding="utf-8")
             yield os.fspath(path)
+
+    def _placed(self, policy: PlacementPolicy, changes: Changes | None) -> Scenario:
+        whole = self._run("plan", {"resolved": True, "set": changes})
+        cluster = whole["cluster"]
+        return self.with_({"search": policy(whole["model"], int(cluster["nodes"]) * int(cluster["node"]["ranks"]))})
 
     def _with_layer_times(self, layer_times: LayerTimes) -> Scenario:
         modules: dict[str, Any] = {}

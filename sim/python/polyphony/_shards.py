@@ -3,15 +3,20 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import os
+import queue
 import tempfile
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from ._command import log
 from ._errors import InfeasibleError, InputError
 
 if TYPE_CHECKING:
     from ._scenario import Scenario
+
+
+_AHEAD = 4  # parts handed out for each worker, so that it never waits for the next one
 
 
 def search_part(scenario: Scenario, settings: Mapping[str, Any], part: int, parts: int) -> str:
@@ -24,40 +29,79 @@ def search_part(scenario: Scenario, settings: Mapping[str, Any], part: int, part
             return file.read()
 
 
-def journals(scenario: Scenario, settings: Mapping[str, Any], executor: concurrent.futures.Executor, parts: int | None,
-             folder: str) -> list[str]:
-    """Has a space searched in parts, and returns the files of the journals.
+def _workers(executor: concurrent.futures.Executor) -> int:
+    return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
 
-    A part whose worker dies is missing from the journals, and is then searched by their reader.
+
+def each_part(submit: Callable[[int], concurrent.futures.Future[str]], count: int,
+              done: Callable[[int, concurrent.futures.Future[str]], None], ahead: int) -> None:
+    """Has parts 1 to `count` searched, and calls `done` with each part and its future as they end, in the caller's thread.
+
+    At most `ahead` parts are submitted and not done, so that memory does not grow with `count`. If the
+    executor takes no more parts, those that it has are waited for. If `done` raises, the parts that have
+    not begun are cancelled.
+    """
+    ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+    open_parts: dict[int, concurrent.futures.Future[str]] = {}
+    next_part = 1
+    try:
+        while open_parts or next_part <= count:
+            while next_part <= count and len(open_parts) < ahead:
+                try:
+                    future = submit(next_part)
+                except (concurrent.futures.BrokenExecutor, RuntimeError) as error:
+                    log.warning("%s: the rest is searched here", error)
+                    next_part = count + 1
+                    break
+                open_parts[next_part] = future
+                future.add_done_callback(functools.partial(_end, ended, next_part))
+                next_part += 1
+            if open_parts:
+                part = ended.get()
+                done(part, open_parts.pop(part))
+    finally:
+        for future in open_parts.values():
+            future.cancel()
+
+
+def _end(ended: queue.SimpleQueue[int], part: int, _: object) -> None:
+    ended.put(part)
+
+
+def write_journal(scenario: Scenario, settings: Mapping[str, Any], executor: concurrent.futures.Executor, parts: int | None,
+                  path: str) -> None:
+    """Has a space searched in parts, and writes the answers of all parts into one journal.
+
+    A part whose worker dies, or has another version of the package, is missing from the journal, and is
+    then searched by the journal's reader.
 
     Raises
     ------
     InputError
         As the search states it, or if there are fewer than one part.
     """
-    count = parts if parts is not None else 2 * int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+    workers = _workers(executor)
+    count = parts if parts is not None else 2 * workers
     if count < 1:
         raise InputError(f"a search has at least one part (got {count})", file="parts", fix="leave parts out")
-    files: list[str] = []
-    futures: list[concurrent.futures.Future[str]] = []
-    try:
-        for part in range(1, count + 1):
-            futures.append(executor.submit(search_part, scenario, settings, part, count))
-    except (concurrent.futures.BrokenExecutor, RuntimeError) as error:
-        log.warning("%s: the rest is searched here", error)
-    try:
-        for number, future in enumerate(futures):
+    with open(path, "w", encoding="utf-8") as file:
+        question = ""
+
+        def write(part: int, future: concurrent.futures.Future[str]) -> None:
+            nonlocal question
             try:
-                text = future.result()
+                head, answers = future.result().split("\n", 1)
             except InputError:
                 raise
             except Exception as error:  # Whatever a worker dies of.
-                log.warning("part %d of %d: %s: it is searched here", number + 1, count, error)
-                continue
-            files.append(os.path.join(folder, f"part-{number + 1}"))
-            with open(files[-1], "w", encoding="utf-8") as file:
-                file.write(text)
-    finally:
-        for future in futures:
-            future.cancel()
-    return files
+                log.warning("part %d of %d: %s: it is searched here", part, count, error)
+                return
+            if not question:
+                question = head
+                file.write(f"{head}\n")
+            if head == question:
+                file.write(answers)
+            else:
+                log.warning("part %d of %d: its worker has another version of polyphony: it is searched here", part, count)
+
+        each_part(lambda part: executor.submit(search_part, scenario, settings, part, count), count, write, _AHEAD * workers)
