@@ -14,25 +14,42 @@ if(POLYPHONY_SANITIZE)
   add_compile_definitions(POLYPHONY_THREAD_CONTEXTS)
 endif()
 
-option(POLYPHONY_BATCHES "Compile up to 8 files of a folder as one: a third of the processor time" OFF)
-# polyphony_batches(TARGET): with POLYPHONY_BATCHES, compiles files that stand in one folder together, so that the
-# headers that they share are read once. Such files must not use one name for two things. Their order is the order of
-# the list, so a new file changes the batches of its own folder only.
+option(POLYPHONY_BATCHES "Compile up to 8 files of a folder as one: half the processor time" OFF)
+# polyphony_batches(TARGET): with POLYPHONY_BATCHES, compiles files of one folder together, so that the headers that
+# they share are read once. Such files must not use one name for two things. Batches follow the order of the list, so a
+# new file changes those of its own folder only. CMake's UNITY_BUILD would do the same, with absolute paths in the files
+# that it writes: ccache would then compile everything again in another clone.
 function(polyphony_batches target)
-  if(NOT POLYPHONY_BATCHES)
-    return()
+  if(POLYPHONY_BATCHES)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL polyphony_batches_of ${target})")  # when all properties are set
   endif()
+endfunction()
+function(polyphony_batches_of target)
   get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(FILTER sources INCLUDE REGEX "^[^$]*\\.cpp$")
+  set(batches "")
   foreach(source IN LISTS sources)
-    get_filename_component(folder ${source} DIRECTORY)
+    get_filename_component(path ${source} ABSOLUTE)
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${path})
+    get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
+    if(definitions OR path MATCHES "^(\\.\\.|build)/")  # it is compiled in its own way, or generated
+      continue()
+    endif()
+    get_filename_component(folder ${path} DIRECTORY)
     string(MAKE_C_IDENTIFIER "${folder}" folder)
-    list(APPEND files_${folder} ${source})
+    list(APPEND files_${folder} ${path})
     list(LENGTH files_${folder} count)
     math(EXPR batch "(${count} - 1) / 8")
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${folder}_${batch}")
+    string(APPEND text_${folder}_${batch} "#include <${path}>\n")
+    list(APPEND batches ${folder}_${batch})
+    set_source_files_properties(${source} PROPERTIES HEADER_FILE_ONLY ON)
   endforeach()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  list(REMOVE_DUPLICATES batches)
+  foreach(batch IN LISTS batches)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/batches/${target}/${batch}.cpp)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text_${batch}}" @ONLY)
+    target_sources(${target} PRIVATE ${file})
+  endforeach()
   # GCC takes a file of a batch for a header, in which a type from an anonymous namespace would be a fault.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()

@@ -42,7 +42,7 @@ def run(*command, limit=LIMIT, env=None, **options):
     return done
 
 
-def answer(*command, limit=120):
+def answer(*command, limit=300):
     """The answer of a command of polyphony, decoded from --format json."""
     done = run(POLYPHONY, *command, "--format", "json", limit=limit)
     if done.returncode != 0:
