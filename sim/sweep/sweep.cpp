@@ -209,11 +209,19 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   for (const Layout& layout : starts)
     if (space.allows(layout)) contest.enter(layout);
 
+  // A part answers its share of the estimates that the search with all parts asks for. That search
+  // climbs, simulates and compares, with the bests of all parts.
+  const bool whole = options.part.count == 1;
   for (const Placement placement : kPlacements) {
     share = 0.4 + 0.15 * static_cast<double>(placement);
     const auto some = [&](double count) {
-      return ops(small ? count : count * worth(contest, placement));
+      return ops(small ? count : count * worth(contest, placement)) / options.part.count;
     };
+    if (!whole) {
+      contest.estimate_best(placement, small ? ops(5 * kSpaceOps) : some(kSpaceOps),
+                            small ? 0 : kWithin);
+      continue;
+    }
     contest.estimate_best(placement, small ? ops(5 * kSpaceOps) : some(kSpaceOps),
                           small ? 0 : kWithin);
     contest.split_misfits(placement, small ? listing.may_fit_if_resplit : kSplitsTried,
@@ -228,7 +236,7 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
   std::vector<std::size_t> set_beside;
   const std::size_t searched = contest.all().size();
   std::optional<std::size_t> written;  // the scenario's layout
-  for (const Baseline& baseline : baselines(scenario, screen)) {
+  for (const Baseline& baseline : whole ? baselines(scenario, screen) : std::vector<Baseline>{}) {
     set_beside.push_back(contest.estimate(baseline.layout));
     result.baselines.push_back({baseline.name, {}});
     if (baseline.name != kOwnLayout) continue;
@@ -248,7 +256,7 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
     if (best || i < near) compared.push_back(order[i]);
     if (best || i < options.ranked) ranked.push_back(order[i]);
   }
-  contest.add_effects(compared);
+  if (whole) contest.add_effects(compared);
   for (const std::size_t at : ranked) result.ranked.push_back(contest.all()[at]);
   for (std::size_t i = 0; i < set_beside.size(); ++i)
     result.baselines[i].candidate = contest.all()[set_beside[i]];
@@ -263,6 +271,10 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
     result.gaps.clear();    // unknown
     result.notes.push_back("stopped early: these are the results so far");
   }
+  if (!whole)
+    result.notes.push_back("the best estimates of one part of " +
+                           std::to_string(options.part.count) +
+                           ": the search with the journals of all parts simulates and compares");
   if (auto note = shared_cores_note(scenario, options.cores)) result.notes.push_back(*note);
   return result;
 }
