@@ -149,7 +149,7 @@ TOP_PATH = re.compile(r"(?<![\w/.~-])(?:shared|sim|exec|traces|tests)/[\w./*-]*[
 README_PATH = re.compile(r"`([a-z_]+/[\w/*-]+\.(?:h|cpp|cu|cuh|py))`")
 FOREIGN_TYPE = re.compile(r"\b(simgrid|torch|at|c10|c10d)::\w")  # namespaces of SimGrid and LibTorch
 NAMESPACE = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{(?!.*\}$)")
-TYPE = re.compile(r"(?:struct|class|enum(?: class)?) (\w+)(?!\w|::|<)[^;]*[{:,]?$")  # that is defined, at the start of a line
+TYPE = re.compile(r"(?:struct|class|enum(?: class)?) (\w+)(?!\w|::|<)(?:[^;]*|[^;{]*\{.*)$")  # that is defined, at the start of a line
 
 
 def library(path: str) -> str:

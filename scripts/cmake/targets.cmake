@@ -31,8 +31,14 @@ function(polyphony_batches_of target)
   foreach(source IN LISTS sources)
     get_filename_component(path ${source} ABSOLUTE)
     file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${path})
-    get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
-    if(definitions OR path MATCHES "^(\\.\\.|build)/")  # it is compiled in its own way, or generated
+    set(own "")  # whether it is compiled in its own way
+    foreach(property COMPILE_DEFINITIONS COMPILE_OPTIONS SKIP_PRECOMPILE_HEADERS)
+      get_source_file_property(value ${source} ${property})
+      if(value)
+        set(own ON)
+      endif()
+    endforeach()
+    if(own OR path MATCHES "^(\\.\\.|build)/")  # or generated
       continue()
     endif()
     get_filename_component(folder ${path} DIRECTORY)

@@ -22,7 +22,7 @@ struct Line {
 };
 
 // Limits a count of tokens, and of the patches along a side of an image.
-constexpr std::int64_t kMostInList = 1 << 30;
+constexpr std::int64_t kMostCount = 1 << 30;
 
 std::int32_t count_at(const json& item, std::size_t index, const Line& line,
                       const std::string& pointer) {
@@ -30,7 +30,7 @@ std::int32_t count_at(const json& item, std::size_t index, const Line& line,
   if (!item[index].is_number_integer())
     line.fail(pointer + "/" + std::to_string(index), "must be an integer");
   const auto value = item[index].get<std::int64_t>();
-  if (value < 0 || value > kMostInList)
+  if (value < 0 || value > kMostCount)
     line.fail(pointer + "/" + std::to_string(index), "must be between 0 and 2^30");
   return static_cast<std::int32_t>(value);
 }
@@ -39,7 +39,7 @@ std::int32_t count_at(const json& item, std::size_t index, const Line& line,
 PatchGrid grid_at(const json& sides, const Line& line, const std::string& pointer) {
   if (sides.size() != 2) line.fail(pointer, "must be a number of patches, or [rows, columns]");
   const PatchGrid grid{count_at(sides, 0, line, pointer), count_at(sides, 1, line, pointer)};
-  if (grid.rows == 0 || grid.columns == 0 || grid.patches() > kMostInList)
+  if (grid.rows == 0 || grid.columns == 0 || grid.patches() > kMostCount)
     line.fail(pointer, "must be rows and columns of 1 to 2^30 patches");
   return grid;
 }

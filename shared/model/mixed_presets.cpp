@@ -35,7 +35,7 @@ Module stack(int layers, int hidden, int heads, int kv_heads, int head_dim, int 
 struct Routing {
   int experts, per_token, ffn, shared_ffn, dense_blocks;
 };
-Module of_routing(Module m, Routing routing) {
+Module add_experts(Module m, Routing routing) {
   m.experts = routing.experts;
   m.experts_per_token = routing.per_token;
   m.expert_ffn = routing.ffn;
@@ -51,7 +51,7 @@ Module latent(Module m, int query_rank, Routing routing, double routed_scale) {
   m.query_rank = query_rank;
   m.rotary_dim = 64;
   m.value_dim = 128;
-  m = of_routing(std::move(m), routing);
+  m = add_experts(std::move(m), routing);
   m.routed_scale = routed_scale;
   return m;
 }
@@ -70,7 +70,7 @@ Module with_epsilon(Module m, double epsilon) {
 
 Module gpt_oss(int layers, int experts) {
   Module m =
-      of_routing(stack(layers, 2880, 64, 8, 64, 0, 201088, 150000), {experts, 4, 2880, 0, 0});
+      add_experts(stack(layers, 2880, 64, 8, 64, 0, 201088, 150000), {experts, 4, 2880, 0, 0});
   m.attention_bias = m.expert_bias = m.attention_sinks = true;
   m.activation = Activation::clamped;
   m.mixers = {Mixer::window, Mixer::full};
@@ -132,7 +132,7 @@ std::vector<ModelPreset> mixed_presets() {
   const std::vector<int> sixth{2, 5, 8, 10, 12, 14};
   const std::vector<std::string> routed{kScaling, kSelection, kPredicted}, gemma;
   const auto qwen3 = [&](Module m, int value_heads, Routing routing) {
-    return gated_delta(routing.experts > 0 ? of_routing(std::move(m), routing) : std::move(m),
+    return gated_delta(routing.experts > 0 ? add_experts(std::move(m), routing) : std::move(m),
                        value_heads);
   };
   return {

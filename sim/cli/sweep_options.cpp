@@ -129,13 +129,13 @@ void add_search_options(Arguments& args, const char* effort) {
 void add_sweep_options(Arguments& args) {
   args.add()("scenario", "scenario file", cxxopts::value<std::string>());
   add_search_options(args);
-  args.add()(
-      "shard",
-      "I/N: search only the I-th of N parts, for job arrays; then run it without --shard and with "
-      "the journals of all parts",
-      cxxopts::value<std::string>())("nodes",
-                                     "how many nodes may be used: 8,16,48 or 8..64 (doubling)",
-                                     cxxopts::value<std::string>())(
+  args.add()("shard",
+             "I/N: screen and estimate only the I-th of N parts, for job arrays; then run it "
+             "without --shard and with "
+             "the journals of all parts",
+             cxxopts::value<std::string>())(
+      "nodes", "how many nodes may be used: 8,16,48 or 8..64 (doubling)",
+      cxxopts::value<std::string>())(
       "vary",
       "search once for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable. A "
       "PATH in the layout varies the scenario's own layout, without a search: "

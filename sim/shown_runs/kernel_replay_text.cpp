@@ -135,7 +135,7 @@ traces::SideBySide both_steps(const KernelReplayAnswer& answer) {
 constexpr const char* kSteps = "mean of ranks, seconds a step of wall time by class";
 constexpr const char* kPath = "the longest path, a step, by class";
 
-std::string steps_table_text(const ReplayTable& of) {
+std::string kernel_table_text(const ReplayTable& of) {
   Table table(of.columns);
   for (const std::vector<std::string>& row : of.rows) table.add(row);
   return table.text();
@@ -146,10 +146,10 @@ std::string steps_table_text(const ReplayTable& of) {
 std::string kernel_replay_text(const KernelReplayAnswer& answer) {
   std::string text = source_line(answer) + "\n" + measured_text(answer) + "\n";
   if (answer.after) text += "changed: " + joined(answer.said) + "\n";
-  text += "\n" + std::string(kSteps) + "\n" + steps_table_text(steps_of(answer));
+  text += "\n" + std::string(kSteps) + "\n" + kernel_table_text(steps_of(answer));
   text += "\n" + std::string(kPath) + (answer.after ? ", which explains the difference" : "") +
-          "\n" + steps_table_text(path_of(answer));
-  text += "\nwhere durations of kernels come from\n" + steps_table_text(origins_of(answer));
+          "\n" + kernel_table_text(path_of(answer));
+  text += "\nwhere durations of kernels come from\n" + kernel_table_text(origins_of(answer));
   for (const std::string& note : answer.notes) text += "\nnote: " + note + "\n";
   return text;
 }

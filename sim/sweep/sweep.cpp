@@ -210,20 +210,15 @@ Sweep sweep_within_limit(const Scenario& scenario, const HardwareProfile& profil
     if (space.allows(layout)) contest.enter(layout);
 
   // A part answers its share of the estimates that the search with all parts asks for. That search
-  // climbs, simulates and compares, with the bests of all parts.
+  // splits misfits, climbs, simulates and compares, with the bests of all parts.
   const bool whole = options.part.count == 1;
   for (const Placement placement : kPlacements) {
     share = 0.4 + 0.15 * static_cast<double>(placement);
     const auto some = [&](double count) {
       return ops(small ? count : count * worth(contest, placement)) / options.part.count;
     };
-    if (!whole) {
-      contest.estimate_best(placement, small ? ops(5 * kSpaceOps) : some(kSpaceOps),
-                            small ? 0 : kWithin);
-      continue;
-    }
-    contest.estimate_best(placement, small ? ops(5 * kSpaceOps) : some(kSpaceOps),
-                          small ? 0 : kWithin);
+    contest.estimate_best(placement, some(small ? 5 * kSpaceOps : kSpaceOps), small ? 0 : kWithin);
+    if (!whole) continue;
     contest.split_misfits(placement, small ? listing.may_fit_if_resplit : kSplitsTried,
                           some(kSpaceOps), small ? 0 : kWithin);
     contest.climb(placement, kStarts, kNear, some(kClimbOps));

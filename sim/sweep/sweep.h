@@ -50,7 +50,7 @@ struct SweepOptions {
   std::size_t ranked = 256;   // candidates in the answer, plus the best of each placement
   Predictor predictor = Predictor::simulate;
   KnownAnswers* known = nullptr;  // cache of answers, read and extended
-  SpacePart part;                 // search only this part of the space
+  SpacePart part;                 // screen and estimate only this part of the space
   std::function<bool()> stopped;  // returns true to end early, with the results so far
   ShowProgress progress;
 };

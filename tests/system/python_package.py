@@ -193,7 +193,7 @@ class PythonPackage(harness.SystemTest):
 
         with Old(2) as pool, self.assertLogs("polyphony", "WARNING") as told:
             self.assertEqual(q.sweep(jobs=1, estimate=True, executor=pool, parts=4), whole)
-        self.assertIn("part 3 of 4: its worker has another version", told.output[0])
+        self.assertIn("parts 3 of 4: their workers have another version", told.output[0])
 
     def test_parts_are_handed_out_as_workers_get_free(self):
         from polyphony import _shards

@@ -15,7 +15,7 @@
 namespace polyphony::traces {
 namespace {
 
-constexpr const char* kRunAgain =
+constexpr const char* kUnchangedOutput =
     "give the unchanged output of nccl-tests, including its header, or its JSON (-J)";
 // Relative tolerance: busbw and algbw are printed with three or four digits.
 constexpr double kPrinted = 0.02;
@@ -99,7 +99,8 @@ class Table {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(line_ > 0 ? file_ + ":" + std::to_string(line_) : file_, "", what, kRunAgain);
+    throw InputError(line_ > 0 ? file_ + ":" + std::to_string(line_) : file_, "", what,
+                     kUnchangedOutput);
   }
 
   void read_head(const std::string& line, const std::vector<std::string>& words) {

@@ -126,8 +126,8 @@ class Scenario:
             (ranks, stages, microbatches) that returns one. Actions are texts: "0F3", "0B3", "0I3",
             "0W3" (stage, kind, microbatch).
         layer_times
-            A function of (module, block) that returns a block's seconds, which replace the predicted
-            ones: of the forward pass (the gradients of the input and of the weights, where they are
+            A function of (module, block) that returns the seconds of one block for one microbatch on one
+            rank, collectives inside it included, which replace the predicted ones: of the forward pass (the gradients of the input and of the weights, where they are
             needed, then take as long each), or of all three.
         jitter
             Number of steps that are drawn with the profile's variance.
@@ -199,7 +199,8 @@ class Scenario:
             Dask's, mpi4py's, Ray's (polyphony.RayExecutor). The answer is the same to the byte. Workers need this package, and the
             files of the scenario under the same paths. A part whose worker dies is searched here.
         parts
-            Number of parts; twice the executor's workers when absent.
+            Number of parts; twice the executor's workers when absent. Ctrl-C while parts are searched ends
+            the search without an answer.
         estimate, runnable, effort, top, all, objective, tokens, nodes, memory_margin, journal, report
             As the options of `polyphony sweep`.
         profile, stack, phase, set, jobs
@@ -219,7 +220,7 @@ class Scenario:
         settings = {"estimate": estimate, "runnable": runnable, "effort": effort, "top": top, "all": all, "objective": objective,
                     "tokens": tokens, "nodes": nodes, "memory_margin": memory_margin, "for": for_, "journal": journal, "report": report,
                     "profile": profile, "stack": stack, "phase": phase, "set": set, "jobs": jobs}
-        asked = self if placement is None else self._placed(placement, set)
+        asked = self if placement is None else self._placed(placement, {"set": set, "phase": phase, "profile": profile})
         with contextlib.ExitStack() as stack_of:
             if executor is not None:
                 folder = stack_of.enter_context(tempfile.TemporaryDirectory(prefix="polyphony-"))
@@ -227,9 +228,8 @@ class Scenario:
 
                 shared = {key: value for key, value in settings.items() if key not in ("journal", "report", "jobs")}
                 own = os.fspath(journal) if journal else os.path.join(folder, "journal")
-                together = os.path.join(folder, "parts")
-                write_journal(asked, shared, executor, parts, together)
-                settings["journal"] = f"{own},{together}" if os.path.getsize(together) else own
+                together = write_journal(asked, shared, executor, parts, folder)
+                settings["journal"] = f"{own},{together}" if together else own
             answer: answers.Search = decode(answers.Search, asked._run("sweep", settings, progress=progress, keep=_stopped))
         return answer
 
@@ -310,8 +310,8 @@ class Scenario:
             path.write_text("".join(",".join(rank) + "\n" for rank in order), encoding="utf-8")
             yield os.fspath(path)
 
-    def _placed(self, policy: PlacementPolicy, changes: Changes | None) -> Scenario:
-        whole = self._run("plan", {"resolved": True, "set": changes})
+    def _placed(self, policy: PlacementPolicy, settings: Mapping[str, Any]) -> Scenario:
+        whole = self._run("plan", {"resolved": True, **settings})
         cluster = whole["cluster"]
         return self.with_({"search": policy(whole["model"], int(cluster["nodes"]) * int(cluster["node"]["ranks"]))})
 
@@ -322,8 +322,7 @@ class Scenario:
                 continue
             times = []
             for block in range(int(module["layers"])):
-                seconds = layer_times(name, block)
-                parts = [float(seconds)] * 3 if isinstance(seconds, (int, float)) else [float(part) for part in seconds]
+                parts = _three(layer_times(name, block))
                 if len(parts) != 3:
                     raise InputError(f"layer_times must return a number or three (got {len(parts)})", fix="forward, input, weights")
                 keys = ("forward", "backward_input", "backward_weight") if module.get("train") != "frozen" else ("forward", "backward_input")
@@ -334,6 +333,14 @@ class Scenario:
     def __repr__(self) -> str:
         changed = f", {len(self._layers)} changes" if self._layers and self._base else ""
         return f"Scenario({self._base or 'in memory'}{changed})"
+
+
+def _three(seconds: Any) -> list[float]:
+    """Returns the numbers of a sequence or array, or a number, of whatever type, three times."""
+    try:
+        return [float(seconds)] * 3
+    except (TypeError, ValueError, RuntimeError):  # it has several elements
+        return [float(part) for part in seconds]
 
 
 class _NotOneChange(Exception):

@@ -30,7 +30,12 @@ def search_part(scenario: Scenario, settings: Mapping[str, Any], part: int, part
 
 
 def _workers(executor: concurrent.futures.Executor) -> int:
-    return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+    """Returns how many calls the executor runs at the same time; this machine's cores if it does not tell."""
+    for name in ("_max_workers", "num_workers"):  # of concurrent.futures and RayExecutor; of mpi4py
+        if count := getattr(executor, name, None):
+            return int(count)
+    client = getattr(executor, "_client", None)  # of Dask
+    return max(1, sum(client.nthreads().values())) if client is not None else os.cpu_count() or 1
 
 
 def each_part(submit: Callable[[int], concurrent.futures.Future[str]], count: int,
@@ -69,11 +74,12 @@ def _end(ended: queue.SimpleQueue[int], part: int, _: object) -> None:
 
 
 def write_journal(scenario: Scenario, settings: Mapping[str, Any], executor: concurrent.futures.Executor, parts: int | None,
-                  path: str) -> None:
-    """Has a space searched in parts, and writes the answers of all parts into one journal.
+                  folder: str) -> str | None:
+    """Has a space searched in parts, writes the answers of all parts into one journal, and returns its path.
 
-    A part whose worker dies, or has another version of the package, is missing from the journal, and is
-    then searched by the journal's reader.
+    A part whose worker dies is missing from the journal, and so is one whose worker answers another
+    question than most do: it has another version of the package, or other files. The journal's reader
+    then searches these parts. None: no part has answers.
 
     Raises
     ------
@@ -84,24 +90,30 @@ def write_journal(scenario: Scenario, settings: Mapping[str, Any], executor: con
     count = parts if parts is not None else 2 * workers
     if count < 1:
         raise InputError(f"a search has at least one part (got {count})", file="parts", fix="leave parts out")
-    with open(path, "w", encoding="utf-8") as file:
-        question = ""
+    journals: dict[str, list[int]] = {}  # by first line, which identifies the question: the parts
 
-        def write(part: int, future: concurrent.futures.Future[str]) -> None:
-            nonlocal question
-            try:
-                head, answers = future.result().split("\n", 1)
-            except InputError:
-                raise
-            except Exception as error:  # Whatever a worker dies of.
-                log.warning("part %d of %d: %s: it is searched here", part, count, error)
-                return
-            if not question:
-                question = head
-                file.write(f"{head}\n")
-            if head == question:
-                file.write(answers)
-            else:
-                log.warning("part %d of %d: its worker has another version of polyphony: it is searched here", part, count)
+    def path(question: str) -> str:
+        return os.path.join(folder, f"parts-{list(journals).index(question)}")
 
-        each_part(lambda part: executor.submit(search_part, scenario, settings, part, count), count, write, _AHEAD * workers)
+    def write(part: int, future: concurrent.futures.Future[str]) -> None:
+        try:
+            question, answers = future.result().split("\n", 1)
+        except InputError:
+            raise
+        except Exception as error:  # Whatever a worker dies of.
+            log.warning("part %d of %d: %s: it is searched here", part, count, error)
+            return
+        known = journals.setdefault(question, [])
+        with open(path(question), "a", encoding="utf-8") as file:
+            file.write(answers if known else f"{question}\n{answers}")
+        known.append(part)
+
+    each_part(lambda part: executor.submit(search_part, scenario, settings, part, count), count, write, _AHEAD * workers)
+    if not journals:
+        return None
+    most = max(journals, key=lambda question: len(journals[question]))
+    for question, of in journals.items():
+        if question != most:
+            log.warning("parts %s of %d: their workers have another version of polyphony, or other files: they are searched here",
+                        ", ".join(map(str, sorted(of))), count)
+    return path(most)

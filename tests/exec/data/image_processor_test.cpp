@@ -202,7 +202,7 @@ TEST_SUITE("images") {
     CHECK_NOTHROW(ImageProcessor::of(folder.path(), 224));
   }
 
-  TEST_CASE("what is not supported is processor_refusal with file and key") {
+  TEST_CASE("what is not supported is refused with file and key") {
     CHECK(processor_refusal(type("Idefics3ImageProcessor")) ==
           "preprocessor_config.json: /image_processor_type: Idefics3ImageProcessor is not "
           "supported (use a vision model with the image processor of CLIP, SigLIP, LLaVA-1.5, ViT, "

@@ -15,7 +15,7 @@ using torch::Tensor;
 
 namespace {
 
-bool near_weights(const Tensor& a, const Tensor& b) {
+bool nearly_equal(const Tensor& a, const Tensor& b) {
   return a.sizes() == b.sizes() && (a - b).norm().item<double>() <= 1e-12 * b.norm().item<double>();
 }
 
@@ -49,11 +49,11 @@ TEST_SUITE("experts") {
     const auto weights = [&] {
       return routing_weights(chosen_scores(logits, chosen, module.router_scores), module);
     };
-    CHECK(near_weights(weights(), torch::tensor({{0.75, 0.25}}, torch::kFloat64)));  // 3 : 1
+    CHECK(nearly_equal(weights(), torch::tensor({{0.75, 0.25}}, torch::kFloat64)));  // 3 : 1
     module.router_scores = RouterScores::sigmoid;                                    // 3/4 : 1/2
-    CHECK(near_weights(weights(), torch::tensor({{0.6, 0.4}}, torch::kFloat64)));
+    CHECK(nearly_equal(weights(), torch::tensor({{0.6, 0.4}}, torch::kFloat64)));
     module.routed_scale = 2.5;
-    CHECK(near_weights(weights(), torch::tensor({{1.5, 1.0}}, torch::kFloat64)));
+    CHECK(nearly_equal(weights(), torch::tensor({{1.5, 1.0}}, torch::kFloat64)));
   }
 
   TEST_CASE("gates, clamped and not") {
@@ -70,8 +70,8 @@ TEST_SUITE("experts") {
       const Tensor wanted = reference_gate(module, plain.slice(1, 0, c10::nullopt, 2),
                                            plain.slice(1, 1, c10::nullopt, 2));
       torch::autograd::backward({y, wanted}, {dy, dy});
-      CHECK(near_weights(y, wanted));
-      CHECK(near_weights(ours.grad(), plain.grad()));
+      CHECK(nearly_equal(y, wanted));
+      CHECK(nearly_equal(ours.grad(), plain.grad()));
     }
     // By hand: g = 9 counts as 7, u = −8 as −7: −6·7·σ(11.914).
     const Tensor beyond = glu(torch::tensor({{9., -8.}}, torch::kFloat64), Activation::clamped);

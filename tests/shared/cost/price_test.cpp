@@ -16,7 +16,7 @@
 namespace polyphony {
 namespace {
 
-HardwareProfile whole_numbers() {
+HardwareProfile round_profile() {
   HardwareProfile profile;
   profile.device = {"round", FlopsPerSecond(1e12), {},
                     {},      BytesPerSecond(10e9), Bytes(std::int64_t{1} << 40)};
@@ -74,7 +74,7 @@ double gather_of(double bytes) { return 10e-6 + bytes / 1e9; }  // or scatter, t
 TEST_CASE("compute hides a collective at the end of the step, except for one tenth") {
   for (const bool between : {false, true}) {
     const Lowered step = lowered(between ? text_only(2, 1) : text_only(1, 2), grid_of(1, 1, 2));
-    HardwareProfile profile = whole_numbers();
+    HardwareProfile profile = round_profile();
     const CostTable alone = step.price(profile);
     double backward = 0;  // of the rank's last
     for (std::size_t n = 0; n < step.compiled.nodes.size(); ++n) {
@@ -126,7 +126,7 @@ TEST_CASE(
   Scenario scenario = text_only(1, 4);
   scenario.cluster.node_link.latency = Seconds(1e-6);
   Layout layout = grid_of(2, 2, 4);
-  HardwareProfile profile = whole_numbers();
+  HardwareProfile profile = round_profile();
   for (const bool sp : {false, true})
     for (const bool scattered : {false, true}) {
       layout.modules[0].sp = sp;
@@ -153,7 +153,7 @@ TEST_CASE(
 TEST_CASE("an update moves the rank's shard of the optimizer state") {
   for (const Shard shard : {Shard::none, Shard::optimizer}) {
     const Lowered step = lowered(text_only(1, 2), grid_of(1, 1, 2, shard));
-    const CostTable costs = step.price(whole_numbers());
+    const CostTable costs = step.price(round_profile());
     // Embedding and head 2·512·96; 6 blocks of 96·(96·2 + 2·48) + 3·96·256 and two norms; a norm.
     const double parameters =
         2 * 512 * 96 + 6 * (96 * (96 * 2 + 2 * 48) + 3 * 96 * 256 + 2 * 96) + 96;
@@ -178,7 +178,7 @@ TEST_CASE("an op that several ranks run together takes as long as on the slowest
   layout.modules.front().cp = 2;
   layout.microbatches = 8;  // a sample each
   const Lowered step = lowered(text_only(1, 2), layout);
-  HardwareProfile profile = whole_numbers();
+  HardwareProfile profile = round_profile();
   profile.attention_efficiency = 1e-4;
   const CostTable costs = step.price(profile);
   int together = 0;
@@ -201,7 +201,7 @@ TEST_CASE("a message inside one rank is read and written once and crosses no lin
   const Compiled compiled = hand_made::compile_sound(program);
   Cluster cluster;
   cluster.node_link = cluster.fabric_link = {BytesPerSecond(1), Seconds(1)};
-  const CostTable costs = price(program, compiled, cluster, whole_numbers());
+  const CostTable costs = price(program, compiled, cluster, round_profile());
   int messages = 0;
   for (std::size_t n = 0; n < compiled.nodes.size(); ++n) {
     if (compiled.nodes[n].kind != NodeKind::message) continue;

@@ -25,7 +25,7 @@ std::vector<Rank> ranks(int count, int stride = 1) {
 }
 
 // Efficiencies: half of the node link, 0.4 of the fabric, 2 us per hop.
-HardwareProfile equal_rates() {
+HardwareProfile profile_of_equal_rates() {
   HardwareProfile profile;
   profile.device = {"round", FlopsPerSecond(1e12), FlopsPerSecond(10e12),
                     {},      BytesPerSecond(1e9),  Bytes(1 << 30)};
@@ -39,12 +39,12 @@ HardwareProfile equal_rates() {
 
 double all_reduce(const std::vector<Rank>& members, const Cluster& cluster,
                   Others others = Others::idle) {
-  return ring_time(make_ring(members, cluster, equal_rates(), others), CollectiveKind::all_reduce,
-                   Bytes(8'000'000))
+  return ring_time(make_ring(members, cluster, profile_of_equal_rates(), others),
+                   CollectiveKind::all_reduce, Bytes(8'000'000))
       .count();
 }
 double all_to_all(const std::vector<Rank>& members, const Cluster& cluster) {
-  return ring_time(make_ring(members, cluster, equal_rates(), Others::alike),
+  return ring_time(make_ring(members, cluster, profile_of_equal_rates(), Others::alike),
                    CollectiveKind::all_to_all, Bytes(8'000'000))
       .count();
 }
@@ -168,7 +168,8 @@ TEST_CASE("24 accelerators in 6 nodes of two pairs gather over one NIC each") {
   cluster.fabric_link.rate = BytesPerSecond(25e9);
   const Bytes all(24'000'000'000);
   const auto gather = [&] {
-    return ring_time(make_ring(ranks(24), cluster, equal_rates()), CollectiveKind::all_gather, all)
+    return ring_time(make_ring(ranks(24), cluster, profile_of_equal_rates()),
+                     CollectiveKind::all_gather, all)
         .count();
   };
   // 23 hops of 2 + 5 us; 23/24 of the bytes enter each node, at 0.4 of 25e9 B/s.
@@ -238,7 +239,7 @@ TEST_CASE("a slow link limits the collectives of its group") {
 
 TEST_CASE("a slow device slows its ops, and those of its tensor-parallel group") {
   Scenario scenario = examples::small_on_cpu(4, 4);
-  const HardwareProfile profile = equal_rates();
+  const HardwareProfile profile = profile_of_equal_rates();
   for (const int tp : {1, 2}) {
     const Layout layout = data_parallel(4, tp);
     REQUIRE_FALSE(check_layout(scenario, layout).has_value());

@@ -40,10 +40,10 @@ const Parameter& named(const std::vector<Parameter>& all, const std::string& nam
 }
 
 std::string tiny_with(const std::string& from, const std::string& to) {
-  std::string text_of = test::file_text("scenarios/tiny.json");
-  const auto at = text_of.find(from);
+  std::string text = test::file_text("scenarios/tiny.json");
+  const auto at = text.find(from);
   REQUIRE(at != std::string::npos);
-  return text_of.replace(at, from.size(), to);
+  return text.replace(at, from.size(), to);
 }
 std::string invalid(const std::function<void(Module&)>& change) {
   Scenario scenario = test::scenario_at("scenarios/tiny_text_only.json");
@@ -304,8 +304,8 @@ TEST_CASE("configurations of models with experts") {
   CHECK(other.module == find_preset("qwen3-30b-a3b")->module);
   CHECK(other.notes == find_preset("qwen3-30b-a3b")->notes);
   const auto changed = [&](const std::string& from, const std::string& to) {
-    std::string text_of = qwen;
-    return text_of.replace(text_of.find(from), from.size(), to);
+    std::string text = qwen;
+    return text.replace(text.find(from), from.size(), to);
   };
   CHECK(read_hf_config(changed("\"norm_topk_prob\": true", "\"norm_topk_prob\": false"),
                        "config.json", ModuleKind::language)

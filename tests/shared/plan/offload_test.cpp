@@ -18,7 +18,7 @@ namespace polyphony {
 namespace {
 
 // Eight microbatches of one sequence on nodes of eight H100s.
-Scenario offloading(const std::string& layout, const std::string& cluster = "") {
+Scenario one_stack(const std::string& layout, const std::string& cluster = "") {
   return read_scenario(
       R"({"polyphony": 1, "about": "Sizes chosen for speed. Source: none.",
           "model": {"language": {"layers": 8, "hidden": 1024, "heads": 16, "kv_heads": 16, "ffn": 4096,
@@ -69,9 +69,8 @@ TEST_SUITE("activations offloaded") {
   // before or of the backward after: three of eight. The eighth arrives at the host when the first
   // has left it.
   TEST_CASE("under gpipe, saved activations of three microbatches of eight are on the device") {
-    const Scenario kept = offloading(kGpipe + R"("all": {"ranks": 1})"),
-                   away =
-                       offloading(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
+    const Scenario kept = one_stack(kGpipe + R"("all": {"ranks": 1})"),
+                   away = one_stack(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
     const Program stay = program_of(kept), go = program_of(away);
     CHECK(copies(stay, 0, true).empty());
     CHECK(copies(go, 0, true).size() == 8);
@@ -95,7 +94,7 @@ TEST_SUITE("activations offloaded") {
   // F0 and B0, four in the middle, F7 B5 B6 B7: two. Rank 0 has more.
   TEST_CASE("activations that are needed soon are not offloaded") {
     const Scenario scenario =
-        offloading(k1f1b + R"("all": {"pp": 4, "ranks": 4, "offload_activations": true})");
+        one_stack(k1f1b + R"("all": {"pp": 4, "ranks": 4, "offload_activations": true})");
     const Program program = program_of(scenario);
     CHECK(copies(program, 0, true).size() == 8);
     CHECK(copies(program, 1, true).size() == 8);
@@ -104,7 +103,7 @@ TEST_SUITE("activations offloaded") {
   }
 
   TEST_CASE("an action's recipe overrides the layout") {
-    Scenario scenario = offloading(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
+    Scenario scenario = one_stack(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
     scenario.layout->actions =
         make_step_plan(scenario, *scenario.layout, make_plan(scenario, *scenario.layout),
                        typical_batch(scenario))
@@ -123,7 +122,7 @@ TEST_SUITE("activations offloaded") {
   // copy back waits for its own copy to the host, and for the action but one before its backward.
   TEST_CASE("copies wait for actions, and actions for copies") {
     const Scenario scenario =
-        offloading(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
+        one_stack(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
     const Program program = program_of(scenario);
     const std::vector<std::uint32_t> out = copies(program, 0, true),
                                      back = copies(program, 0, false);
@@ -147,7 +146,7 @@ TEST_SUITE("activations offloaded") {
 
   TEST_CASE("verify() reports a copy that is too early, and one that is missing") {
     const Scenario scenario =
-        offloading(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
+        one_stack(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
     const Program sound = program_of(scenario);
     const std::uint32_t back = copies(sound, 0, false).front();
     Program early = sound;
@@ -167,7 +166,7 @@ TEST_SUITE("activations offloaded") {
   // 63 GB/s, of which 0.876 are reached; 2 us of the link and 10 us of the software before.
   TEST_CASE("a copy takes its bytes over the link to the host") {
     const Scenario scenario =
-        offloading(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
+        one_stack(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
     const Program program = program_of(scenario);
     const Estimate found = estimate_of(scenario, program);
     for (const bool to_host : {true, false}) {
@@ -179,8 +178,8 @@ TEST_SUITE("activations offloaded") {
             doctest::Approx(12e-6 + bytes / (63e9 * 0.876)).epsilon(1e-6));
     }
     // Over a bus at half the rate, twice as long.
-    const Scenario slow = offloading(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})",
-                                     R"(, "bus": "31.5GBps")");
+    const Scenario slow = one_stack(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})",
+                                    R"(, "bus": "31.5GBps")");
     const Program same = program_of(slow);
     const std::uint32_t op = copies(same, 0, true).front();
     const OpTime& time = estimate_of(slow, same).timeline.ops[op];
@@ -228,14 +227,14 @@ TEST_SUITE("activations offloaded") {
 
   TEST_CASE("copies use the link of a shipped device, a stated link, or the bus") {
     const std::string grid = k1f1b + R"("all": {"ranks": 1, "offload_activations": true})";
-    CHECK(offloading(grid).cluster.host_link.rate == BytesPerSecond(63e9));
-    CHECK(offloading(grid).cluster.host_memory == BytesPerSecond(8 * 76.8e9));
-    CHECK(offloading(grid, R"(, "host_link": "20GBps", "host_memory_rate": "100GBps")")
+    CHECK(one_stack(grid).cluster.host_link.rate == BytesPerSecond(63e9));
+    CHECK(one_stack(grid).cluster.host_memory == BytesPerSecond(8 * 76.8e9));
+    CHECK(one_stack(grid, R"(, "host_link": "20GBps", "host_memory_rate": "100GBps")")
               .cluster.host_memory == BytesPerSecond(100e9));
-    CHECK_THROWS_WITH_AS(offloading(grid, R"(, "host_link": "20GBps", "bus": "30GBps")"),
+    CHECK_THROWS_WITH_AS(one_stack(grid, R"(, "host_link": "20GBps", "bus": "30GBps")"),
                          doctest::Contains("host_link must not be given together with bus"),
                          InputError);
-    Scenario nowhere = offloading(grid);
+    Scenario nowhere = one_stack(grid);
     nowhere.cluster.host_link = {};
     const auto no = check_layout(nowhere, *nowhere.layout);
     REQUIRE(no);

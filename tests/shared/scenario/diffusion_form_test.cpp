@@ -19,7 +19,7 @@ namespace {
 
 using examples::small_diffusion;
 
-Model read_model(const std::string& text) {
+Model model_from(const std::string& text) {
   std::vector<std::string> notes;
   return read_model(JsonValue::parse(text, "s.json"), {}, NumberFormat::bf16, notes);
 }
@@ -48,7 +48,7 @@ std::string refusal(const std::function<void(Scenario&)>& change) {
 
 TEST_CASE("edges define where rows are added and whether gradients flow back") {
   Model model =
-      read_model(std::string("{") + kDiffusionLanguage +
+      model_from(std::string("{") + kDiffusionLanguage +
                  R"(, "diffusion": {"layers": 2, "hidden": 8, "heads": 1, "ffn": 12, "patch": 2,
                         "latent_channels": 4, "latent_tokens": 16, "from": "language"}})");
   const Module& diffusion = model.modules[1];
@@ -68,7 +68,7 @@ TEST_CASE("edges define where rows are added and whether gradients flow back") {
   CHECK_FALSE(context(0).input_grad);
   CHECK((context(1).input_grad && !context(1).edge_grad));
   // Two projectors add to layers 1 and 3 of the language module.
-  const Model deep = read_model(std::string(R"({"vision": {"layers": 4, "hidden": 8, "heads": 1,
+  const Model deep = model_from(std::string(R"({"vision": {"layers": 4, "hidden": 8, "heads": 1,
       "ffn": 16, "image_size": 8, "patch": 2}, "outer": {"kind": "projector", "from": "vision"},
       "deep": {"kind": "projector", "from": {"module": "vision", "from_layer": 2}},
       "language": {"layers": 4, "hidden": 24, "heads": 4, "ffn": 32, "vocab": 64,
@@ -87,7 +87,7 @@ TEST_CASE("edges define where rows are added and whether gradients flow back") {
 TEST_CASE("a diffusion model is resolved and read back") {
   Scenario scenario = test::scenario_at("scenarios/tiny.json");
   scenario.model =
-      read_model(std::string("{") + kDiffusionLanguage +
+      model_from(std::string("{") + kDiffusionLanguage +
                  R"(, "pictures": {"kind": "diffusion", "preset": "dit-xl-2", "layers": 2,
                            "loss_weight": 0.25, "from": {"module": "language", "from_layer": 2}}})");
   scenario.layout.reset();
@@ -175,7 +175,7 @@ TEST_CASE("each latent of a packed sample reads its own text") {
 TEST_CASE("a latent without text is rejected, several latents in a sample are accepted") {
   Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
   scenario.data.source = RecordedData{"mix.jsonl"};
-  const auto read_model = [&](const std::string& line) {
+  const auto read = [&](const std::string& line) {
     try {
       load_samples(scenario, "", [&](const std::string&) { return line; });
     } catch (const InputError& error) {
@@ -183,9 +183,8 @@ TEST_CASE("a latent without text is rejected, several latents in a sample are ac
     }
     return std::string("read");
   };
-  CHECK(read_model(R"({"items": [["text", 4], ["latent", 4], ["text", 3], ["latent", 16]]})") ==
-        "read");
-  CHECK(read_model(R"({"items": [["text", 4], ["latent", 4], ["latent", 16]]})") ==
+  CHECK(read(R"({"items": [["text", 4], ["latent", 4], ["text", 3], ["latent", 16]]})") == "read");
+  CHECK(read(R"({"items": [["text", 4], ["latent", 4], ["latent", 16]]})") ==
         "mix.jsonl: sample 0 (counted from 0) has a latent without text (put the text of a latent "
         "before it)");
 }

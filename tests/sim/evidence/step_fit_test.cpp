@@ -32,7 +32,7 @@ Scenario llama(int microbatches) {
   return read_scenario(text, "s.json", test::file_text);
 }
 
-HardwareProfile fitted_prior() { return *find_profile(default_profile("H100")); }
+HardwareProfile prior_of_fit() { return *find_profile(default_profile("H100")); }
 
 StepEvidence measured_by(const HardwareProfile& truth, const Scenario& scenario, double times = 1) {
   StepEvidence evidence;
@@ -53,16 +53,16 @@ const ParameterMove& move(const StepCalibration& fit, const std::string& key) {
 
 TEST_CASE(
     "one step time moves every layout's prediction towards the truth and narrows its interval") {
-  HardwareProfile truth = fitted_prior();
+  HardwareProfile truth = prior_of_fit();
   truth.gemm_efficiency *= 0.9;
   const Scenario known = llama(8), asked = llama(4);
-  const StepCalibration fit = calibrate_steps(fitted_prior(), {measured_by(truth, known)}, "ours");
-  const double before = std::log(quick_step(asked, fitted_prior()).step() /
+  const StepCalibration fit = calibrate_steps(prior_of_fit(), {measured_by(truth, known)}, "ours");
+  const double before = std::log(quick_step(asked, prior_of_fit()).step() /
                                  quick_step(asked, truth).step()),
                after = std::log(quick_step(asked, fit.profile).step() /
                                 quick_step(asked, truth).step());
   CHECK(std::abs(after) < std::abs(before));
-  CHECK(fit.profile.gemm_efficiency < fitted_prior().gemm_efficiency);
+  CHECK(fit.profile.gemm_efficiency < prior_of_fit().gemm_efficiency);
   CHECK(move(fit, "gemm_efficiency").moved);
   CHECK(move(fit, "gemm_efficiency").deviation < move(fit, "gemm_efficiency").prior_deviation);
   CHECK_FALSE(fit.rows[0].outlier);
@@ -78,13 +78,13 @@ TEST_CASE(
                profile)
         .deviation();
   };
-  CHECK(width(back) < width(fitted_prior()));
+  CHECK(width(back) < width(prior_of_fit()));
 }
 
 // 22 % beyond the prediction: more than the parameters explain.
 TEST_CASE("after the fit the measured layout is predicted as it was measured") {
-  const StepEvidence log = measured_by(fitted_prior(), llama(8), 1.22);
-  const StepCalibration fit = calibrate_steps(fitted_prior(), {log}, "ours");
+  const StepEvidence log = measured_by(prior_of_fit(), llama(8), 1.22);
+  const StepCalibration fit = calibrate_steps(prior_of_fit(), {log}, "ours");
   REQUIRE_FALSE(fit.rows[0].outlier);
   CHECK(fit.rows[0].after / *log.step == doctest::Approx(1).epsilon(0.01));
   const auto belief_of = [&](const Scenario& scenario, const HardwareProfile& profile) {
@@ -117,7 +117,7 @@ TEST_CASE("after the fit the measured layout is predicted as it was measured") {
 TEST_CASE("a parameter that no step time depends on keeps its prior, and is marked") {
   // All ranks in one node: nothing crosses the fabric.
   const StepCalibration fit =
-      calibrate_steps(fitted_prior(), {measured_by(fitted_prior(), llama(8), 1.05)}, "ours");
+      calibrate_steps(prior_of_fit(), {measured_by(prior_of_fit(), llama(8), 1.05)}, "ours");
   const ParameterMove& fabric = move(fit, "fabric_efficiency");
   CHECK_FALSE(fabric.moved);
   CHECK(fabric.value == fabric.prior);
@@ -125,23 +125,23 @@ TEST_CASE("a parameter that no step time depends on keeps its prior, and is mark
 }
 
 TEST_CASE("a step time that is ten times off is an outlier, alone and among good ones") {
-  const StepEvidence good = measured_by(fitted_prior(), llama(8), 1.03),
-                     also = measured_by(fitted_prior(), llama(4), 1.03),
-                     bad = measured_by(fitted_prior(), llama(8), 10);
-  const StepCalibration mixed = calibrate_steps(fitted_prior(), {good, bad, also}, "ours");
+  const StepEvidence good = measured_by(prior_of_fit(), llama(8), 1.03),
+                     also = measured_by(prior_of_fit(), llama(4), 1.03),
+                     bad = measured_by(prior_of_fit(), llama(8), 10);
+  const StepCalibration mixed = calibrate_steps(prior_of_fit(), {good, bad, also}, "ours");
   CHECK_FALSE(mixed.rows[0].outlier);
   CHECK(mixed.rows[1].outlier);
   CHECK_FALSE(mixed.rows[2].outlier);
-  const StepCalibration clean = calibrate_steps(fitted_prior(), {good, also}, "ours");
+  const StepCalibration clean = calibrate_steps(prior_of_fit(), {good, also}, "ours");
   CHECK(mixed.profile.gemm_efficiency == doctest::Approx(clean.profile.gemm_efficiency));
-  const StepCalibration alone = calibrate_steps(fitted_prior(), {bad}, "ours");
+  const StepCalibration alone = calibrate_steps(prior_of_fit(), {bad}, "ours");
   CHECK(alone.rows[0].outlier);
-  CHECK(alone.profile.gemm_efficiency == fitted_prior().gemm_efficiency);
+  CHECK(alone.profile.gemm_efficiency == prior_of_fit().gemm_efficiency);
 }
 
 TEST_CASE("parameters stay within their valid range, however fast a run was") {
-  StepEvidence fast = measured_by(fitted_prior(), llama(8), 0.75);
-  HardwareProfile wide = fitted_prior();
+  StepEvidence fast = measured_by(prior_of_fit(), llama(8), 0.75);
+  HardwareProfile wide = prior_of_fit();
   wide.certainty.footing = Footing::stated;
   wide.certainty.errors = {{{"gemm_efficiency", 2}}, {{"attention_efficiency", 2}}};
   const StepCalibration fit = calibrate_steps(wide, {fast}, "ours");
@@ -153,7 +153,7 @@ TEST_CASE("parameters stay within their valid range, however fast a run was") {
 TEST_CASE("the linear update of published rows equals the calibration's, up to its curvature") {
   // 5 % slow, one error that the step depends on by `slope`: z = e · s / (e² + own²), e = slope ·
   // error.
-  HardwareProfile one = fitted_prior();
+  HardwareProfile one = prior_of_fit();
   one.certainty.footing = Footing::stated;
   one.certainty.residual = 0.05;
   one.certainty.errors = {{{"gemm_efficiency", 0.05}}};
@@ -174,9 +174,9 @@ TEST_CASE("memory is compared with the prediction and changes no parameter") {
   evidence.source = "peak";
   evidence.scenario = llama(8);
   evidence.memory = Bytes(std::int64_t{1} << 30);
-  const StepCalibration fit = calibrate_steps(fitted_prior(), {evidence}, "ours");
+  const StepCalibration fit = calibrate_steps(prior_of_fit(), {evidence}, "ours");
   CHECK(fit.parameters.empty());
-  CHECK(fit.profile.certainty == fitted_prior().certainty);
+  CHECK(fit.profile.certainty == prior_of_fit().certainty);
   CHECK(fit.rows[0].predicted_memory.value > 0);
   CHECK(to_json(fit)["evidence"][0]["memory_bytes"] == (1 << 30));
 }
@@ -214,7 +214,7 @@ TEST_CASE("evidence files: read, rejected with their position") {
 
 TEST_CASE("a log is evidence for its own scenario") {
   const Scenario scenario = llama(8);
-  const traces::StepWork work = work_of(scenario, fitted_prior());
+  const traces::StepWork work = work_of(scenario, prior_of_fit());
   CHECK(work.ranks == 8);
   CHECK(work.samples == scenario.data.global_batch);
   traces::FrameworkLog log;
@@ -226,10 +226,10 @@ TEST_CASE("a log is evidence for its own scenario") {
     log.attempts[0].push_back(line);
   }
   // Of two lines the first is warm-up: tokens / 8 / 100.
-  const StepEvidence evidence = evidence_of_log(log, scenario, fitted_prior(), "run.log");
+  const StepEvidence evidence = evidence_of_log(log, scenario, prior_of_fit(), "run.log");
   CHECK(evidence.step->count() == doctest::Approx(static_cast<double>(work.tokens) / 800));
   log.attempts[0][1].global_batch = scenario.data.global_batch + 1;
-  CHECK_THROWS_AS(evidence_of_log(log, scenario, fitted_prior(), "run.log"), InputError);
+  CHECK_THROWS_AS(evidence_of_log(log, scenario, prior_of_fit(), "run.log"), InputError);
 }
 
 }  // namespace polyphony::tests
