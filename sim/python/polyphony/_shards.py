@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._scenario import Scenario
 
 
-_AHEAD = 4  # parts handed out for each worker, so that it never waits for the next one
+_AHEAD = 2  # parts handed out for each worker, so that it never waits for the next one
 
 
 def search_part(scenario: Scenario, settings: Mapping[str, Any], part: int, parts: int) -> str:
