@@ -48,12 +48,12 @@ int exit_code(const GoalSweep& answer) {
 }  // namespace
 
 GoalSweep search_shown(const Arguments& args, const Scenario& scenario,
-                       const HardwareProfile& profile, const std::string& label) {
+                       const HardwareProfile& profile, const std::string& label, bool journaled) {
   Progress progress(label);
   SweepOptions options = sweep_options(args);
   KnownAnswers known;
   std::optional<Journal> journal;
-  if (args.has("journal"))
+  if (journaled && args.has("journal"))
     journal.emplace(args.texts("journal"), question_digest(scenario, profile), known);
   options.stopped = [] { return SignalCounter::seen() > 0; };
   options.known = &known;

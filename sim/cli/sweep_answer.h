@@ -23,9 +23,10 @@ struct SweepAnswer {
 };
 
 // Searches with the options of add_search_options() (sim/cli/sweep_options.h), and shows `label`
-// with the progress.
+// with the progress. `journaled`: with the journals of --journal, which are of one question.
 GoalSweep search_shown(const Arguments& args, const Scenario& scenario,
-                       const HardwareProfile& profile, const std::string& label);
+                       const HardwareProfile& profile, const std::string& label,
+                       bool journaled = true);
 
 // Searches, and prints the answer unless it is asked for as JSON. `unchanged`: called after the
 // search; returns the best layout without changes to the scenario, if there are changes.

@@ -38,12 +38,13 @@ GoalSweep layout_shown(const Arguments& args, const Scenario& scenario,
 // interrupt.
 Unchanged best_unchanged(const Arguments& args, const std::string& phase) {
   if (SignalCounter::seen() > 0) return {{}, "stopped before it was searched", ""};
+  if (args.has("shard")) return {{}, "a part is not compared", ""};
   const std::string path = args.require("scenario");
   try {
     Scenario scenario = read_scenario_file(path, goal_overrides(args), phase);
     read_samples(scenario);
-    const GoalSweep result =
-        search_shown(args, scenario, load_profile(scenario, args.profile()), "sweep, as written");
+    const GoalSweep result = search_shown(args, scenario, load_profile(scenario, args.profile()),
+                                          "sweep, as written", false);
     if (result.stopped) return {{}, "stopped before all was done", ""};
     if (result.reached.empty()) return {{}, "no layout fits", ""};
     const Candidate& best = result.candidate(result.reached.front());

@@ -165,6 +165,8 @@ class PythonPackage(harness.SystemTest):
                 self.assertEqual(q.sweep(jobs=1, estimate=True, executor=pool), whole)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             self.assertEqual(q.sweep(jobs=1, estimate=True, executor=pool, parts=5), whole)
+            changed = {"layout.microbatches": 8, "data.global_batch": 16}
+            self.assertEqual(q.sweep(jobs=1, estimate=True, set=changed, executor=pool), q.sweep(jobs=1, estimate=True, set=changed))
             with self.assertRaises(pp.InputError):
                 pp.scenario({"model": {}}).sweep(executor=pool)
             with self.assertRaises(pp.InputError):
