@@ -27,8 +27,6 @@ int need(const std::optional<int>& value, const char* column) {
   return *value;
 }
 
-std::string number(std::int64_t value) { return std::to_string(value); }
-
 namespace {
 
 Device read_device(const PublishedRow& row, const ShippedDevice*& shipped) {

@@ -2,6 +2,7 @@
 // Skip if the row lacks information.
 #pragma once
 
+#include "shared/text/number_text.h"
 #include "sim/published/case.h"
 
 namespace polyphony::sim {
@@ -14,7 +15,6 @@ struct Skip {
 bool has(const std::string& text, const std::string& part);
 // Returns the value; throws Skip ("COLUMN is not stated") if it is absent or not positive.
 int need(const std::optional<int>& value, const char* column);
-std::string number(std::int64_t value);
 
 Cluster read_cluster(const PublishedRow& row);
 // Adjusts the profile of a device to these attention kernels, if its own are others:

@@ -44,26 +44,21 @@ def _search(search: answers.Search, ax: matplotlib.axes.Axes) -> matplotlib.axes
     return ax
 
 
-def _beside(rows: list[tuple[str, float, float, float]], ax: matplotlib.axes.Axes, names: tuple[str, str]) -> matplotlib.axes.Axes:
-    """Draws rows of (name, measured, first, second predicted seconds) as groups of bars."""
+def _fit(fit: Fit, ax: matplotlib.axes.Axes) -> matplotlib.axes.Axes:
+    rows: list[tuple[str, float, float, float]] = []  # name; seconds: measured, predicted before and after the fit
+    if not isinstance(fit, answers.StepTimeCalibration):
+        rows += [(run.run, run.measured_seconds, run.measured_seconds * (1 + run.before), run.measured_seconds * (1 + run.after))
+                 for run in fit.runs]
+    if not isinstance(fit, answers.RunCalibration):
+        rows += [(each.source, each.measured_seconds, each.before_seconds, each.after_seconds) for each in fit.evidence]
     rows = [row for row in rows if row[1] > 0]
-    for number, name in enumerate(("measured", *names)):
+    for number, name in enumerate(("measured", "predicted before the fit", "predicted after the fit")):
         ax.barh([place + (number - 1) * 0.27 for place in range(len(rows))], [row[1 + number] for row in rows], height=0.27, label=name)
     ax.set_yticks(range(len(rows)), [row[0] for row in rows])
     ax.invert_yaxis()
     ax.set_xlabel("step time [s]")
     ax.legend(fontsize="small")
     return ax
-
-
-def _fit(fit: Fit, ax: matplotlib.axes.Axes) -> matplotlib.axes.Axes:
-    rows: list[tuple[str, float, float, float]] = []
-    if not isinstance(fit, answers.StepTimeCalibration):
-        rows += [(run.run, run.measured_seconds, run.measured_seconds * (1 + run.before), run.measured_seconds * (1 + run.after))
-                 for run in fit.runs]
-    if not isinstance(fit, answers.RunCalibration):
-        rows += [(each.source, each.measured_seconds, each.before_seconds, each.after_seconds) for each in fit.evidence]
-    return _beside(rows, ax, ("predicted before the fit", "predicted after the fit"))
 
 
 def _replay(answer: answers.Replay | answers.TraceReplay, ax: matplotlib.axes.Axes) -> matplotlib.axes.Axes:

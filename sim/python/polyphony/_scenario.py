@@ -127,7 +127,8 @@ class Scenario:
             "0W3" (stage, kind, microbatch).
         layer_times
             A function of (module, block) that returns the seconds of one block for one microbatch on one
-            rank, collectives inside it included, which replace the predicted ones: of the forward pass (the gradients of the input and of the weights, where they are
+            rank, collectives inside it included, which replace the predicted ones: of the forward pass
+            (the gradients of the input and of the weights, where they are
             needed, then take as long each), or of all three.
         jitter
             Number of steps that are drawn with the profile's variance.
@@ -196,7 +197,8 @@ class Scenario:
             notebook, if tqdm is installed. Or a function of (percent, words) that is called now and then.
         executor
             Searches the space in parts by the workers of any concurrent.futures.Executor: processes,
-            Dask's, mpi4py's, Ray's (polyphony.RayExecutor). The answer is the same to the byte. Workers need this package, and the
+            Dask's, mpi4py's, Ray's (polyphony.RayExecutor). The answer is the same to the byte. Workers
+            need this package, and the
             files of the scenario under the same paths. A part whose worker dies is searched here.
         parts
             Number of parts; twice the executor's workers when absent. Ctrl-C while parts are searched ends
@@ -336,7 +338,7 @@ class Scenario:
 
 
 def _three(seconds: Any) -> list[float]:
-    """Returns the numbers of a sequence or array, or a number, of whatever type, three times."""
+    """Returns the numbers of a sequence or array, or one number of any type three times."""
     try:
         return [float(seconds)] * 3
     except (TypeError, ValueError, RuntimeError):  # it has several elements
